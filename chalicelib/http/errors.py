@@ -180,6 +180,6 @@ class ReadOnly(ServiceUnavailable):
 
 
 class OtherSettings(ServiceUnavailable):
-    """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table: the operator must correct them."""
+    """TUNNEL_DOMAIN or TCP_PORTS differ from the table's settings. The operator must correct them."""
 
     retry_after = 60

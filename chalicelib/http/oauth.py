@@ -32,7 +32,7 @@ class OAuthError(InvalidRequest):
 
 
 class UnsupportedGrantType(OAuthError):
-    """The `grant_type` is not the one that the endpoint accepts."""
+    """The endpoint does not accept this `grant_type`."""
 
     error = "unsupported_grant_type"
 

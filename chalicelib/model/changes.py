@@ -240,7 +240,7 @@ def _event_of_removal(by: Trail, kind: Kind, item: Item, more: Details) -> Item:
 
 
 def _parent(item: Item) -> Place | None:
-    """Return the place of the parent, whose response shows the item. None if only modules of the item were ever set."""
+    """Return the place of the parent that shows the item, or None if only modules of the item were ever set."""
     return items.above(item.scope) if item.body or item.malformed else None
 
 

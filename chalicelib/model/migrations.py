@@ -1,7 +1,7 @@
-"""Migrations: each finds what a record of format 2 lacks, or converts records between the formats 2 and 3.
+"""Migrations: some add what a record of format 2 lacks, others convert records between formats 2 and 3.
 
-Each record is rewritten on the condition that it has not changed meanwhile. The work can be stopped and continued at
-any record while the API serves, because the code reads both formats. Older tables must pass through 2.0.0.
+A record is rewritten only if it has not changed meanwhile. The API can serve during a migration, which can be stopped
+and continued at any record, because the code reads both formats. Tables of 1.x must first be migrated by 2.0.0.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Forms:
 
 @dataclass(frozen=True)
 class Migration:
-    """A migration. `writes` returns the transaction for a record, empty if the record needs none."""
+    """A migration. `writes` returns the transaction for a record, or nothing if the record is migrated already."""
 
     about: str
     writes: Callable[[Record, Forms], Sequence[Write]]
@@ -61,7 +61,7 @@ class OutdatedTable(Exception):
 def require_supported_table() -> None:
     """Raise OutdatedTable if the table has accounts of 1.x. One query. Raises aws.AwsError.
 
-    `require_supported_record` checks the others.
+    `require_supported_record` checks other records.
     """
     for page in queries.pages(
         {"scope": accounts.SCOPE},
@@ -74,13 +74,16 @@ def require_supported_table() -> None:
 
 
 def require_supported_record(record: Record) -> None:
-    """Raise OutdatedTable for a record of 1.x. All of them have a body, and counts of later versions have none."""
+    """Raise OutdatedTable for a record of 1.x. It has a body, but no `schema` and no `revision`."""
     if "body" in record and "schema" not in record and "revision" not in record:
         raise OutdatedTable
 
 
 def comes_last(record: Record) -> bool:
-    """Return whether a record is an edge without the keys of its names. They are migrated last, oldest first."""
+    """Return whether a record is an edge without the keys of its names.
+
+    Such edges are migrated after all other records, oldest first.
+    """
     return bool(_missing_keys(record))
 
 
@@ -90,7 +93,7 @@ def needed(record: Record, forms: Forms) -> list[Migration]:
 
 
 def apply(record: Record, forms: Forms) -> bool:
-    """Apply all migrations that a record needs; return False if the record has changed meanwhile.
+    """Apply the needed migrations to a record. Return False if the record has changed meanwhile.
 
     Raises Taken if another account has one of its names; aws.Unavailable.
     """
@@ -104,7 +107,7 @@ def apply(record: Record, forms: Forms) -> bool:
                 return False
             rewritten = dynamodb.get(record["scope"], record["id"])
             if rewritten is None:
-                break  # it was moved or removed
+                break  # another process has moved or removed the record
             record = rewritten
     return True
 
@@ -121,7 +124,7 @@ def filter_cost(record: Record) -> int:
 
 
 def end_tunnel_at(name: str) -> str:
-    """End the tunnel that has a name. Return the id of the tunnel, or "" if there is none."""
+    """End the tunnel that uses a name. Return the id of the tunnel, or "" if there is none."""
     found = table.look_up(base_names.KIND, name) or {}
     if found and tunnels.close_tunnel(found["account"], found["id"], by=trail.OPERATOR):
         return str(found["id"])
@@ -147,7 +150,7 @@ def _kind(record: Record) -> Kind | None:
 
 
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add an event to the index by actor, and a key to the list of its owner's keys."""
+    """Add an event to the index by actor, or a key to the list of its owner's keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
         return _kept(item.account, ApiKey.of(item.body), item.id)
@@ -157,7 +160,7 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     found = Write.update(item.scope, item.id, there, sets={"acted": acted})
-    acting = ApiKey(owner_id=actor["owner_id"])  # the end of the key is unknown
+    acting = ApiKey(owner_id=actor["owner_id"])  # the event does not contain the end of the key
     return (found, *(_kept(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
 
 
@@ -167,7 +170,7 @@ def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Set an expiry for the records of a key that ends: the key, its token, and its entry in its owner's list."""
+    """Set the expiry of a record that must end with its key: the key, its token, or its entry in its owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
     item = Item.from_record(record)
@@ -183,7 +186,7 @@ def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
-    """Write the missing fields of a resource and its modules."""
+    """Add the missing fields of a resource and its modules, with their defaults."""
     kind, item = _kind(record), Item.from_record(record)
     form = forms.kinds.get(kind) if kind else None
     if form is None or kind is None or not item.is_live:
@@ -205,9 +208,9 @@ def _converted(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
-    """Replace an edge's unique keys by keys of its hostports within the account and keys of its names.
+    """Replace an edge's unique keys by keys of its names, and of its hostports within the account.
 
-    The edge stays unchanged if another account has a name.
+    The edge stays unchanged if another account has one of its names.
     """
     missing = _missing_keys(record)
     if not missing:
@@ -223,7 +226,7 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Move a record unchanged to its place in the written format, for example a route to the account's routes."""
+    """Move a record unchanged to its place in the written format, such as a route to the collection of all routes."""
     item = Item.from_record(record)
     scope, id = places.lasting(item.place)
     if (scope, id) == item.place or record["id"] == unique_keys.ID:
@@ -235,7 +238,7 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _missing_keys(record: Record) -> list[UniqueKey]:
-    """Return the keys that an edge lacks: of its hostports in its account, of its names. None if it is malformed."""
+    """Return the keys that an edge lacks, of its hostports and of its names. None if the edge is malformed."""
     item = Item.from_record(record) if _kind(record) in kinds.EDGES else None
     if item is None or not item.body:
         return []
@@ -276,7 +279,7 @@ def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _selected() -> Sequence[Migration]:
-    """Return the migrations to run. Records keep their format unless the environment selects one."""
+    """Return the migrations to run. Records are converted only if the environment selects a format."""
     return (*_ADDITIONS, *_CONVERSIONS) if places.is_format_selected() else _ADDITIONS
 
 
@@ -285,7 +288,7 @@ _ADDITIONS = (
     Migration("names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
     Migration("edges that the live edge finds", _listed),
     Migration("special names, which edge hosts load when they start", _with_special_names),
-    Migration("fields that have a default", _with_defaults),  # new fields need no other migration
+    Migration("fields that have a default", _with_defaults),  # add no other migration for a new field
     Migration("API keys that expire after their end", _with_expiry),
 )
 _CONVERSIONS = (

@@ -1,4 +1,4 @@
-"""Lists of the operator, like banned patterns and blocked networks. Changes have events in the operator's trail."""
+"""Lists of the operator, for example of banned patterns and blocked networks. Their changes have audit events."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(Created):
-    """The stored form of an entry."""
+    """The stored form of a list entry."""
 
     reason: str = ""
 
@@ -29,7 +29,7 @@ class OperatorList:
     noun: str
 
     def add(self, text: str) -> None:
-        """Add a text, or replace its entry. Raises aws.Unavailable."""
+        """Add a text to the list, or replace its entry. Raises aws.Unavailable."""
         body = Entry(created_at=clock.rfc3339(clock.now()), reason=trail.reason()).to_record()
         change = Change(trail.OPERATOR).also(trail.operator_event(f"{self.noun}.create", text))
         before = table.find(self._scope, text)
@@ -46,7 +46,8 @@ class OperatorList:
     def entries(self) -> list[tuple[str, Entry]]:
         """Return all texts, sorted, with their entries. One query.
 
-        Raises MalformedRecord if an entry is malformed, since a shorter list would admit more clients; aws.Unavailable.
+        Raises aws.Unavailable, and MalformedRecord for a malformed entry, because a shorter list would admit more
+        clients.
         """
         found = sorted(table.newest_of_all(self._scope), key=lambda item: item.id)
         return [(item.id, records.decode(Entry, item)) for item in found]

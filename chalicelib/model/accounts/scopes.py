@@ -204,7 +204,7 @@ def _rights_with_id(collection: str) -> tuple[str, ...]:
 
 @cache
 def _named_kinds(collection: str) -> tuple[Kind, ...]:
-    """Return the kinds of resources whose ids a scope can contain."""
+    """Return the kinds of resources with ids that a scope can contain."""
     if collection in CERTIFICATES:
         return (kinds.SSH_CERTIFICATE_AUTHORITIES,)
     found = [kind for kind in kinds.TABLE if kind.path and _collection_of(kind) == collection and "{" not in kind.path]

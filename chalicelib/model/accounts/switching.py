@@ -112,7 +112,7 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged
 
 
 def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]]]:
-    """Yield the unique keys whose copies of an account's rules are outdated, with these rules."""
+    """Yield the unique keys with outdated copies of an account's rules, and these rules."""
     for kind, key_of in (
         (kinds.API_KEYS, api_keys.key_of),
         (kinds.FEDERATED_CREDENTIALS, federated_credentials.key_of),

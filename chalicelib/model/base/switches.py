@@ -22,7 +22,7 @@ OFFBOARDED = "offboarded"  # the Unix second from which a walk can complete an o
 
 @dataclass(frozen=True, kw_only=True)
 class Switchable(Created):
-    """The stored form of an account, a user or a bot, whose switch is the field `active`."""
+    """The stored form of an account, a user or a bot. The field `active` switches it on or off."""
 
     name: str = ""
     active: bool = True

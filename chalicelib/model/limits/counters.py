@@ -1,7 +1,8 @@
-"""Counters of requests in this process: token buckets, of which each process has a share.
+"""Counters of requests in this process: token buckets with this process's share of each limit.
 
-A process that gets a sixteenth of a limit or more adds its counts to those of other processes. If they exceed the limit
-together, each admits its share. Other processes do not, so that usual requests cost no call to the store.
+A process with at least a sixteenth of a limit reports its count, so that all such processes know the sum. If the sum
+exceeds the limit, each process admits its share. Other processes do not report: most requests need no call to the
+store.
 """
 
 import math
@@ -16,7 +17,7 @@ from chalicelib.model.limits.shared_counts import SECONDS
 from chalicelib.storage import snapshot
 from chalicelib.storage.client.aws_errors import AwsError
 
-PART = 16  # a process with less than this part of a limit does not report its count
+PART = 16  # a process reports its count from this part of a limit on
 _MAX_COUNTERS = 10_000
 _NO_WINDOW = (0, 0)
 
@@ -24,9 +25,9 @@ Add = Callable[[str, int, int], Mapping[int, int]]
 
 
 class Use(NamedTuple):
-    """A request's use of a limit: the scope of its counter, its rate, and how much of it the request needs.
+    """A request's use of a limit: the scope of its counter, its rate, and the needed amount.
 
-    Only counts that are shared are added to those of other processes.
+    Only counts with `is_shared` are added to those of other processes.
     """
 
     scope: str
@@ -36,7 +37,7 @@ class Use(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The rest of a limit, with the seconds until it is full and until a refused request is admitted."""
+    """The remaining amount of a limit, with the seconds until it is full and until a rejected request is admitted."""
 
     remaining: int
     reset: int
@@ -44,23 +45,24 @@ class Standing(NamedTuple):
 
 
 class Counter:
-    """A token bucket with this process's share of a limit, and the counts of its last windows."""
+    """A token bucket with this process's share of a limit, and its counts of recent windows."""
 
     __slots__ = ("at", "before", "count", "is_due", "last", "level", "share", "window")
 
     def __init__(self, rate: Rate, now: float) -> None:
         self.level, self.at, self.share = float(rate.burst), now, 1.0
         self.window, self.count, self.is_due = int(now // SECONDS), 0, False
-        self.last = self.before = _NO_WINDOW  # a window and its count: the last one, and the last that was reported
+        # windows with their counts: the latest complete one, and the latest reported one
+        self.last = self.before = _NO_WINDOW
 
     def refill(self, rate: Rate, now: float) -> None:
-        """Add what has become free since the last request."""
+        """Add the amount that became available since the last request."""
         gained = (now - self.at) * rate.per_second * self.share if now > self.at else 0.0
         level, size = self.level + gained, self._size(rate)
         self.level, self.at = (level if level < size else size), now
 
     def note(self, use: Use, now: float) -> None:
-        """Count a request in its window, admitted or not."""
+        """Count a request in its window, whether it is admitted or not."""
         window = int(now // SECONDS)
         if window != self.window:
             is_next, self.last = window == self.window + 1, (self.window, self.count)
@@ -71,7 +73,7 @@ class Counter:
         self.count += use.cost
 
     def standing(self, use: Use) -> Standing:
-        """Return what is left for all processes, as far as this one knows."""
+        """Return the remaining amount for all processes, estimated from this process's share."""
         rate, lacking = use.rate.per_second * self.share, self._cost(use) - self.level
         left = min(use.rate.burst, int(self.level / self.share))
         wait = max(1, math.ceil(lacking / rate)) if lacking > 0 else 0
@@ -86,9 +88,9 @@ class Counter:
         self.level -= self._cost(use)
 
     def correct(self, use: Use, add: Add) -> None:
-        """Report the count of the last window, and set the share by the window before it. Raises aws.Unavailable.
+        """Report the count of the last window, and compute the share from the window before. Raises aws.Unavailable.
 
-        All processes have reported that one by now.
+        By now, all processes have reported their counts of the window before.
         """
         window, count = self.last
         counts = add(use.scope, window, count)
@@ -112,13 +114,13 @@ class Counters:
     def __init__(self, add: Add) -> None:
         self._add = add
         self._lock = threading.Lock()
-        # The most recently used last. Those that are not shared are separate: strangers can cause many.
+        # by `is_shared`, then by scope, the most recently used last; many strangers cannot evict the shared ones
         self._counters: dict[bool, dict[str, Counter]] = {True: {}, False: {}}
 
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
-        """Return whether all limits of a request have room for it, and what is left of each.
+        """Return whether all limits of a request have enough left for it, and the remaining amounts.
 
-        A refused request uses nothing. Some requests also report a count: refused ones if possible.
+        A rejected request uses nothing. Some requests also report a count, rejected ones first.
         """
         with self._lock:
             pairs = [(self._find(use, now), use) for use in uses]
@@ -132,12 +134,12 @@ class Counters:
             for counter, _ in due:
                 counter.is_due = False
         for counter, use in due:
-            with suppress(AwsError):  # then the share stays as it is
+            with suppress(AwsError):  # without the sum of all processes, the share stays unchanged
                 counter.correct(use, self._add)
         return is_admitted, standings
 
     def look(self, use: Use, now: float) -> Standing:
-        """Return what is left of a limit, without using it."""
+        """Return the remaining amount of a limit, without using it."""
         without_cost = use._replace(cost=0)
         with self._lock:
             return self._find(without_cost, now).standing(without_cost)
@@ -148,7 +150,7 @@ class Counters:
             self._counters = {True: {}, False: {}}
 
     def _find(self, use: Use, now: float) -> Counter:
-        """Return the counter of a limit, with the request noted."""
+        """Return the counter of a limit, after it counted the request."""
         counters = self._counters[use.is_shared]
         counter = counters.pop(use.scope) if use.scope in counters else Counter(use.rate, now)
         counters[use.scope] = counter

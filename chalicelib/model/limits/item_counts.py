@@ -1,7 +1,7 @@
-"""Limits on the number of items of an account, which also hold for parallel requests.
+"""Limits on the number of items of an account. They also hold for parallel requests.
 
-A record has an upper bound of the number of items. Each creation raises it in its transaction, deletions leave it.
-Creations that would raise it above the limit count the items first.
+A record has an upper bound of the number of items. The transaction of each creation raises it; deletions do not lower
+it. A creation that would raise it above the limit first counts the items.
 """
 
 from contextlib import suppress
@@ -17,14 +17,14 @@ _SCHEMA = {"schema": OLDEST_FORMAT}
 
 
 class TooManyItems(LimitReached):
-    """The account would have more items of a collection than its limit. The message is a sentence."""
+    """The account would have more items of a collection than permitted. The message is a sentence."""
 
     def __init__(self, account: str, path: str, most: int, message: str) -> None:
         super().__init__(message)
         self.account, self.path, self.most = account, path, most
 
     def make_room(self) -> bool:
-        """Count the items. Return whether there is room for another one."""
+        """Correct the stored count by counting the items. Return whether another item is permitted."""
         place = record_key(self.account, self.path)
         revision = (dynamodb.get(*place) or {}).get("revision")
         number = sum(1 for _ in table.every(items.scope(self.account, self.path)))
@@ -33,7 +33,7 @@ class TooManyItems(LimitReached):
         same = Condition("attribute_not_exists(#revision)")
         if revision is not None:
             same = Condition("#revision = :revision", {"revision": revision})
-        with suppress(ConditionFailed):  # another creation came first
+        with suppress(ConditionFailed):  # another creation changed the count first
             dynamodb.do(Write.update(*place, same, sets={"count": number}, adds=_CHANGED, defaults=_SCHEMA))
         return True
 
@@ -46,7 +46,10 @@ def add(account: str, path: str, most: int, message: str) -> Write:
 
 
 def forget(account: str, path: str) -> Write:
-    """Return the write for a new item that the limit does not apply to. The next creation counts all items."""
+    """Return the write for a new item to which the limit does not apply.
+
+    Afterwards, the next creation counts all items.
+    """
     place = record_key(account, path)
     return Write.update(*place, Condition(""), sets={"count": None}, adds=_CHANGED, defaults=_SCHEMA)
 

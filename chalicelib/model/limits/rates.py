@@ -1,4 +1,4 @@
-"""The rates that requests of accounts, API keys and addresses are limited to. 0 is no limit."""
+"""The rates that limit requests of accounts, API keys and addresses. 0 means no limit."""
 
 import os
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from chalicelib.storage.client.aws_errors import Misconfigured
 
 REQUESTS, BURST = "requests_per_second", "burst"
 CERTIFICATES, EVENTS = "certificates_per_second", "events_per_second"
-ACCOUNT_FIELDS = (REQUESTS, BURST, CERTIFICATES, EVENTS)  # of an account
+ACCOUNT_FIELDS = (REQUESTS, BURST, CERTIFICATES, EVENTS)  # the limits of an account
 MAX_RATE = 100_000
 
 SETTINGS = {
@@ -19,12 +19,12 @@ SETTINGS = {
     EVENTS: "ACCOUNT_EVENTS_PER_SECOND",
 }
 _ADDRESS = "ADDRESS_REJECTIONS_PER_SECOND"
-_SECONDS_AT_ONCE = 2  # of a limit of certificates or events
+_SECONDS_AT_ONCE = 2  # the burst of certificates or events, in seconds of their rate
 _SECONDS_OF_AN_ADDRESS = 10
 
 
 class Rate(NamedTuple):
-    """A number of requests per second on average, and the most at once."""
+    """A limit: the average number of requests per second, and the most at once."""
 
     per_second: int
     burst: int
@@ -33,7 +33,7 @@ class Rate(NamedTuple):
 def of_account(limits: Mapping[str, int]) -> Rate | None:
     """Return the rate of the requests of an account, or None if it has no limit.
 
-    `limits` are those that the operator has set for it. Others have the deployment's default.
+    `limits` are those that the operator has set for the account. The deployment's default replaces missing ones.
     """
     if REQUESTS in limits:
         return _rate(limits[REQUESTS], limits.get(BURST, 0))

@@ -1,18 +1,18 @@
-"""The counts that processes add together, so that a limit holds for all of them. They have no audit event."""
+"""The counts that processes add together, so that a limit holds for all of them. Counts have no audit event."""
 
 from collections.abc import Mapping
 
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 
-SECONDS = 2  # of a window
-_WINDOWS = 30  # in one record
-_KEPT = 120  # seconds
-_PREFIX = "window_"  # of the attributes with the count of a window
+SECONDS = 2  # per window
+_WINDOWS = 30  # windows in one record
+_KEPT = 120  # seconds until a record expires
+_PREFIX = "window_"  # of the attributes with the counts of windows
 
 
 def add(scope: str, window: int, count: int) -> Mapping[int, int]:
-    """Add a count to a window, and return the counts of the windows of its record.
+    """Add a count to a window. Return the counts of all windows in its record.
 
     Windows are numbered from the Unix epoch. One write. Raises aws.Unavailable.
     """

@@ -1,1 +1,1 @@
-"""Names: reservations, proofs of domains, bans, and who may use which name."""
+"""Names: reservations, proofs of domains, bans, and the rules for who may use a name."""

@@ -1,6 +1,6 @@
 """Patterns of host names that the operator has banned. No account can get a name that matches one.
 
-`*` matches any characters, also dots. A gateway reads all patterns every two seconds, the API with each name.
+`*` matches any characters, including dots. A gateway reads all patterns every two seconds, the API with each name.
 """
 
 import re
@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from chalicelib.model.names import base_names
 from chalicelib.model.operator_lists import OperatorList
 
-MAX_PATTERNS = 100  # each is compared with each name
+MAX_PATTERNS = 100  # because each name is compared with all patterns
 _PATTERNS = OperatorList("/banned_patterns", "name_ban")
-_MIN_CHARACTERS = 3  # without the stars: a shorter pattern could ban half of all names by mistake
+_MIN_CHARACTERS = 3  # without the `*`, because a shorter pattern could ban half of all names by mistake
 _FORM = r"[a-z0-9.*-]{1,253}"
 
 
@@ -41,7 +41,7 @@ def ban(pattern: str) -> None:
 
 
 def allow(pattern: str) -> bool:
-    """Lift the ban of a pattern. Return False if it is not banned. Raises aws.Unavailable."""
+    """Lift a ban. Return False if the pattern is not banned. Raises aws.Unavailable."""
     return _PATTERNS.remove(pattern)
 
 

@@ -1,7 +1,7 @@
 """Names below TUNNEL_DOMAIN and ports of TCP_PORTS. Each belongs to one account.
 
-The base name of a host is its label directly left of the domain: `team.D` is the base name of x.team.D and of *.team.D.
-A base name has one record, a shared key of the storage. `name_counts` counts the names of an account.
+The base name of a host is its label directly left of TUNNEL_DOMAIN: in both x.team.D and *.team.D it is `team.D`. A
+base name has one record, a shared key of the storage. `name_counts` counts the names of an account.
 """
 
 import os
@@ -21,7 +21,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
-# Names that no account can use. Hosts below "cname" are the targets of domains outside TUNNEL_DOMAIN.
+# Names that accounts cannot use. Hosts below "cname" are the targets of DNS aliases of domains outside TUNNEL_DOMAIN.
 OPERATOR_NAMES = frozenset(
     {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname", "sign-in"}
 )
@@ -37,7 +37,7 @@ _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
 
 
 class OtherSettingsError(Exception):
-    """TUNNEL_DOMAIN or TCP_PORTS differ from the settings of the table. The message says how to correct it."""
+    """TUNNEL_DOMAIN or TCP_PORTS differ from the table's settings. The message explains how to correct this."""
 
 
 def domain() -> str:
@@ -63,15 +63,18 @@ def parse_ports(text: str) -> range:
 
 
 def check_settings() -> None:
-    """Store the settings if the table has none. Raises OtherSettingsError if they differ, ValueError."""
+    """Store the settings in the table if it has none.
+
+    Raises OtherSettingsError if they differ from the table's, ValueError.
+    """
     check_given_settings(domain(), ports_text())
 
 
 def check_settings_for(hosts: Iterable[str]) -> None:
-    """Check the settings for a service with these hosts.
+    """Check the settings for an edge or tunnel with these hosts.
 
-    Settings that differ from the table's are accepted if no host is below either domain. Raises OtherSettingsError,
-    ValueError.
+    Settings that differ from the table's are accepted if no host is below either TUNNEL_DOMAIN. Raises
+    OtherSettingsError, ValueError.
     """
     try:
         check_settings()
@@ -82,7 +85,7 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Check given settings as `check_settings` does, once per table and process."""
+    """Check given settings as `check_settings` does. Each process checks a table only once."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
@@ -95,7 +98,7 @@ def describe_difference() -> str:
 
 
 def describe_difference_from(tunnel_domain: str, tcp_ports: str) -> str:
-    """Return the same as `describe_difference` for given settings. Raises aws.Unavailable."""
+    """Return a sentence about how given settings differ from the table, or "". Raises aws.Unavailable."""
     found, wanted = _stored(), (tunnel_domain, tcp_ports)
     return compare_settings(found, wanted) if found else ""
 
@@ -118,7 +121,7 @@ def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
     if tunnel_domain and not found:
         try:
             dynamodb.do(Write.put(Item(*_SETTINGS, wanted).to_record(), Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:  # another process has stored its settings first
+        except ConditionFailed:  # another process has just stored its settings
             found = _stored()
     if found and (sentence := compare_settings(found, (tunnel_domain, tcp_ports))):
         raise OtherSettingsError(sentence)
@@ -139,10 +142,9 @@ def ports_text() -> str:
 
 
 def forget_settings() -> str:
-    """Remove the settings of the table.
+    """Remove the settings from the table. Return them as text, or "" if there were none.
 
-    The next process that uses names stores its settings. Return the removed settings as text, "" if there were none.
-    Raises aws.Unavailable.
+    The next process that uses names stores its settings. Raises aws.Unavailable.
     """
     _check.cache_clear()
     found = _stored()
@@ -152,7 +154,7 @@ def forget_settings() -> str:
 
 
 def names_in_use() -> Iterator[str]:
-    """Yield the names and ports in use or in cooldown. Reads the whole table. Raises aws.Unavailable."""
+    """Yield the names and ports that are in use or in cooldown. Reads the whole table. Raises aws.Unavailable."""
     selected = "begins_with(#scope, :keys) AND attribute_exists(#account)"
     in_use = "(attribute_exists(#sharers) OR attribute_exists(#holder) OR #rests > :now)"
     values = {"keys": f"{KIND}#", "now": clock.seconds()}
@@ -193,7 +195,7 @@ def base_name_below(host: str, below: str) -> str:
 def can_name_tunnel(host: str) -> bool:
     """Return whether a tunnel can have a host as its name.
 
-    That is a host one label below TUNNEL_DOMAIN, or any host outside it, but no wildcard.
+    A tunnel can have a host one label below TUNNEL_DOMAIN, or any host outside it. It cannot have a wildcard.
     """
     return bool(domain()) and not host.startswith(domains.WILDCARD) and base_name(host) in (host, "")
 
@@ -204,17 +206,17 @@ def is_operator_name(unit: str) -> bool:
 
 
 def port_address(port: int) -> str:
-    """Return the address of a port, host:port. It is its base name."""
+    """Return the address (host:port) of a port, which is also its base name."""
     return f"{domain()}:{port}"
 
 
 def key(name: str, *, field: str = "") -> UniqueKey:
-    """Return the key of a base name or port. Items of one account share it."""
+    """Return the key of a base name or port. Items of one account can share the key."""
     return UniqueKey(KIND, name, field=field, hold="together")
 
 
 def listening_key(account: str, hostport: str) -> UniqueKey:
-    """Return the unique key that an edge has for a hostport."""
+    """Return the unique key of an edge for a hostport."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
@@ -232,8 +234,8 @@ def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
 def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
     """Return whether an edge has all keys of a hostport.
 
-    An edge that is older than the TUNNEL_DOMAIN of the service does not, and another account may have the name. Hosts
-    outside the domain have no keys.
+    An edge that was created before TUNNEL_DOMAIN was set lacks them, and another account may have the name. Hosts
+    outside TUNNEL_DOMAIN need no keys.
     """
     host, _, port = hostport.rpartition(":")
     if not domains.is_below(host, tunnel_domain):
@@ -249,9 +251,9 @@ def is_reserved(account: str, name: str) -> bool:
 
 
 def list_reservations(account: str, name: str) -> list[str]:
-    """Return the ids of an account's reservations of a base name or address.
+    """Return the ids of an account's reservations of a base name, its subdomains, or an address.
 
-    Reservations of hosts below the base name count too. Raises aws.Unavailable.
+    Raises aws.Unavailable.
     """
     record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
     holders = record.get("sharers", ()) if record.get("account") == account else ()
@@ -259,7 +261,7 @@ def list_reservations(account: str, name: str) -> list[str]:
 
 
 def is_taken_by_operator(taken: Taken) -> bool:
-    """Return whether the taker of a name is the operator."""
+    """Return whether the operator has the name, by a ban."""
     return kinds.is_internal(taken.by)
 
 

@@ -1,7 +1,8 @@
 """The history of names: which tunnel or edge used a name, and when. Stored as long as audit events.
 
-The transaction that opens a tunnel stores a record below its name; the one that ends it adds the end. An edge
-gets a record below each hostport that a change takes from it, before the transaction of that change.
+The transaction that opens a tunnel stores a record under the tunnel's name. The transaction that ends the tunnel adds
+its end. For an edge, a record is stored under each hostport that a change takes away, before the transaction of the
+change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +41,10 @@ class TunnelRecord:
 
 @dataclass(frozen=True)
 class FormerEdge:
-    """An edge that used a hostport until `ended_at`, which is "" if it still does. Its audit events show the start."""
+    """An edge that used a hostport until `ended_at`. This is "" if the edge still uses it.
+
+    Its audit events contain the start.
+    """
 
     account: str
     edge: str
@@ -51,9 +55,9 @@ class FormerEdge:
 def record_tunnel(
     name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None
 ) -> list[Write]:
-    """Return the write that records the use of a name by a tunnel. It is empty for the name "".
+    """Return the write that records that a tunnel uses a name. There is none for the name "".
 
-    `ended` is the Unix second of its end, None while it is online.
+    `ended` is the Unix second of the tunnel's end, None while it is online.
     """
     if not name:
         return []
@@ -78,7 +82,7 @@ class _OpenTunnel:
 
 
 class _Missing(NotReady):
-    """The history of a name lacks a tunnel, for example because an earlier version opened it."""
+    """The history of a name does not contain a tunnel, for example because an earlier version opened it."""
 
     def __init__(self, record: _OpenTunnel) -> None:
         super().__init__(record.id)
@@ -91,18 +95,18 @@ class _Missing(NotReady):
 
 
 def find_tunnel(name: str, second: int) -> TunnelRecord | None:
-    """Return the last tunnel of a name at a Unix second, or None.
+    """Return the tunnel that opened last under a name until a Unix second, or None.
 
-    The tunnel had been opened by that second, but may also have ended by then. One read. Raises aws.Unavailable.
+    It may have ended before this second. One read. Raises aws.Unavailable.
     """
     found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
     return decoding.decode(TunnelRecord, {**found[0].body, "tunnel": found[0].id}) if found else None
 
 
 def record_former_edge(before: Item, after: Item | None) -> None:
-    """Record each hostport that a change takes from an edge.
+    """Record each hostport that a change takes from an edge. Raises aws.Unavailable.
 
-    Called before the change; a record is harmless if the change fails. Raises aws.Unavailable.
+    Call this function before the change. If the change fails, the record does no harm.
     """
     old, new = (listed_edges.hostports(item) if item else () for item in (before, after))
     now = clock.now()

@@ -1,7 +1,7 @@
 """Certificates that the issuer obtained for reserved domains.
 
-The private key is sealed before the certificate exists, with the id that the certificate will have, and is stored with
-the unfinished order. So an issuer that takes over another one's order completes it without a right to decrypt the key.
+The private key is sealed before the certificate exists, for the id that the certificate will have. It is stored with
+the unfinished order. So another issuer can take over and complete the order without the right to decrypt the key.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 RecordResult = Literal["recorded", "overtaken", "unwanted"]
 
 ORDERS, _REVOCATIONS = items.scope(EDGE, "/orders"), items.scope(EDGE, "/revocations")
-_KEPT_FOR = 7 * 24 * 60 * 60  # seconds: a CA forgets an unfinished order before
+_KEPT_FOR = 7 * 24 * 60 * 60  # seconds; the CA deletes an unfinished order earlier
 
 
 @dataclass(frozen=True)
 class UnfinishedOrder:
-    """An order at the CA, with what completes it: the request, and the private key of its certificate, sealed."""
+    """An order at the CA that is not complete: the certificate request, and the sealed private key."""
 
     url: str
     domain: str
@@ -48,9 +48,9 @@ class UnfinishedOrder:
 
 
 class LostCertificate(NamedTuple):
-    """A certificate that must be revoked: its domain was lost, or its policy had ended when it was issued.
+    """A certificate that must be revoked: its domain was lost, or it was issued after its policy had ended.
 
-    `chain` is PEM if it was never stored as a certificate. After failed attempts, the next one is at `due_at`.
+    `chain` is PEM if the certificate was not stored. The next attempt is at `due_at`.
     """
 
     account: str
@@ -61,7 +61,7 @@ class LostCertificate(NamedTuple):
 
 
 def put_order(due: DueRenewal, order: UnfinishedOrder) -> None:
-    """Store an unfinished order of a reservation, instead of an earlier one. Raises aws.Unavailable."""
+    """Store an unfinished order of a reservation. It replaces an earlier one. Raises aws.Unavailable."""
     record = {"body": vars(order), "expires": clock.seconds() + _KEPT_FOR, "revision": 1}
     dynamodb.do(Write.put({"scope": ORDERS, "id": _id(due), **record}))
 
@@ -87,9 +87,9 @@ def record(
 ) -> RecordResult:
     """Store a certificate, its event, and the domain's reference to it, in one transaction. It ends the claim.
 
-    `others` are further writes of the transaction. If the policy asks for another type of keys by now, the next order
-    follows. Nothing is written if the claim was lost, or the certificate is unwanted: the policy or the proof has
-    ended. Raises aws.Unavailable.
+    `others` are further writes of the transaction. If the policy now requires another type of key, a new order becomes
+    due. Nothing is written if another issuer has the claim, or if the policy or the proof has ended. Raises
+    aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
     if before is None or not renewal_schedule.has_policy(before) or _is_lost(before):
@@ -114,7 +114,10 @@ def _is_lost(reservation: Item) -> bool:
 
 
 def covers(account: str, certificate_id: str, domain: str) -> bool:
-    """Return whether a certificate covers a domain, true if it is unknown or uploaded. Raises aws.Unavailable."""
+    """Return whether a certificate covers a domain.
+
+    True for unknown and uploaded certificates. Raises aws.Unavailable.
+    """
     item = table.find(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate_id)
     if item is None or item.malformed or RESERVATION not in item.unseen:
         return True
@@ -142,9 +145,9 @@ def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
 
 
 def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
-    """Return a lost reservation without its issued certificate, and the writes that make the issuer revoke it.
+    """Return a lost reservation without its issued certificate, and the writes after which the issuer revokes it.
 
-    The next proof of the domain is followed by an order.
+    If the domain is proved again, the issuer orders another certificate.
     """
     renewal = renewal_schedule.read_valid(reservation)
     id = reservation.body.get("issued_certificate_id") or (renewal.certificate_id if renewal else "")
@@ -172,7 +175,10 @@ def find_lost(now: int) -> list[LostCertificate]:
 
 
 def postpone_lost(lost: LostCertificate, due_at: int) -> None:
-    """Record that a certificate could not be revoked, unless another issuer has revoked it. Raises aws.Unavailable."""
+    """Postpone the revocation of a certificate after a failed attempt, unless it was revoked.
+
+    Raises aws.Unavailable.
+    """
     sets = {"body.attempts": lost.attempts + 1, "body.due_at": due_at}
     id = f"{lost.account}/{lost.certificate_id}"
     with suppress(ConditionFailed):
@@ -186,7 +192,7 @@ def read_chain(account: str, certificate_id: str) -> str | None:
 
 
 def forget_lost(lost: LostCertificate) -> None:
-    """Record that a lost certificate was revoked. Raises aws.Unavailable."""
+    """Remove the record of a lost certificate, because it was revoked. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(_REVOCATIONS, f"{lost.account}/{lost.certificate_id}"))
 
 
@@ -200,7 +206,10 @@ def _put_lost(account: str, id: str, body: Mapping[str, str]) -> Write:
 
 
 def _replace(before: Item, order: UnfinishedOrder) -> list[Write]:
-    """Return the write that makes the certificate that a reservation had due for deletion, if it was issued."""
+    """Return the write that makes a reservation's former certificate due for deletion.
+
+    None if the account uploaded it.
+    """
     id = before.body.get("issued_certificate_id")
     if not id or id == order.certificate_id:
         return []

@@ -1,6 +1,6 @@
-"""The list of all edges with hostports, for the live edge.
+"""The list of all edges with hostports, for the live edge. Each edge has a separate record.
 
-Each edge has a separate record. The transaction that changes the edge adds or removes it.
+The transaction that changes an edge also adds its record or removes it.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _SHARDS = Shards(items.scope(EDGE, "/edges/"), 16)
 
 
 def hostports(item: Item) -> Sequence[str]:
-    """Return the hostports of an item, none if it is no edge. Of a malformed edge its unique keys name them."""
+    """Return the hostports of an item. A malformed edge has them in its unique keys; other kinds have none."""
     if item.path not in _PATHS:
         return ()
     if item.malformed:
@@ -34,7 +34,7 @@ def hostports_from_keys(item: Item) -> list[str]:
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that adds an edge to the list or removes it. It is empty if the hostports stay the same."""
+    """Return the write that adds an edge to the list or removes it. There is none if the hostports stay the same."""
     old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
         body = {"account": after.account}

@@ -1,8 +1,8 @@
 """The number of names of an account, in use and in cooldown.
 
-Names in use belong to edges and reservations. Each name counts once. The transactions that take or release a name also
-change its count. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts
-until `remove_ended_cooldowns`.
+Names in use belong to edges and reservations, and count once each. The transactions that take or release a name also
+change its count. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. An ended cooldown counts until
+`remove_ended_cooldowns`.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from chalicelib.storage.records import cooldowns, items, shared_keys, table, uni
 from chalicelib.storage.records.items import Item
 
 MAX_NAMES = 1000
-MAX_COOLDOWN = 10_000  # above it the oldest cooldowns end early
+MAX_COOLDOWN = 10_000  # if there are more, the oldest cooldowns end early
 COUNT = "count"  # the id of the record
 _PATH = "/names"
 _BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
@@ -66,7 +66,7 @@ def count_elsewhere(item: Item) -> int:
 
 
 def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
-    """Return the changes of the counts by some writes, without zeros."""
+    """Return the sum of the count changes of some writes, without zeros."""
     total = Counter({"names": names_elsewhere})
     for write in writes:
         total.update(write.counts)
@@ -74,10 +74,10 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 
 
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
-    """Return the write that counts the names of a changed item.
+    """Return the write that changes the name counts for a changed item.
 
-    `own` are the other writes of the item. If the change adds cooldowns, those that have ended are no longer counted.
-    Raises aws.Unavailable.
+    `own` are the other writes of the item. If the change adds cooldowns, ended ones are removed from the count. Raises
+    aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(own, new - old)
@@ -87,7 +87,10 @@ def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> li
 
 
 def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = _BOUNDS) -> list[Write]:
-    """Return the write that changes the counts of an account. It fails with TooManyNames above the bounds."""
+    """Return the write that changes the counts of an account.
+
+    It fails with TooManyNames if a count exceeds its bound.
+    """
     if not counts:
         return []
     more = {name: bounds[name] - count for name, count in counts.items() if count > 0 and name in bounds}
@@ -102,19 +105,19 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
 
 
 def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
-    """Subtract ended cooldowns from the count if a change adds others. Raises aws.Unavailable."""
+    """Subtract ended cooldowns from the count if a change adds cooldowns. Raises aws.Unavailable."""
     if counts.get("cooldown", 0) <= 0:
         return
     if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
         count = sum(len(it.values) for it in ended)
-        with suppress(TransactionFailed):  # another process has removed some
+        with suppress(TransactionFailed):  # another process has removed some of them
             dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
 
 
 def make_room(account: str, counts: Mapping[str, int]) -> bool:
-    """End the oldest cooldowns if a change exceeded their bound.
+    """End the oldest cooldowns if a change exceeded their bound. Return whether the change can be tried again.
 
-    Return whether the change can be retried. Raises aws.Unavailable.
+    Raises aws.Unavailable.
     """
     record = dynamodb.get(*record_key(account)) or {}
     if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_NAMES:
@@ -133,6 +136,6 @@ def _end_oldest(account: str, count: int) -> bool:
     lists = {it: {value for of, value in chosen if of is it} for it, _ in chosen}
     changes = [write for some in ends for write in some] + [it.without(values) for it, values in lists.items()]
     if chosen:
-        with suppress(TransactionFailed):  # another process ended some first
+        with suppress(TransactionFailed):  # another process has ended some of them
             dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])
     return bool(chosen)

@@ -1,4 +1,4 @@
-"""The unique keys that decide which account owns a host, and which edge, tunnel or reservation has it. Pure."""
+"""The unique keys that decide which account owns a host, and which edge, tunnel or reservation uses it. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.change_log import Place
 
-_MAX_DIRECT = 10  # reservations below a base name that are read without their own keys
+_MAX_DIRECT = 10  # with more reservations below a base name, their keys are read first
 
 
 @dataclass(frozen=True)
 class NameKey:
     """The record of a unique key.
 
-    `holder` is the id of the item that has the key exclusively, and `scope` the scope of that item. `sharers` are the
-    scopes and ids of the items of `account` that share it.
+    `holder` is the id of the item that has the key exclusively, and `scope` is its scope. `sharers` are the scopes and
+    ids of the items of `account` that share the key.
     """
 
     account: str
@@ -29,7 +29,7 @@ class NameKey:
 
     @staticmethod
     def of(record: Mapping[str, Any]) -> "NameKey":
-        """Return the key of a record. Malformed fields are left out."""
+        """Return the key of a record, without its malformed fields."""
         body, scope, holder = (record.get(it) for it in ("body", "home", "holder"))
         attributes = body if isinstance(body, Mapping) else {}
         scope = scope if isinstance(scope, str) else ""
@@ -42,7 +42,7 @@ class NameKey:
 
     @property
     def is_in_use(self) -> bool:
-        """Return whether an account uses the key. A key in its cooldown or of a ban is not in use."""
+        """Return whether an account uses the key. False during a cooldown, and if the key is only banned."""
         return bool(self.holder or self.sharers) and not kinds.is_internal(self.scope)
 
     @property
@@ -50,7 +50,7 @@ class NameKey:
         return [it for it in self.sharers if it.scope.endswith(f"#{kinds.RESERVED_DOMAINS.path}")]
 
     def list_addresses_of(self, account: str) -> list[Place]:
-        """Return the places of an account's reserved addresses."""
+        """Return the places of an account's reserved addresses that share the key."""
         shared = self.sharers if self.account == account else ()
         return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
@@ -60,19 +60,19 @@ class NameKey:
         return Place(self.scope, self.holder) if is_alike else None
 
 
-FindKey: TypeAlias = Callable[[Place], NameKey | None]  # returns the key at a place if it is known, or None
+FindKey: TypeAlias = Callable[[Place], NameKey | None]  # returns the key at a place, or None if it is not read yet
 
 
 def name_place(name: str) -> Place:
-    """Return the place of the key of a base name, port or tunnel's name."""
+    """Return the place of the key of a base name, a port or a tunnel's name."""
     return Place(f"{base_names.KIND}#{name}", unique_keys.ID)
 
 
 def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
     """Return the places of the keys that decide who owns a host, most specific domain first.
 
-    Below TUNNEL_DOMAIN this is the key of the base name, none for TUNNEL_DOMAIN itself. The key of a tunnel that has
-    the host is included.
+    Below TUNNEL_DOMAIN this is the key of the base name. TUNNEL_DOMAIN itself has none. The key of a tunnel with the
+    host as its name is included.
     """
     if domains.is_below(host, tunnel_domain):
         base_name = base_names.base_name_below(host, tunnel_domain)
@@ -98,9 +98,9 @@ def list_hostport_places(account: str, host: str) -> list[Place]:
 
 
 def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
-    """Return the places of an account's reservations that cover a host, or of their keys.
+    """Return the places of an account's reservations that cover a host, or the places of their keys.
 
-    A base name with few reservations names them. Otherwise their keys must be read first.
+    If a base name has few reservations, its key names them. Otherwise their keys must be read first.
     """
     owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
     if not domains.is_below(host, tunnel_domain):

@@ -14,7 +14,7 @@ from chalicelib.storage.records.change_log import Place
 
 ID = "certificate"
 SCOPE = items.scope(EDGE, f"/{ID}")
-PLACE = Place(SCOPE, ID)  # in the change log
+PLACE = Place(SCOPE, ID)  # the place in the change log
 _ORDER, _STATE = "order", "renewal"
 CONTEXT = vault.context(EDGE, ID)
 _ABSENT = Condition("attribute_not_exists(#id)")
@@ -22,7 +22,7 @@ _ABSENT = Condition("attribute_not_exists(#id)")
 
 @dataclass(frozen=True)
 class OpenedCertificate:
-    """The certificate chain as PEM, and its private key as DER. Do not store it."""
+    """The certificate chain as PEM, and its private key as DER. It must not be stored."""
 
     chain: str
     key: bytes = field(repr=False)
@@ -30,14 +30,14 @@ class OpenedCertificate:
 
 @dataclass(frozen=True)
 class OperatorRenewal:
-    """The state of the operator's certificate in one revision of its record, 0 without a record."""
+    """The state of the operator's certificate, with the revision of its record. The revision is 0 without a record."""
 
     renewal: Renewal
     revision: int = 0
 
 
 def alias_target() -> str:
-    """Return the target of the alias that the operator publishes, "" without ACME_DNS_ZONE. Raises ValueError."""
+    """Return the target of the DNS alias that the operator publishes, "" without ACME_DNS_ZONE. Raises ValueError."""
     return certificate_policies.alias_target(ID)
 
 
@@ -58,7 +58,10 @@ def read_opened() -> OpenedCertificate | None:
 
 
 def read_renewal() -> OperatorRenewal:
-    """Return the state of the certificate; it is due if there is none. Raises MalformedRecord, aws.Unavailable."""
+    """Return the state of the certificate.
+
+    Without a certificate, it is due. Raises MalformedRecord, aws.Unavailable.
+    """
     record = dynamodb.get(SCOPE, _STATE)
     if record is None:
         return OperatorRenewal(Renewal(0))
@@ -66,7 +69,7 @@ def read_renewal() -> OperatorRenewal:
 
 
 def write_renewal(before: OperatorRenewal, renewal: Renewal) -> OperatorRenewal | None:
-    """Store a state. Return None, without a write, if another issuer has changed it. Raises aws.Unavailable."""
+    """Store a state. Return None, and write nothing, if another issuer has changed it. Raises aws.Unavailable."""
     return _commit(before, renewal, [])
 
 
@@ -87,7 +90,10 @@ def drop_order() -> None:
 
 
 def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal: Renewal) -> bool:
-    """Store a certificate. All edge hosts read it. Return False if the claim was lost. Raises aws.Unavailable."""
+    """Store a certificate, which all edge hosts then read. Return False if another issuer has the claim.
+
+    Raises aws.Unavailable.
+    """
     body, sealed = {"certificate_pem": chain}, {"private_key": order.key}
     put = Write.put({"scope": SCOPE, "id": ID, "body": body, "sealed": sealed, "revision": 1})
     writes = [put, Write.delete(SCOPE, _ORDER), change_log.entry_of(PLACE)]

@@ -1,7 +1,7 @@
-"""The schedule and outcomes of the proof checks of reserved domains.
+"""The schedule of the checks that reserved domains are proved, and their results. The live edge makes the checks.
 
-The live edge makes the checks. The schedule is one scope, sorted by time, so one query returns the checks that are due.
-The transaction that changes a reservation also moves its entry.
+The schedule is one scope, sorted by time, so one query returns the checks that are due. The transaction that changes a
+reservation also moves its entry.
 """
 
 from dataclasses import asdict, dataclass
@@ -22,13 +22,13 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
 _DUE = items.scope(EDGE, "/looks")
-_LAST = 9_999_999_999  # Unix second: ids begin with the seconds until it, so the oldest entry has the highest id
+_LAST = 9_999_999_999  # a Unix second; ids start with the seconds until it, so the oldest entry has the highest id
 _AT_ONCE = 100  # records in one read
 
 
 @dataclass(frozen=True)
 class DueCheck:
-    """The proof of a reservation in one revision of its record."""
+    """A reservation with a proof that must be checked, and the revision of its record."""
 
     account: str
     id: str
@@ -52,15 +52,15 @@ def find_due(now: int, most: int) -> list[DueCheck]:
         found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
     live = {(_scope(it.account), it.id) for it in found}
     for id in entries:
-        if valid.get(id) not in live:  # otherwise this entry would stay the first one forever
+        if valid.get(id) not in live:  # an entry without a valid reservation would always be read first
             dynamodb.do(Write.delete(_DUE, id))
     return found
 
 
 def claim(check: DueCheck, *, until: int) -> DueCheck | None:
-    """Postpone a check to a Unix second, and return it.
+    """Postpone a check to a Unix second, so that no other host makes it meanwhile. Return it.
 
-    So no other host makes it meanwhile. Return None if another host was first. Raises aws.Unavailable.
+    Return None if another host was faster. Raises aws.Unavailable.
     """
     before = _read_same(check)
     if before is None:
@@ -74,17 +74,17 @@ def claim(check: DueCheck, *, until: int) -> DueCheck | None:
 
 
 def find_proved(domain: str) -> DueCheck | None:
-    """Return the reservation, of any account, that has proved a domain, or None. Raises aws.Unavailable."""
+    """Return the reservation that has proved a domain, in any account, or None. Raises aws.Unavailable."""
     found = table.look_up("domain", domain)
     item = table.find(_scope(found["account"]), found["id"]) if found else None
     return _decode_live(item) if item else None
 
 
 def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-    """Store the outcome of a check.
+    """Store the result of a check. `loser` is the reservation that loses the domain, with its new proof.
 
-    `loser` is the reservation that loses the domain because of it, with its own outcome. Return False, without a write,
-    if one of them has changed or another reservation has proved the domain. Raises aws.Unavailable.
+    Return False, and write nothing, if one of them has changed or another reservation has proved the domain. Raises
+    aws.Unavailable.
     """
     change = Change(trail.EDGE)
     for changed, outcome in [(check, result), *([loser] if loser else [])]:
@@ -107,7 +107,7 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
 
 
 def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
-    """Return a checked reservation with what the outcome means for its automatic certificate, and further writes."""
+    """Return a checked reservation with the changes to its automatic certificate, and further writes."""
     if is_lost:
         return issued_certificates.withdraw(after)
     if outcome.event == "verified":
@@ -116,24 +116,24 @@ def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_los
 
 
 def schedule(reservation: Item) -> list[Write]:
-    """Return the write that schedules the check of a reservation. It is empty if no proof is required."""
+    """Return the write that schedules the check of a reservation. There is none if no proof is required."""
     return [Write.put({"scope": _DUE, "id": id, "body": {}, "revision": 1}) for id in _entries(reservation)]
 
 
 def unschedule(reservation: Item) -> list[Write]:
-    """Return the writes that end the checks and the proof of a reservation."""
+    """Return the writes that remove a reservation's scheduled check and its proof."""
     return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *list_proved(reservation, None)]
 
 
 def reschedule(before: Item, after: Item) -> list[Write]:
-    """Return the writes that follow a change of the check time or proof."""
+    """Return the writes that update the schedule and list after a change of the check time or proof."""
     if _entries(before) == _entries(after):
         return list_proved(before, after)
     return [*(Write.delete(_DUE, id) for id in _entries(before)), *schedule(after), *list_proved(before, after)]
 
 
 def _entries(item: Item) -> list[str]:
-    """Return the id of the entry of a reservation. It is empty if no proof is required."""
+    """Return the ids of a reservation's entry: one, or none if no proof is required."""
     proof = item.body.get("proof")
     try:
         next_at = decoding.decode(Proof, proof).next_at if proof else None
@@ -143,17 +143,14 @@ def _entries(item: Item) -> list[str]:
 
 
 def _parse_entry(entry: str) -> tuple[str, str] | None:
-    """Return scope and id of the reservation of a valid entry, or None."""
+    """Return the scope and id of the reservation of an entry, or None if the entry is malformed."""
     _, _, named = entry.partition("/")
     account, _, id = named.partition("/")
     return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None
 
 
 def _decode_live(item: Item) -> DueCheck | None:
-    """Return the check of a live reservation, or None.
-
-    None if it is malformed or requires no proof.
-    """
+    """Return the check of a live reservation. None if it is malformed or requires no proof."""
     if not item.is_live or not (item.body or item.malformed):
         return None
     try:

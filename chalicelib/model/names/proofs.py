@@ -1,6 +1,6 @@
-"""The proof that an account owns a domain: checks and outcomes.
+"""The proof that an account owns a domain: checks and their results. Times are Unix seconds.
 
-Times are Unix seconds. The live edge makes the checks: nothing here uses DNS.
+The live edge makes the checks. Nothing in this file uses DNS.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ ProofStatus = Literal["pending", "verified", "lapsing", "lapsed"]
 ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_GRACE = 7 * _DAY  # a proof survives if a missing record returns within this time
-_NO_ANSWER = 2 * _DAY  # if name servers do not answer for this time, the record counts as missing
+_GRACE = 7 * _DAY  # the proof stays valid if the missing record returns within this time
+_NO_ANSWER = 2 * _DAY  # after this time without an answer of the name servers, the record counts as missing
 _LOST_ERROR = "The record is gone, and another account has proved the domain."
 _PROVED_ELSEWHERE = "Another account has proved this domain, and its DNS record still exists: it must be removed first."
 _UNKNOWN_ELSEWHERE = "Another account has proved this domain, and its record cannot be checked at the moment: {}"
@@ -23,20 +23,20 @@ _UNKNOWN_ELSEWHERE = "Another account has proved this domain, and its record can
 
 @dataclass(frozen=True)
 class Proof:
-    """The progress of the proof of a reserved domain. `error` is "" or a sentence about the last check.
+    """The state of the proof of a reserved domain. `error` is a sentence about the latest check, or "".
 
-    `value` and `cname_target` contain a label that no other reservation ever has. Otherwise a forgotten DNS record
-    would prove the domain for its next reservation.
+    `value` and `cname_target` contain a label that is unique to this reservation. Otherwise a forgotten DNS record
+    would prove the domain for a later reservation.
     """
 
     value: str
     cname_target: str
     status: ProofStatus
-    since: int  # when the status began
-    next_at: int  # when the next check is due
-    seen_at: int = 0  # when the record was last present
-    checked_at: int = 0  # when it was last checked
-    wished_at: int = 0  # when its owner last requested a check
+    since: int  # the start of the status
+    next_at: int  # the time of the next check
+    seen_at: int = 0  # the last time at which the record was present
+    checked_at: int = 0  # the time of the last check
+    wished_at: int = 0  # the last time at which the owner requested a check
     error: str = ""
 
     @property
@@ -47,7 +47,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a DNS lookup of the record. `error` is a sentence that says why it is not present."""
+    """The result of a DNS lookup of the record. `error` is a sentence about why the record is not present."""
 
     kind: Literal["present", "absent", "unknown"]
     error: str = ""
@@ -55,7 +55,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class ProofChange:
-    """The proof after a check. `event` is the action of its audit event, or "" without an event."""
+    """The proof after a check. `event` is the action of its audit event, or "" if there is no event."""
 
     proof: Proof
     event: ProofEvent = ""
@@ -80,7 +80,7 @@ def begin(now: int, *, value: str, cname_target: str) -> Proof:
 def record_name(domain: str) -> str:
     """Return the name of the TXT record of a domain.
 
-    `*.d` has the same name as d, with another value.
+    `*.d` and d have the same name, with different values.
     """
     return f"_tunnel-verification.{domain.removeprefix(WILDCARD)}"
 
@@ -93,7 +93,7 @@ def request_check(proof: Proof, now: int) -> Proof:
 
 
 def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
-    """Return the outcome of a check of an uncontested domain."""
+    """Return the result of a check of a domain that no other account has proved."""
     checked = replace(proof, checked_at=now, error=found.error)
     if found.kind == "present":
         return _verify(checked, now)
@@ -112,10 +112,10 @@ def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
 def apply_contest(
     challenger: Proof, holder: Proof, found: CheckResult, now: int
 ) -> tuple[ProofChange, ProofChange | None]:
-    """Return the outcomes for a challenger and for the owner.
+    """Return the results for a challenger, for which the record is present, and for the owner.
 
-    The record of the challenger is present. The second outcome is None if the owner keeps the domain. `found` is the
-    result for the record of the owner at the same time.
+    The second result is None if the owner keeps the domain. `found` is the lookup of the owner's record at the same
+    time.
     """
     checked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":
@@ -126,9 +126,9 @@ def apply_contest(
 
 
 def list_proving_domains(host: str) -> tuple[str, ...]:
-    """Return the reserved domains that can prove a host, in order of precedence.
+    """Return the domains that prove a host if they are reserved, in order of precedence.
 
-    A domain proves only itself; `*.d` proves all names below d, so also `*.b.d`.
+    A domain proves only itself. `*.d` proves all names below d, including `*.b.d`.
     """
     labels = host.removeprefix(WILDCARD).split(".")
     first = 0 if host.startswith(WILDCARD) else 1
@@ -137,10 +137,7 @@ def list_proving_domains(host: str) -> tuple[str, ...]:
 
 
 def find_proving(host: str, holders: Mapping[str, T]) -> T | None:
-    """Return the owner of the most specific domain that proves a host.
-
-    None if there is none.
-    """
+    """Return the owner of the most specific domain that proves a host, or None."""
     return next((holders[name] for name in list_proving_domains(host) if name in holders), None)
 
 
@@ -158,6 +155,6 @@ def _change_status(
 def _seconds_until_check(proof: Proof, now: int) -> int:
     """Return the seconds until the next check of an unproved domain.
 
-    That is half of the time for which it is unproved, from a minute to a day.
+    This is half of the time since it became unproved, at least a minute and at most a day.
     """
     return max(_MINUTE, min((now - proof.since) // 2, _DAY))

@@ -1,8 +1,8 @@
 """The schedule of automatic certificates. The issuer makes the attempts.
 
-Each domain with a policy has one entry, whose id begins with the time of its next attempt. The reservation has a copy
-of the entry among its hidden values, so that responses need no further call. A write that moves an entry requires that
-it is still there: then the copy was the newest.
+Each domain with a policy has one entry. The entry's id starts with the time of the next attempt. The reservation has a
+copy of the entry among its hidden values, so that responses need no further call. A write that moves an entry requires
+that the entry exists, which proves that the copy was up to date.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,9 +22,10 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 SCOPE = items.scope(EDGE, "/renewals")
-RENEWAL = "renewal"  # the name of the copy
+RENEWAL = "renewal"  # the name of the copy in the reservation
 _EXISTS = Condition("attribute_exists(#id)")
-_LAST = 9_999_999_999  # ids of entries begin with the seconds from their time to this one, so the oldest is the highest
+# a Unix second; ids of entries start with the seconds until it, so the oldest entry has the highest id
+_LAST = 9_999_999_999
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,18 @@ class RenewalEntry:
         return Write.put({"scope": SCOPE, "id": self.id, "body": asdict(self.renewal), "revision": 1}, condition)
 
     def remove(self) -> Write:
-        """Return the write that removes the entry. It fails if the entry was moved."""
+        """Return the write that removes the entry. It fails if the entry has moved."""
         return Write.delete(SCOPE, self.id, _EXISTS)
 
     def replace(self, renewal: Renewal) -> tuple[Write, ...]:
-        """Return the writes that give the entry another state. They fail if the entry was moved."""
+        """Return the writes that replace the entry's state. They fail if the entry has moved."""
         after = RenewalEntry(self.account, self.reservation, renewal)
         return (after.put(_EXISTS),) if after.id == self.id else (self.remove(), after.put())
 
 
 @dataclass(frozen=True)
 class DueRenewal:
-    """An entry that is due, with its reservation as it was read, or None if that was deleted."""
+    """An entry that is due, with its reservation, or None if the reservation was deleted."""
 
     entry: RenewalEntry
     item: Item | None
@@ -93,9 +94,9 @@ def list_entries() -> Iterator[RenewalEntry]:
 
 
 def order_now(account: str, id: str, now: int) -> RenewalEntry | None:
-    """Make an order of a reservation due, not within a minute of the last one. Raises aws.Unavailable.
+    """Make an order of a reservation due, but at least a minute after the previous attempt. Raises aws.Unavailable.
 
-    Return its entry, or None if it has no policy, or an attempt is running.
+    Return its entry, or None if the reservation has no policy, or an attempt is running.
     """
     due = find(account, id)
     if due is None or due.entry.renewal.is_claimed:
@@ -118,7 +119,7 @@ def claim(due: DueRenewal, now: int, until: int) -> DueRenewal | None:
 
 
 def postpone(due: DueRenewal, renewal: Renewal) -> bool:
-    """Store a state that makes an unclaimed entry due later. Return False if the entry was moved.
+    """Store a state that postpones an unclaimed entry. Return False if the entry has moved.
 
     Raises aws.Unavailable.
     """
@@ -126,11 +127,11 @@ def postpone(due: DueRenewal, renewal: Renewal) -> bool:
 
 
 def conclude(due: DueRenewal, renewal: Renewal, now: int, *, keeps: bool = False) -> bool:
-    """End an attempt without a certificate: store its outcome, and end the claim.
+    """End an attempt that obtained no certificate: store its result, and end the claim.
 
-    The entry is removed if the policy has ended meanwhile; if it `keeps` an order, the next attempt gives that up.
-    Another change of the domain is followed as outside of an attempt. Return False, without a write, if the claim was
-    lost. Raises aws.Unavailable.
+    If the policy has ended meanwhile, the entry is removed. With `keeps` it stays, because it has an order that the
+    next attempt must end. Other changes of the domain meanwhile are applied to the entry. Return False, and write
+    nothing, if another issuer has the claim. Raises aws.Unavailable.
     """
     current = table.find(due.entry.scope, due.entry.reservation)
     released = replace(renewal, is_claimed=False)
@@ -150,7 +151,7 @@ def has_policy(reservation: Item) -> bool:
 
 
 def copy(reservation: Item, renewal: Renewal | None) -> Write:
-    """Return the write that copies the state of a certificate into its reservation, or removes it."""
+    """Return the write that copies a certificate's state into its reservation. For None, the write removes the copy."""
     sets = {f"unseen.{RENEWAL}": asdict(renewal) if renewal else None}
     return Write.update(*reservation.place, Condition("attribute_exists(#unseen)"), sets=sets)
 
@@ -162,7 +163,7 @@ def read(reservation: Item) -> Renewal | None:
 
 
 def read_valid(reservation: Item) -> Renewal | None:
-    """Return the state of a reservation's certificate, or None without one or if it is malformed."""
+    """Return the state of a reservation's certificate, or None if there is none or it is malformed."""
     try:
         return read(reservation)
     except MalformedRecord:  # the issuer removes its entry
@@ -170,7 +171,7 @@ def read_valid(reservation: Item) -> Renewal | None:
 
 
 def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
-    """Return the hidden values of a new reservation with a policy, and the write of its entry."""
+    """Return the hidden values of a new reservation with a policy, and the write that adds its entry."""
     entry = RenewalEntry(account, id, renewals.begin(int(ids.created_at(id).timestamp())))
     return {RENEWAL: asdict(entry.renewal)}, [entry.put()]
 
@@ -178,7 +179,7 @@ def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
 def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
     """Return a changed reservation with the new state of its certificate, and the writes of its entry.
 
-    A new policy and a removed certificate require an order. Any other change hastens an attempt that waits.
+    A new policy and a removed certificate make an order due. After any other change, a failed attempt is repeated soon.
     Raises MalformedRecord.
     """
     if ReservedDomain.of(after.body).policy is None:
@@ -196,7 +197,7 @@ def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
 
 
 def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a lost reservation with a job, and the writes of its entry."""
+    """Return a lost reservation that needs another certificate, and the writes of its entry."""
     if read_valid(reservation) is None or not has_policy(reservation):
         return reservation, []
     return _changed(reservation, lambda renewal: renewals.lose(renewal or renewals.begin(now), now))
@@ -205,7 +206,7 @@ def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
 def end(reservation: Item) -> tuple[Item, list[Write]]:
     """Return a reservation without a certificate's state, and the write that removes its entry.
 
-    A claimed entry stays: the issuer removes it after the rest of its attempt.
+    A claimed entry stays. The issuer removes it at the end of its attempt.
     """
     renewal = read_valid(reservation)
     if renewal is None or renewal.is_claimed:
@@ -225,7 +226,7 @@ def _changed(item: Item, change: Callable[[Renewal | None], Renewal]) -> tuple[I
 
 
 def _write(due: DueRenewal, renewal: Renewal) -> DueRenewal | None:
-    """Give an entry another state; return it, or None if the entry was moved."""
+    """Replace the state of an entry. Return the entry, or None if it has moved."""
     own = [*due.entry.replace(renewal), *([copy(due.item, renewal)] if due.item else [])]
     if not _are_done(own):
         return None
@@ -245,7 +246,7 @@ def _are_done(own: Sequence[Write]) -> bool:
 
 
 def _parse(record: Mapping[str, Any]) -> RenewalEntry | None:
-    """Return the entry of a record, or None if it is malformed; then remove it, so that it is not read for ever."""
+    """Return the entry of a record. Remove a malformed record and return None, so that it is not read again."""
     _, account, id = (*record["id"].split("/"), "", "")[:3]
     try:
         entry = RenewalEntry(account, id, decoding.decode(Renewal, record.get("body", {})))

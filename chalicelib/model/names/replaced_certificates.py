@@ -1,4 +1,4 @@
-"""Issued certificates that another one has replaced. They stay for a day, or while Envoy rejects the new one."""
+"""Issued certificates that newer ones have replaced. They stay for a day, and longer if Envoy rejects the newer one."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ _STAYS_FOR = 24 * 60 * 60  # seconds
 
 @dataclass(frozen=True)
 class ReplacedCertificate:
-    """A replaced certificate of an account. The `id` of its entry begins with the time of its deletion."""
+    """A replaced certificate of an account. The `id` of its entry starts with the time at which it will be deleted."""
 
     id: str
     account: str
@@ -26,7 +26,7 @@ class ReplacedCertificate:
 
 
 def schedule(account: str, certificate_id: str, replaced_by: str, now: int) -> Write:
-    """Return the write that makes a certificate due for deletion a day after its replacement."""
+    """Return the write that schedules the deletion of a certificate for a day after its replacement."""
     id = f"{now + _STAYS_FOR:010}/{account}/{certificate_id}"
     return Write.put({"scope": _SCOPE, "id": id, "body": {"replaced_by": replaced_by}, "revision": 1})
 
@@ -46,7 +46,8 @@ def delete(replaced: ReplacedCertificate) -> bool:
 
     def attempt() -> bool:
         item = table.find(items.scope(replaced.account, kinds.TLS_CERTIFICATES.path), replaced.certificate_id)
-        if item is None or RESERVATION not in item.unseen:  # the account has deleted it, or it is not an issued one
+        # the account has deleted the certificate, or it was not issued automatically
+        if item is None or RESERVATION not in item.unseen:
             dynamodb.do(done)
             return False
         Change(trail.EDGE).remove(item).also(done).commit()

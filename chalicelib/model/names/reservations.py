@@ -1,4 +1,4 @@
-"""Reserved domains and addresses. An account keeps them while no tunnel uses them."""
+"""Reserved domains and addresses. They belong to an account even while no tunnel uses them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -29,7 +29,7 @@ class ReservedDomain(Described):
     region: str = ""
     certificate_id: str = ""
     certificate_management_policy: Mapping[str, str] | None = None
-    issued_certificate_id: str = ""  # the value of `certificate_id` if the issuer has set it
+    issued_certificate_id: str = ""  # equal to `certificate_id` if the issuer has set it
     resolves_to: list[str] = field(default_factory=list)
     proxy_protocol: bool = False
     keep_headers: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class ReservedDomain(Described):
 
     @property
     def is_verified(self) -> bool:
-        """Return whether the domain is proved now, without a grace period. Raises MalformedRecord."""
+        """Return whether the domain is proved now. False in a grace period. Raises MalformedRecord."""
         progress = self.progress
         return progress is not None and progress.status == "verified"
 
@@ -69,7 +69,7 @@ class ReservedDomain(Described):
 
     @property
     def chosen_certificate_id(self) -> str:
-        """Return `certificate_id` if the account has set it, "" if the issuer has."""
+        """Return `certificate_id` if the account has set it, or "" if the issuer has set it."""
         return "" if self.certificate_id == self.issued_certificate_id else self.certificate_id
 
     def references(self) -> References:
@@ -78,8 +78,8 @@ class ReservedDomain(Described):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the keys of the domain.
 
-        Each has one in its account. A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole
-        service while it is proved.
+        Every domain has a key in its account. Below TUNNEL_DOMAIN it also has the key of its base name. Outside it has
+        a key in the whole service while it is proved.
         """
         own = replace(reserved_key(account, self.domain), field="domain")
         proof = self.progress
@@ -98,7 +98,7 @@ class ReservedDomain(Described):
 class ServedReservation:
     """A reserved domain as the edge serves it. Below TUNNEL_DOMAIN it counts as proved.
 
-    If its record is malformed, `is_readable` is False and the other fields are read from its unique keys.
+    If its record is malformed, `is_readable` is False, and the other fields are from its unique keys.
     """
 
     account: str
@@ -109,7 +109,7 @@ class ServedReservation:
     proxy_protocol: bool = False
     is_readable: bool = True
     keep_headers: tuple[str, ...] = ()
-    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # undecoded
+    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # not decoded
 
     @staticmethod
     def of(item: Item) -> "ServedReservation | None":
@@ -166,7 +166,7 @@ class ReservedAddr(Described):
 
 
 def set_proof(item: Item, proof: Proof) -> Item:
-    """Return the next revision of a reserved domain, with a proof."""
+    """Return the next revision of a reserved domain, with a new proof."""
     before = records.decode(ReservedDomain, item)
     after = replace(before, proof={**before.proof, **asdict(proof)})
     body = {**item.body, "proof": after.proof}
@@ -177,8 +177,8 @@ def set_proof(item: Item, proof: Proof) -> Item:
 def list_proved(before: Item, after: Item | None) -> list[Write]:
     """Return the write that updates the list of proved domains.
 
-    A proved domain is in the list of its parent domain. The live edge reads the list to know which hosts a wildcard
-    does not serve.
+    The list of each domain contains the proved domains directly below it. From this list, the live edge knows which
+    hosts a wildcard does not serve.
     """
     old, new = (_list_scope(item) if item else None for item in (before, after))
     if new and new != old:
@@ -189,8 +189,8 @@ def list_proved(before: Item, after: Item | None) -> list[Write]:
 def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
     """Return the reservations that decide who serves the hosts of an account.
 
-    Below TUNNEL_DOMAIN only the reservations of the account count. Outside it proved reservations of all accounts do,
-    and for a wildcard all that are proved directly below it. Raises aws.Unavailable.
+    Below TUNNEL_DOMAIN, these are the account's own reservations. Outside, they are the proved reservations of all
+    accounts, for a wildcard including all that are proved directly below it. Raises aws.Unavailable.
     """
     wanted = list(hosts)
     keys = (key for host in wanted for key in _list_keys(account, host, tunnel_domain))
@@ -211,8 +211,8 @@ def _names_an_item(record: Mapping[str, Any]) -> bool:
 def list_proved_below(domain: str) -> list[tuple[str, str]]:
     """Return the scopes and ids of reservations proved directly below a domain.
 
-    Malformed entries are left out. The edge can write to the list, so an entry can name a record that the edge must not
-    read, and then the whole read would fail. Raises aws.Unavailable.
+    Malformed entries are left out: the edge can write to the list, and must not cause a read of a record to which it
+    has no right. Raises aws.Unavailable.
     """
     named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(proved_scope(domain)))
     return [
@@ -241,20 +241,20 @@ def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKe
 
 
 def reserved_key(account: str, domain: str) -> UniqueKey:
-    """Return the key of a reserved domain in its account."""
+    """Return the unique key of a reserved domain in its account."""
     return UniqueKey(_RESERVED_DOMAIN, f"{account}/{domain}")
 
 
 def proved_key(domain: str) -> UniqueKey:
-    """Return the key of a proved domain outside TUNNEL_DOMAIN in the whole service."""
+    """Return the unique key of a proved domain outside TUNNEL_DOMAIN, in the whole service."""
     return UniqueKey(PROVED_DOMAIN, domain)
 
 
 def _list_scope(item: Item) -> str | None:
-    """Return the scope of the list with a proved domain, or None. Wildcards are in no list."""
+    """Return the scope of the list with a proved domain, or None for a wildcard."""
     try:
         stored = records.decode(ReservedDomain, item)
-    except MalformedRecord:  # so that its deletion also removes it from the list
+    except MalformedRecord:  # the deletion of a malformed reservation must also remove it from the list
         domain = next((key.value for key in item.unique_keys if key.kind == PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD
@@ -267,9 +267,9 @@ def proved_scope(domain: str) -> str:
 
 
 def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
-    """Return whether the reservation of the name of a tunnel has `proxy_protocol`.
+    """Return whether the reservation of a tunnel's name has `proxy_protocol`.
 
-    False if the account has no reservation of the name or address. Raises UnreadableReservation, aws.Unavailable.
+    False if the account has not reserved the name or address. Raises UnreadableReservation, aws.Unavailable.
     """
     if ":" in name:
         return any(_address_uses_proxy_protocol(account, id) for id in base_names.list_reservations(account, name))

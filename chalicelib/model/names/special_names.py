@@ -1,8 +1,8 @@
 """The list of special names, for the live edge: hosts and ports that Envoy must know before a visitor comes.
 
-Each edge or tunnel with such names has a separate record. The transaction that changes the edge or tunnel writes it, so
-that the record is in the change log too. Its id begins with the account: if edge hosts of earlier versions cannot read
-an id in the log, they treat it as removed.
+Each edge or tunnel with such names has a separate record. The transaction that changes the edge or tunnel also writes
+this record, so it is in the change log too. The record's id starts with the account. If edge hosts of earlier versions
+cannot read an id in the log, they treat it as removed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class SpecialOwner(NamedTuple):
 class SpecialEntry:
     """The special hostports of an edge or tunnel, host:port.
 
-    Some of them may not be special: the records of the edge or tunnel decide.
+    Some may not be special any more: the records of the edge or tunnel decide.
     """
 
     owner: SpecialOwner
@@ -82,12 +82,12 @@ def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
 
 
 def find_place(owner: SpecialOwner) -> Place:
-    """Return the place of the entry of an edge or tunnel."""
+    """Return the place of an edge's or tunnel's entry."""
     return Place(_SHARDS.scope_of(owner.id), f"{owner.account}/{owner.id}")
 
 
 def find_owner(place: Place) -> SpecialOwner | None:
-    """Return the owner of the entry at a place in the change log, or None if it is no entry."""
+    """Return the owner of the entry at a place in the change log. None if the place is not one of an entry."""
     account, _, id = place.id.partition("/")
     is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)
     return SpecialOwner(account, id) if is_valid and place.scope.startswith(_PREFIX) else None

@@ -1,7 +1,7 @@
-"""The tree of a key or federated credential: what it made, what those keys made, and so on.
+"""The tree of a key or federated credential: the resources that it made, and all that their keys made in turn.
 
-Audit events are the only record of it: each creation is in the index by actor, under the id of its maker. The index can
-lag, so the events of the last minute are read from the account's own list.
+Only audit events record who made a resource: each creation is in the index by actor, under the id of its maker. The
+index can be late, so the events of the last minute are read from the account's list of events.
 """
 
 import time
@@ -22,13 +22,13 @@ KINDS = (
 )
 _ACTIONS = frozenset(f"{kind.noun}.create" for kind in KINDS)
 _COLLECTIONS = frozenset(kind.path.removeprefix("/") for kind in KINDS)
-_FRESH = 3.0  # seconds between two reads of the newest events
-_LAG = 60  # seconds that the index may lag at most
+_FRESH = 3.0  # seconds between two reads of the last minute's events
+_LAG = 60  # seconds by which the index can be late
 
 
 @dataclass(frozen=True)
 class TreeResource:
-    """A resource in a tree, as the event of its creation describes it. `owner` is "" if it has none."""
+    """A resource in a tree, as read from the event of its creation. `owner` is "" if it has none."""
 
     id: str
     owner: str
@@ -37,14 +37,14 @@ class TreeResource:
 
     @property
     def may_make(self) -> bool:
-        """Return whether it can make something that ends with a tree."""
+        """Return whether the resource itself can make resources of the tree."""
         if kinds.FEDERATED_CREDENTIALS.has(self.id):
             return True
         held = self.details.get("scopes")
         return kinds.API_KEYS.has(self.id) and (not isinstance(held, list) or any(map(_permits_making, held)))
 
     def has_ended(self) -> bool:
-        """Return whether a certificate is not valid any more."""
+        """Return whether the resource is a certificate that is no longer valid."""
         until = self.details.get("valid_until")
         try:
             return bool(until) and clock.parse(str(until)).timestamp() <= clock.seconds()
@@ -53,7 +53,7 @@ class TreeResource:
 
 
 class MakerEvents:
-    """The events of creations by keys and federated credentials."""
+    """Events of creations by API keys and federated credentials."""
 
     def __init__(self, account: str) -> None:
         """Read the newest events of an account. Raises aws.Unavailable."""
@@ -71,7 +71,7 @@ class MakerEvents:
             self._latest.setdefault(made.maker, {})[made.id] = made
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return what some keys and federated credentials made before `refresh`, without a read."""
+        """Return what some keys and federated credentials made, from the events of the last `refresh`. No read."""
         return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
@@ -83,7 +83,7 @@ class MakerEvents:
 def _made(events: Iterator[Item]) -> Iterator[TreeResource]:
     for _, event in records.decoded(Event, events):
         owner = event.details.get("owner_id", "")
-        if "certificate" in event.action:  # whoever requests a certificate owns it
+        if "certificate" in event.action:  # the owner of a certificate is the user or bot that requested it
             owner = event.actor.get("owner_id", "")
         yield TreeResource(event.resource_id, str(owner), event.actor.get("key_id", ""), event.details)
 

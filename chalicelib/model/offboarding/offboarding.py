@@ -1,6 +1,7 @@
-"""Offboarding: closes a root, walks its tree and ends what it finds. A repeated call continues.
+"""Offboarding: closes a root (a user, bot, API key or federated credential), and ends its tree.
 
-It is complete when a walk has found nothing that began after all requests with the tree's keys had been answered.
+A call walks the tree, and a repeated call continues. Offboarding is complete after a walk that found nothing. This walk
+must begin after all requests with the tree's keys have been answered.
 """
 
 import time
@@ -19,13 +20,13 @@ from chalicelib.model.offboarding.makers import MakerEvents, TreeResource
 from chalicelib.model.offboarding.tree_ends import MAX_KEPT, Choice, Ends, OutOfTime
 from chalicelib.storage.records import items, table
 
-_EXPLORING = 4.0  # seconds, after which resources end before more are read
-_AT_ONCE = 100  # resources that are read before their keys are locked
+_EXPLORING = 4.0  # seconds of reading; after them, the found resources are ended first
+_AT_ONCE = 100  # resources that are read, before the keys among them are locked
 
 
 @dataclass(frozen=True)
 class OffboardingResult:
-    """The result of one call. `ended` counts the ends of this call by kind."""
+    """The result of one call. `ended` counts the resources that this call has ended, by kind."""
 
     complete: bool
     retry_after: int
@@ -37,7 +38,7 @@ class OffboardingResult:
 def offboard(change: Change, account: str, id: str, choice: Choice) -> OffboardingResult | None:
     """Offboard a user, bot, API key or federated credential, for at most 8 seconds.
 
-    Returns None if it does not exist. `change` has the actor of all events. Raises LastAdmin, ListFull,
+    Returns None if it does not exist. `change` has the actor of all audit events. Raises LastAdmin, ListFull,
     MalformedRecord, aws.Unavailable.
     """
     root = roots.close(change, account, id)
@@ -57,7 +58,7 @@ def offboard(change: Change, account: str, id: str, choice: Choice) -> Offboardi
 class Walk:
     """One walk of a tree, which can take several calls.
 
-    Keys are locked as soon as they are found: so they cannot make others faster than the walk ends them.
+    Keys are locked as soon as they are found, so that they cannot create others faster than the walk ends them.
     """
 
     def __init__(self, ends: Ends) -> None:
@@ -68,7 +69,7 @@ class Walk:
         first = {} if is_owner else {self._root.id: roots.owner_of(self._root)}
         self._progress = progress.read(self._root, choice) or progress.begin(choice, first, "" if is_owner else None)
         self._waiting, self._before = dict(self._progress.waiting), self._progress.before
-        self._owners = dict(self._waiting)  # of the makers that were found in this call
+        self._owners = dict(self._waiting)  # of makers that this call has found
 
     @property
     def began(self) -> int:
@@ -81,12 +82,12 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:
-        """Return resources that were kept, with their owners, and the number of further ones."""
+        """Return the resources that were kept, with their owners, and the number of further ones."""
         found = sorted((self._progress.kept | self.ends.kept).items())
         return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
 
     def run(self) -> bool:
-        """End what the tree contains. Return False if the time did not suffice. Raises aws.Unavailable."""
+        """End the resources of the tree. Return False if there was not enough time. Raises aws.Unavailable."""
         try:
             self._end_tree(MakerEvents(self._root.account))
         except OutOfTime:
@@ -110,7 +111,7 @@ class Walk:
         self._end_exchanged(events, federated)
 
     def _save(self, is_whole: bool) -> None:
-        """Store how far the walk came. Postpone the last walk if keys were locked."""
+        """Store the progress of the walk. If keys were locked, postpone the walk that can complete the offboarding."""
         if self.ends.has_locked:
             self.ends.root = roots.postpone(self.ends.root, roots.SETTLING)
         if is_whole:
@@ -121,9 +122,9 @@ class Walk:
         progress.write(self._root, replace(state, kept=kept, kept_more=more))
 
     def _end_credentials(self) -> list[str]:
-        """End the SSH credentials and federated credentials of a user or bot.
+        """End a user's or bot's SSH credentials and federated credentials.
 
-        Returns the ids of federated credentials that may have issued certificates to it.
+        Returns the ids of federated credentials that may have issued certificates to the owner.
         """
         if switching.is_shown_active(self._root):
             self.ends.postpone()
@@ -134,7 +135,10 @@ class Walk:
         return [item.id for item in federated]
 
     def _end_exchanged(self, events: MakerEvents, federated: Iterable[str]) -> None:
-        """Revoke the certificates that federated credentials issued to a user or bot. They last half a day at most."""
+        """Revoke the certificates that federated credentials issued to a user or bot.
+
+        These certificates are valid for half a day at most.
+        """
         since = clock.seconds() - federated_credentials.MAX_LIFETIME
         for id in federated:
             self.ends.check_time()
@@ -142,7 +146,10 @@ class Walk:
             self.ends.revoke([one for one in _of(kinds.SSH_USER_CERTIFICATES, made) if one.owner == self._root.id])
 
     def _explore(self, events: MakerEvents) -> list[TreeResource]:
-        """Return what the next makers made, and lock its keys. Bounded, so that each call ends something."""
+        """Return the resources made by the next makers, and lock the keys among them.
+
+        The time for this is limited, so that each call ends some resources.
+        """
         found: list[TreeResource] = []
         until = time.monotonic() + _EXPLORING
         while (self._waiting or self._before is not None) and time.monotonic() < until:
@@ -168,7 +175,10 @@ class Walk:
         self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
 
     def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
-        """Lock the keys among some resources, and those that they made lately. All of them are read next."""
+        """Lock the keys among some resources, and the keys that these made recently.
+
+        All of them become makers to read.
+        """
         while made:
             ended = [one for one in made if not self._is_kept(one)]
             self.ends.lock(_of(kinds.API_KEYS, ended))
@@ -190,7 +200,7 @@ class Walk:
         self.ends.keep_hosts(_of(kinds.SSH_HOST_CERTIFICATES, made))
 
     def _is_kept(self, made: TreeResource) -> bool:
-        """Return whether a resource was made for another owner than its maker's, and such resources are kept."""
+        """Return whether to keep a resource because another owner has it than its maker."""
         owner = self._owners[made.maker]
         return self.ends.choice.others == "keep" and owner not in ("", made.owner)
 

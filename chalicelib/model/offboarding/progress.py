@@ -1,4 +1,4 @@
-"""The progress of a walk that takes several calls, stored with its root until the walk ends."""
+"""The progress of a walk that takes several calls. It is stored with the root until the walk ends."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,18 +10,20 @@ from chalicelib.storage.records import direct_writes
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
-_MAX_WAITING = 3000  # makers in the record, which is read with lists; a walk with more of them begins again
+_MAX_WAITING = 3000  # makers in a record, which lists read too; a walk with more makers begins again
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress(Stored):
     """The state of a walk between two calls.
 
-    - `began`: the Unix second at which it began; `choice` is that of its first call
+    - `began`: the Unix second at which it began
+    - `choice`: the choice of the first call
     - `waiting`: the makers to read, with their owners
-    - `before`: the last key of the root's own list that was read, "" at the start, None after the end
-    - `has_ended`: whether the walk has ended anything
-    - `kept`: resources that were kept, with their owners; `kept_more` is the number of further ones
+    - `before`: the last key that was read from the root's list of keys, "" at the start, None after the end
+    - `has_ended`: whether the walk has ended any resource
+    - `kept`: resources that were kept, with their owners
+    - `kept_more`: the number of further kept resources
     """
 
     began: int
@@ -49,7 +51,7 @@ def read(root: Item, choice: str) -> Progress | None:
 
 
 def write(root: Item, progress: Progress | None) -> None:
-    """Store the progress of a walk, None if it has ended. Raises aws.Unavailable."""
+    """Store the progress of a walk. None if the walk has ended. Raises aws.Unavailable."""
     record: dict[str, Any] | None = None
     if progress and len(progress.waiting) <= _MAX_WAITING:
         record = progress.to_record()

@@ -1,7 +1,7 @@
-"""The root of an offboarding: a user, bot, API key or federated credential, closed before its tree is walked.
+"""The root of an offboarding: a user, bot, API key or federated credential. It is closed before its tree is walked.
 
-A root stays closed until somebody enables it. Its record has the second from which a walk may be the last one: then
-every request that began before the end of its key has been answered.
+A root stays closed until somebody enables it. Its record contains a Unix second, from which a walk can complete the
+offboarding: by then all requests with its keys have been answered.
 """
 
 import time
@@ -18,13 +18,13 @@ from chalicelib.model.changes import Change
 from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 
-SETTLING = 16  # seconds; a request lives for at most 15, and times are in whole seconds
+SETTLING = 16  # seconds; a request takes at most 15, and times are in whole seconds
 
 
 def close(change: Change, account: str, id: str) -> Item | None:
     """Close a root in one transaction and return its record, or None if it does not exist.
 
-    A closed one stays as it is. Raises LastAdmin, and what `Change.commit` does.
+    A root that is closed already stays unchanged. Raises LastAdmin, and the errors of `Change.commit`.
     """
     scope, started = items.scope(account, kinds.of(id).path), time.monotonic()
     rewrite = switching.rewrite if is_owner(id) else changes.rewrite
@@ -40,22 +40,25 @@ def is_owner(id: str) -> bool:
 
 
 def owner_of(root: Item) -> str:
-    """Return the user or bot for which the keys of a root act, or "" if it names none."""
+    """Return the user or bot for which a root's keys act, or "" if the root names none."""
     return root.id if is_owner(root.id) else str(root.body.get("owner_id", ""))
 
 
 def settled_at(root: Item) -> int:
-    """Return the Unix second from which a walk may be the last one."""
+    """Return the Unix second from which a walk can complete the offboarding."""
     return int(root.unseen.get(OFFBOARDED, 0))
 
 
 def is_settled(root: Item) -> bool:
-    """Return whether a walk that begins now may be the last one."""
+    """Return whether a walk that begins now can complete the offboarding."""
     return settled_at(root) <= clock.seconds()
 
 
 def postpone(root: Item, seconds: int) -> Item:
-    """Postpone the last walk until some seconds from now; return the root. Raises aws.Unavailable."""
+    """Postpone, by some seconds from now, the time from which a walk can complete the offboarding. Return the root.
+
+    Raises aws.Unavailable.
+    """
     second = clock.seconds() + seconds
     direct_writes.set_mark(root, OFFBOARDED, second)
     return switches.add_marker(root, OFFBOARDED, second)
@@ -71,7 +74,7 @@ def shut_out(root: Item) -> None:
 
 
 def list_federated(account: str, owner: str) -> list[Item]:
-    """Return the federated credentials for a user or bot, and those with an owner claim. One query.
+    """Return the federated credentials that act for a user or bot, and those with an owner claim. One query.
 
     Raises aws.Unavailable.
     """
@@ -81,7 +84,7 @@ def list_federated(account: str, owner: str) -> list[Item]:
 
 
 def disable(item: Item) -> Item:
-    """Return a federated credential that is disabled. Raises MalformedRecord."""
+    """Return a federated credential in the disabled state. Raises MalformedRecord."""
     before = records.decode(FederatedCredential, item)
     after = replace(before, enabled=False)
     body, keys = records.body_of_change(item, before, after), records.keys_of_change(item, before, after)
@@ -89,7 +92,7 @@ def disable(item: Item) -> Item:
 
 
 def _closed(item: Item) -> Item:
-    """Return a closed root, with the second from which a walk may be the last one."""
+    """Return a root in the closed state, with the Unix second from which a walk can complete the offboarding."""
     if is_owner(item.id):
         after = switching.mark_switch(item, switches.turn(item, "off"))
     elif kinds.FEDERATED_CREDENTIALS.has(item.id):

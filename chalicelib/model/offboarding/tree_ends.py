@@ -1,6 +1,6 @@
-"""The ends of what a tree made: deletions, revocations, and what is kept.
+"""Ends the resources of a tree: deletes them, revokes them, or keeps them.
 
-Each call has a budget of time. `OutOfTime` ends it between two transactions, and the next call continues.
+Each call has a budget of time. After it, `OutOfTime` is raised between two transactions, and the next call continues.
 """
 
 import time
@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Chunk
 from chalicelib.storage.records.writes import Overtaken
 
-BUDGET = 7.0  # seconds of one call until its last transaction, so that it ends within _CALL
+BUDGET = 7.0  # seconds from the start of a call to its last transaction, so that the call ends within _CALL
 _CALL = 8  # seconds
 MAX_KEPT = 100  # in one response
 
@@ -36,7 +36,7 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """The treatment of resources that the tree made for another owner, and of user certificates."""
+    """The treatment of user certificates, and of resources that the tree made for other owners."""
 
     others: Literal["end", "keep"]
     certificates: Literal["revoke", "keep"]
@@ -44,7 +44,7 @@ class Choice:
 
 @dataclass
 class Ends:
-    """The ends in one call, by kind, and the ids of what was kept with their owners."""
+    """The number of ended resources by kind in one call, and the ids of kept resources with their owners."""
 
     change: Change
     root: Item
@@ -63,7 +63,7 @@ class Ends:
             raise OutOfTime
 
     def lock(self, keys: Collection[TreeResource]) -> None:
-        """Reject the tokens of API keys from now on, a hundred in a transaction. Raises aws.Unavailable."""
+        """Reject the tokens of API keys from now on, a hundred per transaction. Raises aws.Unavailable."""
         found = self._find(kinds.API_KEYS, [key for key in keys if key.id not in self._locked])
         self._locked |= {key.id for key in keys}
         if found:
@@ -71,7 +71,10 @@ class Ends:
             direct_writes.set_all([(key, key.attributes) for key in map(api_keys.locked, found)])
 
     def postpone(self) -> None:
-        """Postpone the last walk before keys are locked, in case this call is cut off. Raises aws.Unavailable."""
+        """Postpone the time from which a walk can complete the offboarding, before keys are locked.
+
+        So an interrupted call cannot make a later walk complete it too early. Raises aws.Unavailable.
+        """
         if not self.has_locked:
             self.has_locked, self.root = True, roots.postpone(self.root, _CALL + roots.SETTLING)
 
@@ -83,13 +86,13 @@ class Ends:
                 self._count(kinds.of(item.id), 1)
 
     def remove_made(self, kind: Kind, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Delete what a tree made of a kind, except `keep`. Raises OutOfTime, aws.Unavailable."""
+        """Delete resources of one kind in a tree, except `keep`. Raises OutOfTime, aws.Unavailable."""
         found = self._find(kind, [*made, *keep])
         self._keep(one for one in keep if one.id in found)
         self.remove(found[one.id] for one in made if one.id in found)
 
     def disable_made(self, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Disable the federated credentials that a tree made, except `keep`. Raises OutOfTime, aws.Unavailable."""
+        """Disable the federated credentials of a tree, except `keep`. Raises OutOfTime, aws.Unavailable."""
         found = self._find(kinds.FEDERATED_CREDENTIALS, [*made, *keep])
         self._keep(one for one in keep if one.id in found)
         self.disable(found[one.id] for one in made if one.id in found)
@@ -104,7 +107,7 @@ class Ends:
                 self._count(kinds.FEDERATED_CREDENTIALS, 1)
 
     def revoke(self, certificates: Collection[TreeResource]) -> None:
-        """Revoke user certificates, or keep them if that was chosen. Raises OutOfTime, ListFull, aws.Unavailable."""
+        """Revoke user certificates, or keep them as chosen. Raises OutOfTime, ListFull, aws.Unavailable."""
         for authority, group in _by_authority(certificates):
             left = [one for one in group if not grouped_revocations.is_revoked(self._list(authority), _revocation(one))]
             if self.choice.certificates == "keep":
@@ -115,7 +118,7 @@ class Ends:
                 self._revoke(authority, left[start : start + grouped_revocations.AT_ONCE])
 
     def keep_hosts(self, certificates: Collection[TreeResource]) -> None:
-        """Name the host certificates that have not ended: servers depend on them. Raises aws.Unavailable."""
+        """Report the valid host certificates as kept, because servers depend on them. Raises aws.Unavailable."""
         self._keep_existing(kinds.SSH_HOST_CERTIFICATES, [one for one in certificates if not one.has_ended()])
 
     def _revoke(self, authority: str, group: Sequence[TreeResource]) -> None:
@@ -126,9 +129,9 @@ class Ends:
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
     def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
-        """Return the issuer of a list. The list of a deleted authority may have ended; its certificates name the key.
+        """Return the authority of a revocation list, or None without a list and certificates.
 
-        None if there is no certificate left.
+        The list of a deleted authority can have expired. Then a certificate contains the authority's key.
         """
         account = self.root.account
         if found := revocations.find_issuer(account, authority):
@@ -138,7 +141,7 @@ class Ends:
         return next((Issuer(account, authority, stored.signed().authority) for _, stored in decoded), None)
 
     def _list(self, authority: str) -> list[Chunk]:
-        """Return the chunks of a list, as they were when this call first needed them."""
+        """Return the chunks of a revocation list, read once per call."""
         if authority not in self._lists:
             self._lists[authority] = revocation_lists.chunks(authority)
         return self._lists[authority]
@@ -165,7 +168,7 @@ class Ends:
 
 
 def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
-    """Yield the certificates that have not ended, by authority."""
+    """Yield the valid certificates by authority."""
     found: dict[str, list[TreeResource]] = {}
     for one in certificates:
         if not one.has_ended():

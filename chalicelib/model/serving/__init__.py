@@ -1,1 +1,1 @@
-"""Decisions about the names of an account, from its records: for the live edge, and for the status of edges."""
+"""Decisions about the names of an account, from its records. The live edge and the status of edges use them."""

@@ -1,4 +1,4 @@
-"""Decides which values that were read earlier become stale by a change. Pure."""
+"""Decides which previously read values a change makes stale. Pure."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
@@ -21,18 +21,19 @@ from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
 from chalicelib.storage.records.items import Item
 
-_NAMING = (*kinds.EDGES, kinds.TUNNELS, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)  # kinds with names or ports
+# kinds of items that have names or ports
+_NAMING = (*kinds.EDGES, kinds.TUNNELS, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 
 
 def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> bool:
-    """Return whether a change at a place can affect an account with these values."""
+    """Return whether the change of a record can affect an account with these values."""
     return place in found or place.scope.startswith(f"{account}#") or _key_of_ban(place) in found
 
 
 def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Place, Found]) -> set[Place]:
-    """Return the places of changed items that must be read: known items, and items that may have a name.
+    """Return the places of the changed items that must be read: known ones, and those that can have names.
 
-    Gateways are left out, because the caller knows the live ones.
+    Gateways are left out, because the caller already has the live ones.
     """
     naming = {items.scope(account, kind.path) for kind in _NAMING}
     known = {it for it in places if it.id and (it in found or it.scope in naming)}
@@ -42,7 +43,7 @@ def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Pla
 def replace_stale(
     account: str, places: Set[Place], found: Mapping[Place, Found], fresh: Mapping[Place, Found], tunnel_domain: str
 ) -> dict[Place, Found]:
-    """Return the values with fresh ones, and without those that the changes may have made stale."""
+    """Return the values updated by fresh ones, without values that the changes may have made stale."""
     stale = {key for place in places if (key := _key_of_ban(place))} - fresh.keys()
     for place, it in fresh.items():
         named = _named_keys(it, found, tunnel_domain) & found.keys()
@@ -80,7 +81,7 @@ def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) 
 
 
 def _merged(account: str, found: Mapping[Place, Found], fresh: Mapping[Place, Found]) -> dict[Place, Found]:
-    """Return the known list of an account's labelled tunnels, updated with the fresh ones, {} if it is unknown."""
+    """Return an account's tunnels with labels, updated by the fresh ones. {} if they are not known."""
     place = tunnels_place(account)
     before = found.get(place)
     changed = {it.id: value.value for it, value in fresh.items() if it.scope == place.scope}

@@ -1,6 +1,6 @@
-"""The places of the records that decide about names of an account, as far as earlier reads show them.
+"""The places of the records that decide about names of an account, derived from earlier reads. Pure.
 
-Pure. The place of a list is its scope with the id "".
+The place of a list is its scope with the id "".
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Switch:
     is_active: bool
 
 
-Routes: TypeAlias = tuple[Item, ...]  # the undecoded routes of an edge
+Routes: TypeAlias = tuple[Item, ...]  # the routes of an edge, not decoded
 Value: TypeAlias = (
     Switch
     | NameKey
@@ -56,10 +56,7 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True)
 class Found:
-    """The result of reading a place: a value, or None if it is absent.
-
-    `version` changes with the value, and is "" if it is absent.
-    """
+    """The value at a place, or None if there is none. `version` changes with the value, and is "" without one."""
 
     version: str = ""
     value: Value | None = None
@@ -67,7 +64,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A request for an account's hosts and ports, and its edges or tunnels by id."""
+    """The hosts and ports of an account that a caller needs, and its edges or tunnels by id."""
 
     account: str
     hosts: frozenset[str] = frozenset()
@@ -76,7 +73,7 @@ class Wanted:
 
 
 def digest(versions: Iterable[str]) -> str:
-    """Return one version that changes with any of several."""
+    """Return one version text for several versions. It changes if one of them does."""
     return hashlib.blake2b("\n".join(versions).encode(), digest_size=8).hexdigest()
 
 
@@ -101,7 +98,8 @@ def routes_place(edge: Place) -> Place:
 def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
     """Return the places of the records that decide about the wanted hosts, ports, edges and tunnels.
 
-    Values at these places can name further ones: read the missing places and call this again until none is missing.
+    The values at these places can refer to further places. Read the missing ones and call this function again until
+    none is missing.
     """
     walk = _Walk(wanted.account, found, tunnel_domain)
     for host in wanted.hosts:
@@ -114,14 +112,14 @@ def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str
 
 
 class _Walk:
-    """A walk over the known records of an account, which collects `places`."""
+    """Collects the `places` of an account's records, starting from the known ones."""
 
     def __init__(self, account: str, found: Mapping[Place, Found], tunnel_domain: str) -> None:
         self.places = {Place(accounts.SCOPE, account), certificates_place(account)}
         self._account, self._found, self._tunnel_domain = account, found, tunnel_domain
 
     def add_host(self, host: str) -> None:
-        """Add the records that decide which account owns a host, and what answers there."""
+        """Add the records that decide which account owns a host, and which edge or tunnel answers there."""
         self._add_owner(host)
         hostports = name_keys.list_hostport_places(self._account, host)
         for key in self._add_keys(hostports):
@@ -141,7 +139,7 @@ class _Walk:
                     self._add_edge(place)
 
     def add_item(self, id: str) -> None:
-        """Add an edge, or a tunnel with its name or port."""
+        """Add an edge or tunnel by id, with the records that it refers to."""
         place = item_place(self._account, id)
         if kinds.of(id) in kinds.EDGES:
             self._add_edge(place)
@@ -163,13 +161,13 @@ class _Walk:
             self.places.add(place)
 
     def _add_keys(self, places: Iterable[Place]) -> list[NameKey]:
-        """Add the places of keys. Return the known keys."""
+        """Add the places of keys. Return the keys that are known."""
         wanted = list(places)
         self.places.update(wanted)
         return [key for place in wanted if (key := self._find_key(place))]
 
     def _add_restrictions_of(self, host: str) -> None:
-        """Add the IP policies of the known reservations that cover a tunnel's host."""
+        """Add the IP policies of reservations that cover a tunnel's host, if the reservations are known."""
         for place in name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key):
             found = self._value(place)
             if isinstance(found, ServedReservation) and found.domain in proofs.list_proving_domains(host):
@@ -183,7 +181,7 @@ class _Walk:
                 self._add_parts(sites.list_policies(found))
 
     def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
-        """Add the holder of a key. Return False if it is not the account's."""
+        """Add the item that holds a key. Return False if another account has it."""
         places = [place for kind in of_kinds if (place := self._holder(key, kind))]
         for place in places:
             if kinds.of(place.id) is kinds.TUNNELS:
@@ -207,7 +205,10 @@ class _Walk:
         return found if found and found == Place(items.scope(self._account, kind.path), found.id) else None
 
     def _add_edge(self, place: Place) -> None:
-        """Add an edge with all that it names. An HTTPS edge is read after its routes, since they name backends."""
+        """Add an edge with all records that it refers to.
+
+        An HTTPS edge is read after its routes, because they name backends.
+        """
         if kinds.of(place.id) is kinds.HTTPS_EDGES:
             routes = routes_place(place)
             self.places.add(routes)
@@ -223,10 +224,7 @@ class _Walk:
                 self._add_owner_of(host)
 
     def _add_owner_of(self, name: str) -> None:
-        """Add the records that decide which account owns a name of an edge.
-
-        They include the reservation of a TCP edge's address.
-        """
+        """Add the records that decide which account owns a name of an edge, and a TCP edge's address reservation."""
         host, _, port = name.partition(":")
         self._add_owner(host)
         if port:
@@ -245,7 +243,7 @@ class _Walk:
                 self.places.update(it for it in self._entries(below) if isinstance(it, Place))
 
     def _add_parts(self, ids: Iterable[str]) -> None:
-        """Add backends, authorities and IP policies, the backends below them, and the tunnels of groups."""
+        """Add backends with their child backends, authorities, IP policies, and the tunnels of groups."""
         for id in ids:
             place = item_place(self._account, id)
             if kinds.of(id) is kinds.OTHER_BACKENDS or place in self.places:
@@ -264,7 +262,7 @@ class _Walk:
         self.places.update(Place(gateways.GATEWAYS, it.gateway) for it in found)
 
     def _entries(self, place: Place) -> tuple[object, ...]:
-        """Return the entries of a list, none if it has not been read."""
+        """Return the entries of a list. They are empty if the list has not been read."""
         value = self._value(place)
         return value if isinstance(value, tuple) else ()
 

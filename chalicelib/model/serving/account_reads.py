@@ -33,14 +33,14 @@ _RESERVED = frozenset((kinds.RESERVED_DOMAINS.path, kinds.RESERVED_ADDRS.path))
 
 
 def read_items(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the values of keys and items, 100 in a call. Raises aws.Unavailable."""
+    """Return the values of keys and items, 100 per call. Raises aws.Unavailable."""
     wanted = list(places)
     records = table.records((it.scope, it.id) for it in wanted)
     return {it: _decode(it, records.get((it.scope, it.id))) for it in wanted}
 
 
 def read_places(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the values of items, in one call, and of lists, in one call each. Raises aws.Unavailable."""
+    """Return the values at some places: one call for all items, and one for each list. Raises aws.Unavailable."""
     wanted = list(places)
     found = read_items(it for it in wanted if it.id)
     return found | {it: read_list(it) for it in wanted if not it.id}
@@ -54,8 +54,8 @@ def complete(
 ) -> dict[Place, Found]:
     """Return the values of all places that a request needs.
 
-    Unknown places are read in rounds. Known edges can still be undecoded, for example after a change. Raises what
-    `read` does.
+    Unknown places are read in rounds. Known edges may not be decoded yet, for example after a change. Raises the errors
+    of `read`.
     """
     found = {**known, **decode_edges(known, tunnel_domain)}
     while missing := (places := account_places.list_places(wanted, found, tunnel_domain)) - found.keys():
@@ -85,7 +85,7 @@ def read_list(place: Place) -> Found:
 def decode_edges(found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
     """Decode edges and routes that are not decoded yet. Return the values that replace them. Raises aws.Unavailable.
 
-    If the hostports of an edge cannot be read, it gets those of its unique keys, so that nothing else answers there.
+    If the hostports of an edge cannot be read, those in its unique keys are used, so that nothing else answers there.
     """
     made: dict[Place, Found] = {}
     for place, it in found.items():
@@ -134,7 +134,7 @@ def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
 def _is_whole_or_damaged(item: Item) -> bool:
     """Return whether an item was ever created.
 
-    Items with an empty body exist only for their modules. A reservation with one is malformed.
+    If only modules of an item were ever set, its body is empty. A reservation with an empty body is malformed.
     """
     return bool(item.body or item.malformed or item.path in _RESERVED)
 
@@ -165,5 +165,5 @@ def _decode_address(item: Item) -> ServedAddress:
 
 
 def _found(value: Value, *versions: str) -> Found:
-    """Return a value with a digest of the versions of its records."""
+    """Return a value with one version for all its records."""
     return Found(digest(versions), value)

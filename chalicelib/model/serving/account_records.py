@@ -1,4 +1,4 @@
-"""The records of one account that its loaded names use. Pure."""
+"""The records of one account that decide about its loaded names. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,12 +32,12 @@ _NOTHING = Wanted("")
 
 @dataclass(frozen=True)
 class AccountRecords:
-    """The records of one account that some names of it use.
+    """The records of one account that decide about some of its names.
 
-    `names` are these names. `reservations` decide about them and may belong to other accounts. `gateways` are the live
-    ones. `addresses` are the reserved addresses of tunnels, by host:port. `versions` has a text for every record and
-    list that was read. It changes with the record, and is "" for an absent one. `wanted` is the request and `found`
-    are the values read, both for later reads.
+    `names` are these names. `reservations` can belong to other accounts. `gateways` are the live ones. `addresses` are
+    the reserved addresses of tunnels, by host:port. `versions` has a text for every record and list that was read. It
+    changes with the record, and is "" for an absent one. `wanted` is the request and `found` has the values that were
+    read. Later reads use both.
     """
 
     account: str
@@ -59,7 +59,10 @@ class AccountRecords:
 
     @staticmethod
     def of(wanted: Wanted, found: Mapping[Place, Found], rejected: Mapping[str, str]) -> "AccountRecords":
-        """Return the records of the values that were read. Errors of unknown certificates are dropped."""
+        """Return the records among the values that were read.
+
+        `rejected` may contain unknown certificates, which are ignored.
+        """
         switch = found.get(Place(accounts.SCOPE, wanted.account), Found()).value
         every = list(_list_values(found))
         certificates = _by_id(it.certificate for it in every if isinstance(it, SealedCertificate))
@@ -86,7 +89,7 @@ class AccountRecords:
         )
 
     def extended_by(self, more: "AccountRecords") -> "AccountRecords":
-        """Return these records extended by more of the same account. The others were read with the values of these."""
+        """Return these records with more records of the account, which were read later with the same values."""
         reserved = {it.id: it for it in (*self.reservations, *more.reservations)}
         before, wanted = self.wanted, more.wanted
         return AccountRecords(
@@ -109,7 +112,7 @@ class AccountRecords:
         )
 
     def is_affected_by(self, place: Place) -> bool:
-        """Return whether a change at a place can affect these records."""
+        """Return whether the change of a record can affect these records."""
         return account_changes.is_affected(self.account, place, self.found)
 
     def find_differences(self, after: "AccountRecords", places: Iterable[Place]) -> set[Place]:
@@ -117,7 +120,7 @@ class AccountRecords:
         return {place for place in places if self.versions.get(place) != after.versions.get(place)}
 
     def list_lapsed(self, now: float) -> frozenset[Place]:
-        """Return the places of tunnels with an own lease that ended by a Unix time.
+        """Return the places of tunnels with a separate lease that ended before a Unix time.
 
         They must be read again, because renewals are not in the change log.
         """
@@ -132,7 +135,7 @@ class AccountRecords:
 
 
 def _list_values(found: Mapping[Place, Found]) -> Iterator[object]:
-    """Yield all values except keys, including the entries of lists."""
+    """Yield all values except keys. Lists are replaced by their entries."""
     for it in found.values():
         if isinstance(it.value, tuple):
             yield from it.value
@@ -145,7 +148,7 @@ def _by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Iterator[ServedReservation]:
-    """Yield the domains that other accounts have proved, from their unique keys."""
+    """Yield the domains that other accounts have proved, read from their unique keys."""
     for place, it in found.items():
         kind, _, domain = place.scope.partition("#")
         if kind == reservations.PROVED_DOMAIN and isinstance(key := it.value, NameKey) and key.account != account:
@@ -155,7 +158,7 @@ def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Itera
 def _list_addresses(
     tunnels: Iterable[ServedTunnel], found: Mapping[Place, Found]
 ) -> Iterator[tuple[str, Sequence[ServedAddress]]]:
-    """Yield the ports of tunnels, as host:port, with their reserved addresses."""
+    """Yield the ports of tunnels, as host:port, each with its reserved addresses."""
     for tunnel in tunnels:
         if tunnel.proto == "tcp":
             key = found.get(name_keys.name_place(tunnel.name), Found()).value
@@ -168,7 +171,10 @@ def _addresses_of(key: NameKey, account: str, found: Mapping[Place, Found]) -> l
 
 
 def _with_addresses(edge: ServedEdge, found: Mapping[Place, Found]) -> ServedEdge:
-    """Return a TCP edge with the PROXY protocol of its reserved addresses. If one is malformed, the edge is closed."""
+    """Return a TCP edge with the `proxy_protocol` of its reserved addresses.
+
+    If the record of an address is malformed, the edge is closed.
+    """
     proxied: set[str] = set()
     ports = list(filter(port_of, hosts_of(edge)))
     for name in ports:

@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Service:
-    """Values that decide about names, in addition to the records of their account.
+    """Further values that decide about names, besides the records of the account.
 
-    `operator_names` are those in the operator's certificate, `managed_apps` the providers at which the operator has an
-    application.
+    `operator_names` are the names in the operator's certificate, `managed_apps` the providers at which the operator has
+    an application.
     """
 
     tunnel_domain: str
@@ -42,9 +42,9 @@ class Service:
 
 
 class AccountView:
-    """The records of an account, and the decisions about its names.
+    """The records of one account, and the decisions about its names.
 
-    A name is a host, or host:port for TCP. The methods that take an account serve only the account of the records.
+    A name is a host, or host:port for TCP. Methods with the parameter `account` refuse every other account.
     """
 
     def __init__(self, records: AccountRecords, service: Service) -> None:
@@ -61,37 +61,39 @@ class AccountView:
         return not domains.is_below(host_of(name), self.service.tunnel_domain)
 
     def owner_of(self, host: str) -> str | None:
-        """Return the account that has proved a host, or None. The longest proved domain decides."""
+        """Return the account that has proved a host, or None. The most specific proved domain decides."""
         for domain in proofs.list_proving_domains(host):
             if accounts := {it.account for it in self._reservations_by_domain.get(domain, ()) if it.is_proved}:
-                return accounts.pop() if len(accounts) == 1 else None  # two while a domain's owner changes
+                # two accounts can have it for a moment, while the owner of a domain changes
+                return accounts.pop() if len(accounts) == 1 else None
         return None
 
     def may_serve(self, account: str, name: str) -> bool:
         """Return whether an account's edge or tunnel may be served at a name.
 
-        Below TUNNEL_DOMAIN the store's unique keys decide instead: an account with a record there is the owner.
+        Below TUNNEL_DOMAIN this is always true: the store's unique keys already prevent that two accounts have a name.
         """
         return account == self.account and (not self.is_own_domain(name) or self.owner_of(host_of(name)) == account)
 
     def reservation_of(self, account: str, host: str) -> ServedReservation | None:
-        """Return an account's proved reservation that covers a host, or None. The longest domain wins."""
+        """Return the account's proved reservation that covers a host, or None. The most specific domain wins."""
         every = (
             it for domain in proofs.list_proving_domains(host) for it in self._reservations_by_domain.get(domain, ())
         )
         return next((it for it in every if it.account == account and it.is_proved), None)
 
     def refuses_challenges(self, account: str, host: str) -> bool:
-        """Return whether a host of an account is below TUNNEL_DOMAIN and not reserved.
+        """Return whether challenges of certificate authorities are refused for a host.
 
-        Another account may get such a host soon, while a certificate for it would still be valid.
+        They are refused for a host below TUNNEL_DOMAIN that the account has not reserved: another account may soon get
+        it, and a certificate for the host would still be valid then.
         """
         return not self.is_own_domain(host) and self.reservation_of(account, host) is None
 
     def certificate(self, account: str, host: str, now: datetime) -> str | None:
         """Return the id of the certificate for an account's host, or None to refuse the handshake.
 
-        Certificates that Envoy rejected are ignored, so an earlier one stays in service.
+        A certificate that Envoy rejected is ignored, so that an earlier one is served.
         """
         reservation = self.reservation_of(account, host)
         chosen = reservation.certificate_id if reservation else ""
@@ -105,12 +107,12 @@ class AccountView:
         return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether a host's certificate covers the host. Only the operator's certificate may not."""
+        """Return whether the certificate for a host covers the host. Only the operator's certificate can fail to."""
         names = self.service.operator_names
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
 
     def site(self, name: str, now: datetime) -> Site | None:
-        """Return the site of a name, or None if an edge has the name or no tunnel may serve it."""
+        """Return the site of a name, or None if an edge has the name or no tunnel may use it."""
         tunnel = self.tunnel_at_host(name)
         if tunnel is None or self.edge_at_host(name):
             return None
@@ -118,7 +120,7 @@ class AccountView:
         refusals = sites.find_refusals(tunnel, [reservation] if reservation else [], self.policies)
         site = Site(name, tunnel, "", (), self.refuses_challenges(tunnel.account, name), refusals)
         passwords = sites.find_passwords(reservation)
-        if tunnel.proto == "tls":  # the edge cannot read passwords there
+        if tunnel.proto == "tls":  # the edge cannot read passwords in encrypted traffic
             return replace(site, refusals=ip_policies.REFUSE_ALL) if passwords else site
         certificate = self.certificate(tunnel.account, name, now)
         if not certificate:
@@ -161,7 +163,7 @@ class AccountView:
         return next((it for it in every if any(self.may_serve(it.account, name) for name in names[it.id])), None)
 
     def names_below(self, domain: str) -> list[str]:
-        """Return the known names directly below a domain that edges or tunnels have, or that are withheld."""
+        """Return the known names directly below a domain that edges, tunnels or other accounts have."""
         hosts = {name for name in self._edges_by_name if _parent(name) == domain and self.edge_at_host(name)}
         named = (it.name for it in self._records.tunnels.values() if it.name and _parent(it.name) == domain)
         tunnels = {it for it in named if self.may_serve(self.account, it)}
@@ -169,12 +171,12 @@ class AccountView:
         return sorted({*hosts, *tunnels, *filter(self.is_withheld, reserved)})
 
     def is_withheld(self, name: str) -> bool:
-        """Return whether a wildcard edge must not answer for a name, since another account has proved it."""
+        """Return whether a wildcard edge must not answer for a name, because another account has proved it."""
         wildcard = self.edge_at_host(f"{domains.WILDCARD}{_parent(name)}")
         return wildcard is not None and not self.may_serve(wildcard.account, name)
 
     def members(self, group: ServedBackend) -> list[tuple[ServedTunnel, Gateway]]:
-        """Return the tunnels of a group that have a live gateway, with that gateway, sorted by id.
+        """Return the tunnels of a group with their live gateways, sorted by id.
 
         Tunnels of draining gateways are left out, unless there are no others.
         """
@@ -190,14 +192,15 @@ class AccountView:
         return found is not None and bool(self.members(found))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
-        """Return the authorities that an edge trusts, with None for each that its account lacks."""
+        """Return the authorities that an edge trusts. An authority that the account lacks is None."""
         module = edge.modules.get(mutual_tls.MODULE)
         ids = module.certificate_authority_ids if module else []
         return [self._records.authorities.get(id) for id in ids]
 
     def _newest_tunnel(self, name: str) -> ServedTunnel | None:
         found = (it for it in self._tunnels_by_name.get(name, ()) if self.may_serve(it.account, name))
-        return max(found, key=lambda tunnel: tunnel.id, default=None)  # several while a name is taken over
+        # several tunnels for a moment, while one takes the name from another
+        return max(found, key=lambda tunnel: tunnel.id, default=None)
 
     def _certificates_for(self, host: str) -> list[ServedCertificate]:
         """Return the certificates that cover a host, in the order of the records."""
@@ -207,7 +210,7 @@ class AccountView:
 
     @cached_property
     def _tunnels(self) -> list[ServedTunnel]:
-        """Return the tunnels with a live gateway sorted by id, none if the account is switched off."""
+        """Return the tunnels with a live gateway, sorted by id. There are none if the account is switched off."""
         every = self._records.tunnels.values() if self._records.is_active else ()
         return sorted((it for it in every if it.gateway in self._records.gateways), key=lambda tunnel: tunnel.id)
 

@@ -1,6 +1,6 @@
 """The choice of the certificate for a host name. Pure.
 
-A reservation can name a certificate, which wins while it is valid and covers the host. Otherwise every visitor would
+A reservation can name a certificate, which is used while it is valid and covers the host. Otherwise visitors would
 reject it, so the choice is automatic.
 """
 
@@ -13,7 +13,8 @@ from chalicelib.model.tls.tls_certificates import ServedCertificate
 def choose(host: str, certificates: Iterable[ServedCertificate], now: datetime, *, chosen: str = "") -> str | None:
     """Return the id of the best certificate for a host, or None if none covers it now.
 
-    `chosen`, the id in the host's reservation, wins. Next, an exact name precedes a wildcard, and a later expiry wins.
+    `chosen`, the id in the host's reservation, comes first. Then an exact name comes before a wildcard, and a later
+    expiry before an earlier one.
     """
     fitting = [it for it in certificates if it.not_before <= now < it.not_after and covers_any(it, host)]
     if not fitting:

@@ -18,15 +18,17 @@ from chalicelib.model.serving.states import HostFacts
 from chalicelib.model.serving.streams import Destinations
 
 State = Literal["live", "unproved", "refused"]
-_PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # by state
+# the page for each state of a route
+_PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}
 
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """The state of an edge's host, or of host:port for a TCP edge.
+    """The state of an edge's host (for a TCP edge, host:port).
 
-    `certificate` is set if the host answers and its TLS ends here. `error` says why a host is closed, or describes a
-    problem. A host without a matching certificate answers with the operator's certificate, but is not live.
+    `certificate` is set if the host answers and its TLS ends here. `error` gives the reason why a host is closed, or
+    describes another problem. A host without a matching certificate answers with the operator's certificate, but is not
+    live.
     """
 
     name: str
@@ -42,10 +44,11 @@ class PlannedHost:
 
 @dataclass(frozen=True)
 class RouteTarget:
-    """The target of a route: backends by weight, or a page if the route is closed.
+    """The target of a route: backends by weight, or a page if the route is closed. `error` describes a problem.
 
-    `error` describes a problem. `online` are the backends that can answer now, by weight, or all if none can. With a
-    `rule` visitors must sign in. Each condition of `refusals` refuses visitors by their address, that of the edge too.
+    `online` are the backends that can answer now, by weight, or all backends if none can. With a `rule`, visitors must
+    sign in. `refusals` are conditions on the visitor's address, of the route and its edge: a visitor is refused if one
+    of them is true.
     """
 
     route: ServedRoute
@@ -58,12 +61,12 @@ class RouteTarget:
 
     @property
     def restricts_visitors(self) -> bool:
-        """Return whether a module of the route keeps some visitors from the target."""
+        """Return whether a module of the route can refuse visitors."""
         return self.page == pages.NOT_ENFORCED or self.route.modules.restrict_visitors
 
     @property
     def admits_ambiguous_paths(self) -> bool:
-        """Return whether a path that an upstream reads as another route's path may pass beside the route."""
+        """Return whether no visitor can bypass the route's modules with a path that the upstream reads differently."""
         return self.page != pages.NOT_ENFORCED and self.route.modules.admit_ambiguous_paths
 
 
@@ -73,8 +76,8 @@ class Plan:
 
     `served_elsewhere` are names below its wildcards that it does not answer. `trusted` are the certificates of its
     authorities, PEM. `page` answers all requests of a closed edge. With `is_proxied`, upstreams get the visitor's
-    address by the PROXY protocol. `unreserved` hosts refuse challenges of certificate authorities. Each condition of
-    `refusals` refuses visitors of the edge by their address.
+    address by the PROXY protocol. `unreserved` hosts refuse challenges of certificate authorities. `refusals` are
+    conditions on the visitor's address: a visitor of the edge is refused if one of them is true.
     """
 
     edge: ServedEdge
@@ -95,12 +98,12 @@ class Plan:
 
     @property
     def restricts_visitors(self) -> bool:
-        """Return whether a module of the edge or of a route keeps some visitors out."""
+        """Return whether a module of the edge or of a route can refuse visitors."""
         return bool(self.refusals) or any(it.restricts_visitors for it in self.targets)
 
     @cached_property
     def requires_sign_in(self) -> bool:
-        """Return whether a route of the edge has OAuth. Its names then have a separate HTTP manager."""
+        """Return whether a route of the edge has OAuth. The edge's names then have a separate HTTP manager in Envoy."""
         return requires_sign_in(self.edge)
 
     @property
@@ -116,9 +119,9 @@ class Plan:
 
     @property
     def routes_name(self) -> str:
-        """Return the name of the edge's routes, which changes with its requirements on handshakes.
+        """Return the name of the edge's routes in Envoy. It changes with the edge's requirements on handshakes.
 
-        Connections that passed earlier requirements then find no routes.
+        So a connection that met only earlier requirements finds no routes.
         """
         return f"edge/{self.edge.id}/{self.digest}"
 
@@ -139,8 +142,8 @@ def requires_sign_in(edge: ServedEdge) -> bool:
 def close_refused(before: Plan, error: str) -> Plan:
     """Return the plan of an edge after Envoy rejected its routes.
 
-    Envoy keeps the earlier routes, which might accept visitors that the new ones refuse. So the edge is closed if any
-    new route or the edge restricts visitors. Otherwise the plan is unchanged.
+    Envoy keeps the earlier routes, which can accept visitors that the new ones refuse. So the edge is closed if the
+    edge or a new route restricts visitors. Otherwise the plan is unchanged.
     """
     if not before.restricts_visitors:
         return before
@@ -177,7 +180,7 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
 
 
 def _find_stream_refusals(edge: ServedEdge, view: AccountView) -> tuple[Condition, ...]:
-    """Return the refusals of an edge that forwards bytes: its own and those of its routes."""
+    """Return the refusals for an edge that forwards bytes: from the edge and from its routes."""
     modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in edge.routes))
     every = tuple(it for module in modules for it in ip_policies.find_refusals(module, view.policies))
     return ip_policies.REFUSE_ALL if ip_policies.has_too_many([every]) else every
@@ -216,7 +219,7 @@ def _gather_facts(
 
 
 def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
-    """Return the problems with IP policies of an edge. Routes have their own, unless bytes are forwarded."""
+    """Return the problems with an edge's IP policies. If bytes are forwarded, its routes are included."""
     routes = edge.routes if streams.is_stream(edge) else ()
     modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in routes))
     problems = [ip_policies.describe_problems(it, view.policies) for it in modules]
@@ -227,7 +230,7 @@ def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
 
 
 def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
-    """Return whether the upstreams of a name expect the PROXY protocol."""
+    """Return whether upstreams of a name expect the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
     held = view.reservation_of(edge.account, name)
@@ -242,7 +245,7 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
 def _plan_target(
     edge: ServedEdge, route: ServedRoute, view: AccountView, of_edge: tuple[Condition, ...]
 ) -> RouteTarget:
-    """Return the target of a route. `of_edge` are the refusals of the edge."""
+    """Return the target of a route. `of_edge` are the refusals of the route's edge."""
     found = states.decide_route(edge, route, view.service.managed_apps)
     module = route.modules.get(backend.MODULE)
     attached = module.backend_id if module else None
@@ -259,7 +262,10 @@ def _plan_target(
 
 
 def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:
-    """Return HTTP responses and groups with tunnels, by weight, or all backends if none can answer."""
+    """Return the backends that can answer now, by weight, or all backends if none can.
+
+    HTTP responses can always answer, and tunnel groups if a tunnel is online.
+    """
     if len(weights) < 2:
         return weights
     found = ((id, weight) for id, weight in weights if not streams.is_group(id) or view.is_online(id))

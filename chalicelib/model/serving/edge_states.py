@@ -24,21 +24,22 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.model.serving.streams import is_group
 
-TRIAL_TIME = timedelta(seconds=60)  # time after a change during which the result of a trial is awaited
+TRIAL_TIME = timedelta(seconds=60)  # time after a change to wait for the result of a trial
 
 
 @dataclass(frozen=True)
 class ReportedStatus:
-    """The status of an edge, and the number of hosts that reported something about it."""
+    """The status of an edge, and the number of hosts that reported about it."""
 
     status: EdgeStatus
     hosts: int = 0
 
 
 def decide(plan: Plan, view: AccountView, reports: Reports, changed: datetime, now: datetime) -> ReportedStatus:
-    """Return the status of an edge that changed last at a time.
+    """Return the status of an edge, given the time of its last change.
 
-    It waits while no host is live, and until the trial of its revision has a result, but not longer than TRIAL_TIME.
+    The status is "waiting" while no host is live, and until the trial of the revision has a result, for at most
+    TRIAL_TIME.
     """
     if not (reports.hosts and plan.hosts):
         return ReportedStatus(NO_STATUS)
@@ -60,12 +61,12 @@ def hostport_of(host: PlannedHost) -> str:
 
 
 def list_rejected(reports: Reports, revision: int) -> Mapping[str, str]:
-    """Return Envoy's errors about a revision: by hostport, or by the id of a route or a certificate."""
+    """Return Envoy's errors about a revision: by hostport, or by the id of a route or certificate."""
     return {name: error for it in _list_current(reports, revision) for name, error in it.errors.items()}
 
 
 class _Current:
-    """The reports about the current revision of an edge."""
+    """The reports about an edge's current revision."""
 
     def __init__(self, plan: Plan, reports: Reports, changed: datetime, now: datetime) -> None:
         revision, trial = plan.edge.revision, reports.trial
@@ -91,13 +92,13 @@ class _Current:
         )
 
     def route(self, id: str, state: State, error: str, of_hostports: State) -> RouteStatus:
-        """Return the status of a route, which is not live unless a hostport is."""
+        """Return the status of a route. It can only be live if a hostport is."""
         found, since, reason = self._application_error(id) or self._decide(id, state, error)
         hidden = found == "live" and of_hostports not in ("live", "partly")
         return RouteStatus(id, of_hostports if hidden else found, since, reason)
 
     def _application_error(self, route: str) -> tuple[State, str, str] | None:
-        """Return "refused" if the application of a route failed at the last sign-in, or a secret, or None."""
+        """Return the state, time and error after a failed sign-in or decryption of a secret, or None."""
         for key in application_errors.list_keys(route):
             error = self._application_errors.get(key)
             if error and error.digest == self._digests.get(key):
@@ -105,7 +106,7 @@ class _Current:
         return None
 
     def _decide(self, name: str, state: State, error: str) -> tuple[State, str, str]:
-        """Return state, time and error of a part, given what the records decide."""
+        """Return the state, time and error of a part. `state` and `error` are decided from the records."""
         if state != "live":
             return state, self._changed, error
         if self.is_waiting:
@@ -119,7 +120,7 @@ class _Current:
 
 
 def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
-    """Yield the digests of modules of a route, by the keys of their errors."""
+    """Yield the digests of a route's modules, by the keys under which their errors are stored."""
     if target.rule:
         yield target.route.id, target.rule.digest
     modules, id = target.route.modules, target.route.id
@@ -130,7 +131,7 @@ def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
 
 
 def _plan_routes(plan: Plan) -> Iterable[tuple[str, State, str]]:
-    """Yield the id of each route, and what the records decide about it."""
+    """Yield the id of each route, with its state as the records decide it."""
     if plan.is_stream:
         refusal = plan.destinations.refusal
         yield from (
@@ -145,6 +146,6 @@ def _is_open(target: RouteTarget) -> bool:
 
 
 def _list_current(reports: Reports, revision: int) -> list[Report]:
-    """Return the reports about a revision, the trial included."""
+    """Return the reports about a revision, including the trial."""
     every = [*reports.statuses.values(), *([reports.trial] if reports.trial else [])]
     return [it for it in every if it.revision == revision]

@@ -1,4 +1,4 @@
-"""Texts of responses for requests that no tunnel and no backend answers."""
+"""Texts of responses to requests that no tunnel and no backend answers."""
 
 NO_TUNNEL = "404: there is no tunnel of this name.\n"
 NO_ANSWER = "502: the tunnel is open, but what it forwards to does not answer.\n"
@@ -22,8 +22,8 @@ USER_AGENT = "403: this route refuses the user agent.\n"
 
 
 def abuse_line(contact: str) -> str:
-    """Return the last line of each page, which names the operator's contact for abuse.
+    """Return the last line of each page: the operator's contact for abuse.
 
-    It starts with a newline, since Envoy's own pages do not end with one.
+    It starts with a newline, because Envoy's own pages do not end with one.
     """
     return f"\nAbuse of this address? Tell {contact}\n"

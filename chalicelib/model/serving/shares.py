@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from chalicelib.model.edges.backends import HttpResponse, Weighted
 from chalicelib.model.edges.served import ServedBackend
 
-MAX_BACKENDS = 200  # of one route: each change of an edge processes the backends of all its routes
+MAX_BACKENDS = 200  # per route, because each change of an edge processes the backends of all its routes
 WHOLE = 1_000_000_000  # approximate sum of all weights; Envoy requires less than 2**32
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Tunnel groups and HTTP responses with their weights above 0. `error` names backends that were left out."""
+    """Tunnel groups and HTTP responses with their weights, all above 0. `error` names backends that were left out."""
 
     weights: tuple[tuple[str, int], ...] = ()
     error: str = ""
 
 
 def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
-    """Return the shares of an account's backend, without unknown backends and cycles.
+    """Return the shares of a backend of the account, without unknown backends and cycles.
 
-    There are no shares at all if the record of any backend below it is malformed.
+    There are no shares if the record of a backend below it is malformed.
     """
     tree = _Tree(account, backends)
     order = tree.collect(id)
@@ -45,7 +45,7 @@ def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Sha
 
 
 class _Tree:
-    """The backends of an account below one backend. `errors` are sentences about those left out."""
+    """A backend with all backends below it. `errors` are sentences about backends that were left out."""
 
     def __init__(self, account: str, backends: Mapping[str, ServedBackend]) -> None:
         self.errors: list[str] = []
@@ -64,7 +64,7 @@ class _Tree:
         return self._children.get(id, {})
 
     def collect(self, id: str) -> list[str]:
-        """Return a backend and all backends below it, and stop soon after MAX_BACKENDS."""
+        """Return a backend and all backends below it. Stops soon after MAX_BACKENDS."""
         order, seen = [id], {id}
         for it in order:
             if len(order) > MAX_BACKENDS:
@@ -76,10 +76,11 @@ class _Tree:
         return order
 
     def break_cycles(self, order: list[str]) -> None:
-        """Remove the children of each backend that is part of a cycle."""
+        """Remove the children of each backend in a cycle."""
         leading = [id for id in order if self.children(id)]
         bits = {id: 1 << number for number, id in enumerate(leading)}
-        reach = {id: sum(bits.get(child, 0) for child in self.children(id)) for id in leading}  # sets, as bits
+        # the set of reachable backends, one bit for each
+        reach = {id: sum(bits.get(child, 0) for child in self.children(id)) for id in leading}
         for middle in leading:
             for id in leading:
                 if reach[id] & bits[middle]:

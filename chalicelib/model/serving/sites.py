@@ -1,4 +1,4 @@
-"""Names and ports that tunnels serve, and whom they and their reservations keep out. Pure."""
+"""Names and ports that tunnels serve, and which visitors they refuse. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-OPERATOR = "operator"  # in place of a certificate id: the operator's certificate, also shown for unknown names
+OPERATOR = "operator"  # used like a certificate id for the operator's certificate, which unknown names get too
 
 
 @dataclass(frozen=True)
 class Site:
     """A host name that a tunnel serves, and the id of its certificate, "" if TLS ends upstream.
 
-    With `refuses_challenges`, no client can validate the name at a certificate authority. Each condition of `refusals`
-    refuses visitors by their address. With `basic_auth`, they must have a password of the reservation with the id
-    `reservation`.
+    With `refuses_challenges`, no certificate authority can validate the name. `refusals` are conditions on the
+    visitor's address: a visitor is refused if one of them is true. With `basic_auth`, visitors must have a password of
+    the reservation with the id `reservation`.
     """
 
     name: str
@@ -38,26 +38,26 @@ class Site:
 
     @property
     def restricts_visitors(self) -> bool:
-        """Return whether the tunnel or its reservation keeps some visitors out."""
+        """Return whether the tunnel or its reservation can refuse visitors."""
         return bool(self.refusals or self.basic_auth)
 
 
 @dataclass(frozen=True)
 class ServedAddress:
-    """A reserved address. `proxy_protocol` is None if its record is malformed. `modules` are undecoded."""
+    """A reserved address. `proxy_protocol` is None if its record is malformed. `modules` are not decoded."""
 
     proxy_protocol: bool | None
     modules: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 def list_policies(reservation: ServedReservation | ServedAddress) -> list[str]:
-    """Return the ids of the IP policies that decide about visitors of a reservation's tunnels."""
+    """Return the ids of the IP policies that a reservation has for its tunnels."""
     module = _decode_modules(reservation).get(ip_restriction.MODULE)
     return module.ip_policy_ids if module else []
 
 
 def find_passwords(reservation: ServedReservation | None) -> BasicAuthRule | None:
-    """Return the passwords that visitors of a reservation's tunnels must have, or None."""
+    """Return the passwords that a reservation requires from visitors of its tunnels, or None."""
     return _decode_modules(reservation).get(basic_auth.MODULE) if reservation else None
 
 
@@ -66,9 +66,9 @@ def find_refusals(
     reservations: Iterable[ServedReservation | ServedAddress],
     policies: Mapping[str, Rules | None],
 ) -> tuple[Condition, ...]:
-    """Return the conditions under which a tunnel and its reservations refuse visitors of the tunnel.
+    """Return the conditions under which a tunnel and its reservations refuse a visitor.
 
-    A malformed reservation, or one with a module that is malformed or unknown, refuses all.
+    A malformed reservation, or one with a malformed or unknown module, refuses all visitors.
     """
     named = IpRestrictionModule(ip_policy_ids=[*tunnel.ip_policies]) if tunnel and tunnel.ip_policies else None
     found = [*ip_policies.find_refusals(named, policies)]

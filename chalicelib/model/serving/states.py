@@ -27,10 +27,10 @@ _NO_PATH = "No request can match the path, since it contains ? or #."
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The facts that decide about a host of an edge, or host:port of a TCP edge.
+    """The facts that decide about an edge's host (for a TCP edge, host:port).
 
-    `reservation` is the account's reservation that covers the host. `port_error` says why a TCP edge has no port,
-    `refusal` why its connections cannot be forwarded, and `error` describes a problem with their backends.
+    `reservation` is the account's reservation that covers the host. `port_error` gives the reason why a TCP edge has no
+    port, `refusal` the reason why its connections cannot be forwarded. `error` describes a problem with their backends.
     `certificate` is the id of the host's certificate or "". `certificate_error` is Envoy's error about a certificate
     that covers the host.
     """
@@ -50,7 +50,7 @@ class HostFacts:
 
 @dataclass(frozen=True)
 class HostState:
-    """The state of a host. `error` says why it is closed, or describes a problem.
+    """The state of a host. `error` gives the reason why it is closed, or describes another problem.
 
     A host without a certificate that covers it answers with the operator's certificate, but is not live.
     """
@@ -62,14 +62,17 @@ class HostState:
 
 @dataclass(frozen=True)
 class RouteState:
-    """The state of a route, and why it is closed. Without a backend it answers with a page, which is not an error."""
+    """The state of a route, and the reason why it is closed.
+
+    A route without a backend answers with a page, which is not an error.
+    """
 
     closed: Literal["", "not_enforced", "no_backend"] = ""
     error: str = ""
 
 
 def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
-    """Return the state of a host of an edge. Ownership decides first, and the certificate last."""
+    """Return the state of a host of an edge. The owner is checked first, and the certificate last."""
     if not facts.is_allowed:
         return HostState("unproved", _UNPROVED)
     if error := edge.error or facts.port_error or _reservation_error(facts) or facts.refusal:
@@ -88,7 +91,7 @@ def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
 
 
 def decide_route(edge: ServedEdge, route: ServedRoute, managed_apps: Set[str]) -> RouteState:
-    """Return the state of a route, whatever the state of its backend.
+    """Return the state of a route. Its backend's state is not considered.
 
     `managed_apps` are the providers at which the operator has an application.
     """
@@ -113,7 +116,7 @@ def describe_port(edge: ServedEdge, name: str, ports: range, holder: ServedEdge 
 
 
 def describe_unenforced(modules: tuple[str, ...]) -> str:
-    """Return an error about enabled modules that the edge cannot enforce, or ""."""
+    """Return an error about enabled modules that the live edge cannot enforce, or ""."""
     return f"Enabled, but not enforced by this version: {', '.join(modules)}." if modules else ""
 
 
@@ -123,14 +126,14 @@ def _reservation_error(facts: HostFacts) -> str:
 
 
 def _application_error(route: ServedRoute, managed_apps: Set[str]) -> str:
-    """Return why no application can sign visitors of a route in, or ""."""
+    """Return the reason why no application can sign in visitors of a route, or ""."""
     rule = route.modules.get(oauth.MODULE)
     is_lacking = rule is not None and not rule.client_id and rule.provider not in managed_apps
     return _NO_MANAGED_APP.format(rule.provider) if rule and is_lacking else ""
 
 
 def _authority_error(edge: ServedEdge, authorities: Sequence[ServedAuthority | None]) -> str:
-    """Return why mutual TLS cannot accept any client, or ""."""
+    """Return the reason why mutual TLS cannot accept any client, or ""."""
     if edge.modules.get(mutual_tls.MODULE) and not (authorities and all(authorities)):
         return _NO_AUTHORITY
     return "" if all(it.pem for it in authorities if it) else _UNREADABLE_AUTHORITY
@@ -143,7 +146,7 @@ def _covering_names(host: str) -> str:
 
 
 def _filter_cost_error(route: ServedRoute) -> str:
-    """Return an error if a route's filter, stored by an earlier version, costs too much, or "".
+    """Return an error if a route's filter costs too much, or "". Only earlier versions stored such filters.
 
     Envoy itself reports filters that do not compile.
     """

@@ -19,7 +19,7 @@ _NO_ROUTE_BACKEND = "The route has no backend."
 class Destinations:
     """Backends of connections, by weight. The share of an HTTP response is closed.
 
-    `refusal` says why all connections are refused, `error` why some are.
+    `refusal` gives the reason why all connections are refused, `error` the reason why some are.
     """
 
     weights: tuple[tuple[str, int], ...] = ()
@@ -72,7 +72,7 @@ def _policy_error(edge: ServedEdge) -> str:
 
 
 def _plaintext_error(edge: ServedEdge) -> str:
-    """Return why an HTTPS edge cannot forward its TLS unread, or ""."""
+    """Return the reason why an HTTPS edge cannot forward TLS without decrypting it, or ""."""
     if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
         return _ONE_ROUTE
     needing = [

@@ -1,4 +1,7 @@
-"""The operator's own OAuth applications, one for each provider. They sign visitors in if a module names none."""
+"""The operator's OAuth applications, at most one for each provider.
+
+They sign in visitors if a module names no application.
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,6 +1,6 @@
 """Sessions of visitors who signed in at an identity provider. They belong to a route and expire by TTL.
 
-The id of a session is a secret of the visitor's browser: the key of its record is a digest.
+Only the visitor's browser has the id of a session. The key of its record is a digest of the id.
 """
 
 import hashlib
@@ -23,8 +23,8 @@ _EXISTS = Condition("attribute_exists(#id)")
 class Session(Stored):
     """A session. Times are Unix seconds.
 
-    `teams` and `organizations` are those of the user among `asked_teams` and `asked_organizations`, which the rule
-    named when the provider was asked. `tokens` are the provider's, sealed.
+    The rule named `asked_teams` and `asked_organizations` when the provider was asked. `teams` and `organizations` are
+    those among them that the user belongs to. `tokens` are the provider's tokens, sealed.
     """
 
     account: str
@@ -58,23 +58,24 @@ def read(id: str) -> Session | None:
 
 
 def write(id: str, session: Session, *, until: int) -> None:
-    """Store a session until a Unix second. One write. Raises aws.Unavailable."""
+    """Store a session that expires at a Unix second. One write. Raises aws.Unavailable."""
     record = {"scope": scope_of(id), "id": ID, "body": session.to_record(), "revision": 1, "expires": until}
     dynamodb.do(Write.put(record))
 
 
 def replace(id: str, session: Session, before: Session) -> bool:
-    """Store another state of a session. Return False if it has ended, or was checked meanwhile.
+    """Replace the state of a session.
 
-    Raises aws.Unavailable.
+    Return False if it has ended, or was checked meanwhile. Raises aws.Unavailable.
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
-    sets = {f"body.{name}": it for name, it in session.to_record().items() if name != "seen_at"}  # others store it
+    # other functions write the other fields
+    sets = {f"body.{name}": it for name, it in session.to_record().items() if name != "seen_at"}
     return _update(id, {**sets, "checking": None}, unchanged)
 
 
 def delay_check(id: str, *, until: int) -> None:
-    """Allow the next check after a Unix second, since the provider did not answer. Raises aws.Unavailable."""
+    """Postpone the next check to a Unix second, because the provider did not answer. Raises aws.Unavailable."""
     _update(id, {"checking": until}, _EXISTS)
 
 
@@ -84,7 +85,7 @@ def record_seen(id: str, second: int) -> bool:
 
 
 def begin_check(id: str, now: int, *, until: int) -> bool:
-    """Take the turn to ask the provider until a Unix second. Return False if another process has it.
+    """Record that this process asks the provider until a Unix second. Return False if another process does.
 
     Raises aws.Unavailable.
     """

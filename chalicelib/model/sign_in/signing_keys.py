@@ -1,7 +1,7 @@
-"""Keys of the sign-in service: one signs session tokens, one encrypts states. A pair is replaced every 30 days.
+"""Keys of the sign-in service in pairs: one key signs session tokens, the other encrypts states.
 
-A pair is published an hour before it signs, until an hour after the next one signs. The public key is stored in
-clear beside the sealed ones: control reads only that.
+A pair is replaced every 30 days. It is published from an hour before it signs until an hour after the next pair begins
+to sign. The public key is stored unencrypted, because control reads only this one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,14 +17,18 @@ from chalicelib.storage.records.decoding import MalformedRecord
 SCOPE = "sign_in_keys"
 CONTEXT = vault.context("edge", "sign-in")
 PERIOD = 30 * 24 * 60 * 60  # seconds for which a pair signs
-MARGIN = 60 * 60  # seconds before and after, for which it is published
+MARGIN = 60 * 60  # seconds for which a pair is published before it signs, and after the next one signs
 _ABSENT = Condition("attribute_not_exists(#id)")
-_SLACK = 7 * 24 * 60 * 60  # seconds: a pair without a successor signs until its record expires
+# seconds for which the record of a pair stays after PERIOD, in case no other pair replaces it
+_SLACK = 7 * 24 * 60 * 60
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyPair(Stored):
-    """A signing key and a key of states. `signs_from` is a Unix second, `public` a key set's entry (RFC 7517)."""
+    """A key that signs, and a key for states. `signs_from` is a Unix second.
+
+    `public` is the entry of the public key in a key set (RFC 7517).
+    """
 
     kid: str
     signs_from: int
@@ -39,19 +43,19 @@ def read() -> list[KeyPair]:
 
 
 def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
-    """Return the pair that signs now: the newest that has begun, otherwise the oldest. None without pairs."""
+    """Return the pair that signs now: the newest that has begun, or else the oldest. None without pairs."""
     begun = [it for it in pairs if it.signs_from <= now]
     return begun[-1] if begun else next(iter(pairs), None)
 
 
 def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
-    """Return the pairs that count: their successor, if any, has not signed for longer than MARGIN."""
+    """Return the pairs to publish: until the next pair has signed for MARGIN."""
     replaced = sum(now >= it.signs_from + MARGIN for it in pairs[1:])
     return list(pairs[replaced:])
 
 
 def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:
-    """Return the Unix second from which a pair to be created now signs, or None if no new one is due."""
+    """Return the Unix second from which a new pair signs, or None if no new pair is due."""
     if not pairs:
         return now
     start = pairs[-1].signs_from + PERIOD
@@ -59,7 +63,7 @@ def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:
 
 
 def create(kid: str, signs_from: int, public: Mapping[str, str], sealed: bytes) -> bool:
-    """Store a new pair. Return False if another process has stored one of this name. Raises aws.Unavailable."""
+    """Store a new pair. Return False if another process has stored a pair with this name. Raises aws.Unavailable."""
     pair = KeyPair(kid=kid, signs_from=signs_from, public=public, sealed=sealed)
     expires = signs_from + PERIOD + _SLACK
     record = {"scope": SCOPE, "id": kid, "body": pair.to_record(), "revision": 1, "expires": expires}
@@ -71,7 +75,7 @@ def create(kid: str, signs_from: int, public: Mapping[str, str], sealed: bytes) 
 
 
 def remove_all() -> int:
-    """Remove all pairs; return their number. The sign-in service then makes another. Raises aws.Unavailable."""
+    """Remove all pairs. Return their number. The sign-in service then creates another pair. Raises aws.Unavailable."""
     pairs = read()
     for pair in pairs:
         dynamodb.do(Write.delete(SCOPE, pair.kid))

@@ -1,6 +1,6 @@
-"""ACL rules (SPEC 2.3.1): names that an SSH credential or user certificate can bind. An empty ACL allows everything.
+"""ACL rules (SPEC 2.3.1): names that an SSH credential or user certificate can bind.
 
-Domains and addresses are not case-sensitive, labels are.
+An empty ACL allows everything. Domains and addresses are not case-sensitive, labels are.
 """
 
 import ipaddress
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 EXTENSION = "bind@tunnel-edge"  # the extension of user certificates that contains rules
 _EVERYTHING, _BIND = "*", "bind:"
 _PART = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_DOMAIN = rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}"  # a name that ends with a number is an address
-_IPV6 = r"\[([0-9A-Fa-f:.]+)\]"  # without a zone, which is valid on one machine only
+_DOMAIN = rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}"  # a name that ends with a number is an IP address, not a domain
+_IPV6 = r"\[([0-9A-Fa-f:.]+)\]"  # without a zone, because a zone is valid on one machine only
 _PORT = r"[1-9][0-9]{0,4}"
 _MAX_DOMAIN, _MAX_LABEL = 253, 255
 
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain in lower case. `*.<suffix>` in a rule matches every domain with that suffix, also this wildcard."""
+    """A domain in lower case. In a rule, `*.<suffix>` matches every domain with that suffix, and the same wildcard."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Address:
-    """A port of a domain or IP address in its canonical form."""
+    """A port of a domain or IP address. The address is in its canonical form."""
 
     host: str
     port: int
@@ -34,7 +34,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Label:
-    """A label of a backend tunnel. `*` in a rule matches any key or value."""
+    """A label of a backend tunnel. In a rule, `*` matches any key or value."""
 
     key: str
     value: str
@@ -44,7 +44,7 @@ Target = Domain | Address | Label
 
 
 def check(rule: str) -> str:
-    """Return a valid rule. Raises ValueError with the problem."""
+    """Return the rule if it is valid. Raises ValueError with the problem."""
     if rule != _EVERYTHING:
         _parse_rule(rule)
     return rule
@@ -72,7 +72,7 @@ def is_within(rule: str, bound: str) -> bool:
 def permits(acl: Sequence[str], target: str) -> bool:
     """Return whether rules allow to bind a domain, an address or a label.
 
-    The target has the same form as after `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
+    The target has the form that follows `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
     `[::1]:22`, `key=value`. Raises ValueError for any other text and for a label with a `*`.
     """
     wanted = _parse_target(target)

@@ -57,7 +57,7 @@ class SshAuthority(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedCertificate(Traced):
-    """The stored form of an SSH user or host certificate. `audited_certificate` returns what its events show."""
+    """The stored form of an SSH user or host certificate. `audited_certificate` returns its event details."""
 
     public_key: str
     key_type: str = ""
@@ -102,10 +102,9 @@ class IssuedUserCertificate(IssuedCertificate):
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return a user certificate of any account, or None.
+    """Return a user certificate of any account, or None. None also if it has ended.
 
-    `fingerprint` is of its authority (SHA256:…). None also if it has ended. Two reads. Raises MalformedRecord,
-    aws.Unavailable.
+    `fingerprint` is the fingerprint of its authority (SHA256:…). Two reads. Raises MalformedRecord, aws.Unavailable.
     """
     authority = table.look_up(_KIND, fingerprint)
     found = read_certificate(authority["account"], key_id) if authority else None
@@ -129,14 +128,14 @@ def read(account: str, id: str) -> Item | None:
 
 
 def begin_list(account: str, id: str, public_key: str) -> Write:
-    """Return the write of an empty revocation list for an authority."""
+    """Return the write that creates an empty revocation list for an authority."""
     return revocation_lists.begin(Head(id, account, public_key))
 
 
 def remove(change: Change, scope: str, id: str) -> bool:
     """Remove an authority. Return False if it does not exist.
 
-    Its revocation list remains until the last entry ends. Raises what `Change.commit` does.
+    Its revocation list stays until the last entry ends. Raises the errors of `Change.commit`.
     """
 
     def attempt() -> bool:
@@ -153,7 +152,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 
 def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
-    """Return an authority or None, and whether it revoked a key.
+    """Return an authority, and whether it has revoked a key. The authority is None if it does not exist.
 
     `digest` is the SHA-256 digest of the key. One call. Raises aws.Unavailable.
     """
@@ -166,7 +165,7 @@ def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool
 
 
 def open_signing_key(authority: Item) -> "crypto.keys.PrivateKey":
-    """Return the private key of an authority, for one signature. Do not store it.
+    """Return the private key of an authority. Use it for one signature, and do not store it.
 
     Raises MalformedRecord, aws.Unavailable.
     """

@@ -1,6 +1,6 @@
 """SSH credentials: their stored form, and the form that a gateway reads.
 
-The unique key of a public key repeats the ACL, so a gateway needs only one read.
+The unique key of a public key contains a copy of the ACL, so that a gateway needs only one read.
 """
 
 from dataclasses import dataclass, field
@@ -32,14 +32,14 @@ class SshCredential(Owned):
         return {**super().audited_fields(), "fingerprint": found}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key of the public key, with the ACL. `owners` adds the state of the owner."""
+        """Return the unique key of the public key, with the ACL. The module `owners` adds the state of the owner."""
         repeated = {"account": account, "id": id, "owner_id": self.owner_id, "acl": self.acl}
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), repeated),)
 
 
 @dataclass(frozen=True)
 class Credential:
-    """A credential as a gateway uses it. `acl` is for acl.permits."""
+    """A credential as a gateway uses it. `acl` is the argument of acl.permits."""
 
     account: str
     id: str
@@ -59,9 +59,9 @@ class _KeyFields(Stored):
 
 
 def find_by_fingerprint(fingerprint: str) -> Credential | None:
-    """Return the active credential of any account with a fingerprint, or None.
+    """Return the active credential with a fingerprint, of any account, or None.
 
-    `fingerprint` is of the form that public_keys.fingerprint_of returns. None if the credential is suspended, or its
+    `fingerprint` has the form that public_keys.fingerprint_of returns. None also if the credential is suspended, or its
     owner or account inactive. One read. Raises aws.Unavailable.
     """
     attributes = table.look_up(_KIND, fingerprint)

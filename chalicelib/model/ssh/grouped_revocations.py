@@ -1,6 +1,6 @@
-"""Revocations of many certificates of one authority, 30 in a transaction.
+"""Revocations of many certificates of one authority, 30 per transaction.
 
-Serials are random, so the entries of a transaction fall into about as many chunks of the list.
+Serials are random, so the entries of one transaction belong to about as many chunks of the list.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from chalicelib.model.ssh.revocations import Issuer, Revocation
 from chalicelib.storage.records import revocation_lists
 from chalicelib.storage.records.revocation_lists import Chunk, ListFull
 
-AT_ONCE = 30  # each writes a record, an event and at most one chunk; a transaction has 100 writes
+AT_ONCE = 30  # each needs a record, an event and at most one chunk; a transaction can have 100 writes
 
 
 def is_revoked(chunks: Sequence[Chunk], revocation: Revocation) -> bool:
-    """Return whether the chunks of a list contain a revocation. Raises MalformedRecord."""
+    """Return whether a list contains a revocation, given its chunks. Raises MalformedRecord."""
     entry = revocation.entry
     return any(
         revocation_lists.is_for(chunk, entry) and crypto.packed_revocations.holds(chunk.packed, entry)
@@ -25,13 +25,13 @@ def is_revoked(chunks: Sequence[Chunk], revocation: Revocation) -> bool:
 
 
 def revoke(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
-    """Store at most 30 revocations in one transaction. Return how many the list did not contain.
+    """Store at most 30 revocations in one transaction. Return how many of them are new to the list.
 
-    Each has its own event. Raises ListFull, MalformedRecord, aws.Unavailable.
+    Each has a separate event. Raises ListFull, MalformedRecord, aws.Unavailable.
     """
     try:
         return revocations.retried(lambda: _attempt(change, issuer, group))
-    except ListFull:  # entries that have ended may make room
+    except ListFull:  # removing expired entries may make room
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise
@@ -58,6 +58,6 @@ def _attempt(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int
 
 
 def _missing(chunk: Chunk, packed: bytes, group: Sequence[Revocation]) -> list[Revocation]:
-    """Return the revocations that belong to a chunk and are not among its live entries."""
+    """Return the revocations that belong to a chunk but are not among its valid entries."""
     own = [revocation for revocation in group if revocation_lists.is_for(chunk, revocation.entry)]
     return [it for it in own if not crypto.packed_revocations.holds(packed, it.entry)]

@@ -14,10 +14,10 @@ from chalicelib.storage.records.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.ssh_certificates import Certificate
 
-Subject = Literal["user", "host"]  # of a certificate
+Subject = Literal["user", "host"]  # the type of the certificate
 
 NAME = "policy"  # of the module in the record of an authority
-CALLER = "{user}"  # the name of the caller in a pattern
+CALLER = "{user}"  # stands for the caller's name in a pattern
 _MAX_LISTED = 10
 _FORWARDING = "permit-port-forwarding"
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
@@ -25,10 +25,10 @@ DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyBounds(Stored):
-    """The bounds of certificates, None for each that is not set. Times are in seconds; `*` matches any text.
+    """The bounds of certificates, None for a bound that is not set. Times are in seconds; `*` matches any text.
 
-    A certificate without a requested start is valid from `backdate` seconds before its creation. `signers` are the ids
-    of users and bots that may sign, except admins, who always may. `allowed_bind` are ACL rules that cover the rules
+    If a request names no start, the certificate is valid from `backdate` seconds before its creation. `signers` are the
+    ids of users and bots that may sign. Admins may always sign. `allowed_bind` are ACL rules: they must cover the rules
     in the extension bind@tunnel-edge.
     """
 
@@ -54,7 +54,7 @@ class PolicyBounds(Stored):
 
     @property
     def names_the_caller(self) -> bool:
-        """Return whether the check requires the name of the caller. A pattern or rule contains `{user}` then."""
+        """Return whether a pattern or rule contains `{user}`, so that the check requires the caller's name."""
         return any(CALLER in pattern for pattern in [*(self.allowed_principals or []), *(self.allowed_bind or [])])
 
 
@@ -102,7 +102,7 @@ def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
 
 
 def choose_extensions(bounds: PolicyBounds, requested: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested extensions of a certificate, otherwise the defaults."""
+    """Return the requested extensions of a certificate, or the default ones."""
     if requested:
         return dict(requested)
     if bounds.default_extensions is not None:
@@ -136,7 +136,7 @@ def find_violations(
 
 
 def _check_lifetime(bounds: PolicyBounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
-    """Yield the error of a lifetime that is too long. Time before now does not count."""
+    """Yield the error of a lifetime that is too long. The time before now is not counted."""
     if bounds.max_lifetime is None:
         return
     if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):
@@ -163,7 +163,7 @@ def _check_principals(
     rule = _policy_rule(f"must match {_join_first(patterns, ' or ')}")
     split = [_split_pattern(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
     for place, principal in enumerate(certificate.principals):
-        if "," in principal:  # sshd before 10.3 reads several principals if authorized_keys names principals
+        if "," in principal:  # sshd before 10.3 splits such a principal if authorized_keys names principals
             yield f"principals.{place}", _policy_rule("must not contain a comma")
         elif not any(_matches(pieces, principal) for pieces in split):
             yield f"principals.{place}", rule
@@ -172,7 +172,8 @@ def _check_principals(
 def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str, str]]:
     allowed = bounds.allowed_extensions
     for name in certificate.extensions:
-        if allowed is not None and name not in allowed and name != acl.EXTENSION:  # that one only restricts
+        # this extension only restricts the certificate
+        if allowed is not None and name not in allowed and name != acl.EXTENSION:
             yield (
                 f"extensions.{name}",
                 _policy_rule(f"must be one of {_join_first(allowed, ', ')}" if allowed else "must be absent"),
@@ -183,7 +184,7 @@ def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str
 
 
 def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the error of bind rules that are missing or beyond the bounds."""
+    """Yield the error of bind rules that are missing or not covered."""
     field, value = f"extensions.{acl.EXTENSION}", certificate.extensions.get(acl.EXTENSION)
     if value is None:
         is_required = bounds.require_bind or bounds.allowed_bind is not None
@@ -197,7 +198,7 @@ def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> I
 
 
 def _insert_caller(rule: str, caller: str | None) -> str:
-    """Return a bind rule with the caller's name, taken literally, or "" if that is no rule."""
+    """Return a bind rule with the caller's name inserted as a literal, or "" if the result is not a rule."""
     if CALLER not in rule:
         return rule
     if not caller or "*" in caller or "," in caller:
@@ -209,14 +210,14 @@ def _insert_caller(rule: str, caller: str | None) -> str:
 
 
 def _split_pattern(pattern: str, caller: str) -> list[str]:
-    """Return the texts between the stars of a pattern. A star in the name of the caller is literal."""
+    """Return the texts between the stars of a pattern. A star in the caller's name is not special."""
     return [piece.replace(CALLER, caller) for piece in pattern.split("*")]
 
 
 def _matches(pieces: list[str], text: str) -> bool:
-    """Return whether a text consists of the pieces with any text between them.
+    """Return whether a text consists of the pieces, in order, with any text between them.
 
-    Each piece is searched once, from the left, so a text takes linear time.
+    Each piece is searched once, from the left, so the time is linear.
     """
     first, *others = pieces
     if not others:
@@ -229,7 +230,10 @@ def _matches(pieces: list[str], text: str) -> bool:
 
 
 def _join_first(names: list[str], between: str) -> str:
-    """Return the first names as one text. It is short, since an error can repeat it for a hundred fields."""
+    """Return the first names as one text.
+
+    It is short, because an error can repeat it for a hundred fields.
+    """
     return between.join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
 
 

@@ -1,6 +1,6 @@
 """Revocations by SSH authorities. Each has a record, for the API, and an entry in the list that servers fetch.
 
-Both change in one transaction. The list outlives its authority until the last entry has ended.
+Both change in one transaction. After the deletion of an authority, its list stays until the last entry has ended.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class AlreadyRevoked(Exception):
 
 @dataclass(frozen=True)
 class Issuer:
-    """The SSH authority of a list, which may be deleted. `public_key` is one authorized_keys line."""
+    """The SSH authority of a revocation list. It may be deleted. `public_key` is one authorized_keys line."""
 
     account: str
     id: str
@@ -42,7 +42,7 @@ class Issuer:
 
     @property
     def scope(self) -> str:
-        """Return the storage scope of its revocations."""
+        """Return the storage scope of the authority's revocations."""
         return items.scope(self.account, kinds.SSH_REVOCATIONS.path.format(id=self.id))
 
 
@@ -65,7 +65,7 @@ class Revocation(Created):
 
     @property
     def entry(self) -> "crypto.packed_revocations.Entry":
-        """Return the entry of the revocation in the list. Raises MalformedRecord without a key or serial."""
+        """Return the entry for the list. Raises MalformedRecord without a key or serial."""
         try:
             if self.public_key:
                 fingerprint = crypto.public_keys.fingerprint(self.public_key)
@@ -85,12 +85,12 @@ def find_issuer(account: str, id: str) -> Issuer | None:
 
 
 def revoke_key(public_key: str) -> Revocation:
-    """Return the revocation of a public key and all its certificates. Raises ValueError."""
+    """Return the revocation of a public key, which also revokes its certificates. Raises ValueError."""
     return Revocation(public_key=public_key, key_fingerprint=crypto.public_keys.fingerprint(public_key))
 
 
 def describe_certificate(item: Item) -> Revocation:
-    """Return the revocation of a user or host certificate, with the same end. Raises MalformedRecord."""
+    """Return the revocation of a user or host certificate. It ends with the certificate. Raises MalformedRecord."""
     certificate = records.decode(IssuedCertificate, item)
     return _describe_serial(item.id, certificate, certificate.signed().serial)
 
@@ -101,13 +101,14 @@ def _describe_serial(id: str, certificate: IssuedCertificate, serial: int) -> Re
 
 
 def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
-    """Store a revocation and return its record. Raises AlreadyRevoked, ListFull, what `Change.commit` does."""
+    """Store a revocation and return its record. Raises AlreadyRevoked, ListFull, and the errors of `Change.commit`."""
     record = build_record(issuer, revocation)
 
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
             change.put(record).also(*listed).commit()
-        elif table.read(record.scope, record.id) is None:  # otherwise an earlier try was stored and its answer lost
+        # an earlier try may have been stored, although its answer was lost
+        elif table.read(record.scope, record.id) is None:
             raise AlreadyRevoked
         return record
 
@@ -115,9 +116,9 @@ def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
 
 
 def delete_certificate(change: Change, scope: str, id: str) -> bool:
-    """Remove a certificate and revoke it unless it has ended, in one transaction.
+    """Remove a certificate, and revoke it unless it has ended, in one transaction.
 
-    Return False if it does not exist. Raises ListFull, and what `Change.commit` does.
+    Return False if it does not exist. Raises ListFull, and the errors of `Change.commit`.
     """
     item = table.find(scope, id)
     if item is None:
@@ -125,7 +126,7 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     try:
         certificate = _decode_revocable(item)
         signed = certificate.signed()
-    except MalformedRecord as malformed:  # its serial is unknown
+    except MalformedRecord as malformed:  # without its serial, the certificate cannot be revoked
         decoding.report(item.scope, item.id, malformed)
         return changes.delete(change, scope, id)
     revocation = _describe_serial(item.id, certificate, signed.serial)
@@ -148,14 +149,14 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
 def remove(change: Change, scope: str, id: str) -> bool:
     """Remove a revocation and its entry in one transaction. Return False if it does not exist.
 
-    Raises what `Change.commit` does.
+    Raises the errors of `Change.commit`.
     """
     record, authority = table.find(scope, id), items.above(scope)
     if record is None or authority is None:
         return False
     try:
         entry = records.decode(Revocation, record).entry
-    except MalformedRecord as malformed:  # its entry is unknown and remains
+    except MalformedRecord as malformed:  # the entry is unknown, so it stays in the list
         decoding.report(scope, id, malformed)
         return changes.delete(change, scope, id)
 
@@ -170,9 +171,9 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _decode_revocable(item: Item) -> IssuedCertificate:
-    """Return a certificate with only the fields that a revocation requires. Other fields can be malformed.
+    """Return a certificate with only the fields that its revocation needs.
 
-    Raises MalformedRecord.
+    Other fields can be malformed. Raises MalformedRecord.
     """
     needed = ("certificate", "ssh_certificate_authority_id", "valid_until", "public_key", "principals", "valid_after")
     return records.decode(
@@ -181,7 +182,7 @@ def _decode_revocable(item: Item) -> IssuedCertificate:
 
 
 def build_record(issuer: Issuer, revocation: Revocation) -> Item:
-    """Return a new record of a revocation, which the caller stores."""
+    """Return a new record of a revocation, which is not stored yet."""
     id = ids.new(kinds.SSH_REVOCATIONS.prefix)
     body = replace(revocation, created_at=ids.time_of(id)).to_record()
     entry = revocation.entry
@@ -190,7 +191,7 @@ def build_record(issuer: Issuer, revocation: Revocation) -> Item:
 
 
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
-    """Add an entry to the list. `add` commits the writes; its first argument is whether the entry is new."""
+    """Add an entry to the list. `add` gets whether the entry is new, and the writes, and commits them."""
 
     def change(head: Head, chunk: Chunk) -> T:
         live = crypto.packed_revocations.expire(chunk.packed, clock.seconds())
@@ -200,7 +201,7 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
 
     try:
         return _change_list(issuer, entry, change)
-    except ListFull:  # entries that have ended may make room
+    except ListFull:  # removing expired entries may make room
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise
@@ -208,7 +209,7 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
 
 
 def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", change: Callable[[Head, Chunk], T]) -> T:
-    """Change a list, and retry if another process changed it first. Raises aws.Unavailable."""
+    """Change a list. Try again if another process has changed it meanwhile. Raises aws.Unavailable."""
 
     def attempt() -> T:
         head = revocation_lists.read(issuer.id) or new_head(issuer)
@@ -218,7 +219,7 @@ def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", chang
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """Change a list, again if another process changed it first. Raises aws.Unavailable."""
+    """Call a function. Call it again if another process has changed the list meanwhile. Raises aws.Unavailable."""
 
     def without_conflict() -> T:
         try:
@@ -232,6 +233,6 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 def new_head(issuer: Issuer) -> Head:
-    """Return the head of a list without entries. If the authority is deleted, the list ends with its entries."""
+    """Return the head of an empty list. The list of a deleted authority expires with its last entry."""
     is_there = authorities.read(issuer.account, issuer.id) is not None
     return Head(issuer.id, issuer.account, issuer.public_key, expires=None if is_there else 0)

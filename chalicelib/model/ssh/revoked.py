@@ -15,10 +15,10 @@ from chalicelib.storage.records.revocation_lists import Head
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return a valid user certificate of any account, or None.
+    """Return a valid user certificate of any account, or None. `fingerprint` is the fingerprint of its authority.
 
-    `fingerprint` is of its authority. It is not valid if it or its key was revoked, if it has ended or is suspended, or
-    if the account is inactive. Raises aws.Unavailable.
+    It is not valid if it or its key was revoked, if it has ended or is suspended, or if the account is inactive. Raises
+    aws.Unavailable.
     """
     return _read_valid(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
 
@@ -29,7 +29,10 @@ def read_certificate(account: str, id: str) -> Item | None:
 
 
 def _read_valid(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
-    """Return the certificate if it is valid. It is not if it or a record it depends on is malformed."""
+    """Return the certificate, or None if it is not valid.
+
+    It is not valid either if it or a record that it depends on is malformed.
+    """
     try:
         found = read()
         return found if found and _is_valid(found) else None
@@ -63,7 +66,7 @@ def _is_valid(item: Item) -> bool:
     if not switches.is_on(item):
         return False
     certificate = IssuedUserCertificate.of(item.body)
-    _ = certificate.bind  # a certificate with malformed rules is not valid
+    _ = certificate.bind  # raises MalformedRecord for a certificate with malformed rules
     entries = (revocations.describe_certificate(item).entry, revocations.revoke_key(certificate.public_key).entry)
     chunks = [(revocation_lists.chunk_of(certificate.ssh_certificate_authority_id, entry), entry) for entry in entries]
     is_revoked = any(crypto.packed_revocations.holds(chunk.packed, entry) for chunk, entry in chunks)

@@ -1,4 +1,4 @@
-"""Revocations that the lists of another table contain and those of this table lack."""
+"""Revocations in the lists of another table that this table does not have."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,7 +17,7 @@ Place = tuple[str, str]
 def find(revoked: Sequence[Item], other: str) -> Iterator[Entry]:
     """Yield the revocations of another table that this table lacks, with their authorities.
 
-    Two reads for up to 100 lists, and one for up to 100 parts of lists. Raises aws.Unavailable.
+    Two reads for up to 100 lists, and one read for up to 100 chunks. Raises aws.Unavailable.
     """
     decoded = [(item, revocation.entry) for item, revocation in records.decoded(Revocation, revoked)]
     authorities = {item.scope: _authority(item) for item, _ in decoded}
@@ -47,7 +47,7 @@ def _authority(item: Item) -> str:
 
 
 def _read_heads(authorities: Iterable[str]) -> dict[str, Head]:
-    """Return the heads of lists by authority, without those that have expired."""
+    """Return the heads of lists by authority. Expired lists are left out."""
     wanted = list(dict.fromkeys(authorities))
     found: dict[str, Head] = {}
     for start in range(0, len(wanted), 100):

@@ -1,1 +1,1 @@
-"""Accounts as a whole: which records belong to one, what leaves with it, and where its secrets are."""
+"""Accounts as a whole: the classes of their records, exports, deletions, and where their secrets are."""

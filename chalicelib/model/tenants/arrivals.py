@@ -1,7 +1,7 @@
 """Records of an export on their way into another account: their validation, and their new form.
 
-An edited file must not reach another account or the service: each record must belong to the exported account, and the
-unique keys must be the keys of its items.
+An edited file must not change other accounts or the service: each record must belong to the exported account, and the
+unique keys must be those of its items.
 """
 
 import re
@@ -29,14 +29,16 @@ _WITH_PRIVATE_KEY = (kinds.SSH_CERTIFICATE_AUTHORITIES, kinds.TLS_CERTIFICATES)
 
 @dataclass
 class Arrivals:
-    """The result of the validation of an export. `lost` lists the secrets that must be made again."""
+    """The result of validating an export. `lost` lists the secrets that must be created again."""
 
     account: str
-    claims: set[tuple[str, str, str]] = field(default_factory=set)  # scope of a unique key, and path of its item
+    # the scope of a unique key, and the path of its item
+    claims: set[tuple[str, str, str]] = field(default_factory=set)
     held: set[tuple[str, str, str]] = field(default_factory=set)
-    copies: set[tuple[str, str, str]] = field(default_factory=set)  # of rules, in the records of IP policies
-    rules: set[tuple[str, str, str]] = field(default_factory=set)  # the copies that the rules need
-    lists: set[str] = field(default_factory=set)  # scopes of lists of revocations
+    # copies of rules that the records of IP policies contain
+    copies: set[tuple[str, str, str]] = field(default_factory=set)
+    rules: set[tuple[str, str, str]] = field(default_factory=set)  # copies that the rules must have
+    lists: set[str] = field(default_factory=set)  # scopes of revocation lists
     chunks: set[str] = field(default_factory=set)
     lost: list[str] = field(default_factory=list)
 
@@ -52,7 +54,7 @@ class Arrivals:
             raise NotAnExport(f"The record {key} is malformed.") from None
 
     def complete(self) -> None:
-        """Check that items and unique keys agree, and IP policies and their rules. Raises NotAnExport."""
+        """Check that items and unique keys match, and IP policies and their rules. Raises NotAnExport."""
         if self.chunks - self.lists:
             raise NotAnExport(f"The export has revocations of {min(self.chunks - self.lists)}, but not their list.")
         if differing := self.claims ^ self.held:
@@ -98,7 +100,7 @@ class Arrivals:
 
 
 def translate(record: Record, old: str, new: str) -> dict[str, Any]:
-    """Return a record with another account's id everywhere except in free text."""
+    """Return a record in which another account's id replaces the exported one, except in free text."""
     found: dict[str, Any] = _translated(record, old, new)
     item = places.of_item(found["scope"], found["id"])
     kind = kinds.at(_generic(item[0].partition("#")[2]))
@@ -108,7 +110,7 @@ def translate(record: Record, old: str, new: str) -> dict[str, Any]:
 
 
 def is_due(record: Record) -> bool:
-    """Return whether a record has not expired."""
+    """Return whether a record has not expired yet."""
     return bool(record.get("expires", clock.seconds() + 1) > clock.seconds())
 
 
@@ -139,7 +141,7 @@ def _holders(record: Record) -> Iterable[str]:
 
 
 def _generic(path: str) -> str:
-    """Return the path of a list as in the table of kinds."""
+    """Return the path of a list, with variables as in the table of kinds."""
     for kind in kinds.TABLE:
         if kind.path and re.fullmatch(re.sub(r"{\w+}", "[^/]+", kind.path), path):
             return kind.path

@@ -1,6 +1,7 @@
-"""The file of an exported account: one JSON object per line. The first names the account, the last counts the others.
+"""The file of an exported account: one JSON object per line.
 
-A line has the class of a record and its attributes in DynamoDB's format, so that no type is lost.
+The first line names the account, the last one counts the others. Each other line has the class of a record, and its
+attributes in DynamoDB's format, which preserves all types.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ _UNNAMED: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, 
 
 
 class NotAnExport(Exception):
-    """A file is not a complete export. The message says which line is wrong."""
+    """A file is not a complete export. The message names the wrong line."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Exported:
 
 
 def digest(account: str) -> str:
-    """Return the digest of an account's id, for records that must not contain the id."""
+    """Return the digest of an account's id, for records without the id itself."""
     return hashlib.sha256(account.encode()).hexdigest()
 
 
@@ -48,7 +49,7 @@ def end(count: int) -> str:
 
 
 def export(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a record of an account: none if it is omitted, several for a list of revocations.
+    """Yield the lines of a record: none if its class is omitted, several for a revocation list.
 
     Raises UnclassifiedRecord, aws.Unavailable.
     """
@@ -69,7 +70,10 @@ def to_line(exported: Exported) -> str:
 
 
 def read(lines: Iterable[str]) -> tuple[str, Iterator[Exported]]:
-    """Return the account of an export, and its records. Raises NotAnExport, also while records are read."""
+    """Return the account of an export, and an iterator of its records.
+
+    Raises NotAnExport, also during the iteration.
+    """
     numbered = enumerate(lines, 1)
     first = _parse(*next(numbered, (1, "")))
     if first.get("format") != FORMAT or not kinds.ACCOUNTS.has(str(first.get("account"))):
@@ -111,7 +115,7 @@ def _parse(number: int, line: str) -> dict[str, Any]:
 
 
 def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the key of a name without its tunnel or ban. Return {} if nothing else has the name."""
+    """Return the key of a name without its tunnel or ban. Return {} if no other item has the name."""
     left = {name: value for name, value in {**record, **_UNNAMED}.items() if value is not None}
     is_used = left.get("sharers") or left.get("rests", 0) > clock.seconds()
     return left if is_used else {}

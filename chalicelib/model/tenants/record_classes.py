@@ -14,11 +14,12 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.storage.client.dynamodb import Condition
 
-# "portable" records are exported and imported. "described" ones are exported without their secret and cannot be
-# imported. "omitted" ones are not exported: they expire soon, or another process makes them again.
+# "portable" records are exported and imported. "described" records are exported without their secret, and cannot be
+# imported. "omitted" records are not exported, because they expire soon, or because another process creates them again.
 Portability = Literal["portable", "described", "omitted"]
-# What the deletion of an account does. It can keep "trail" records. A "name" keeps its cooldown and a "list" of
-# revocations its entries, both without the account's id. "shared" records are those of several accounts.
+# What the deletion of an account does with a record. "trail" records can be kept. Of a "name", only the cooldown is
+# kept, and of a revocation "list" only the entries, both without the account's id. "shared" records contain data of
+# several accounts.
 Removal = Literal["remove", "trail", "name", "list", "shared", "none"]
 Record = Mapping[str, Any]
 
@@ -27,7 +28,7 @@ _ANY_ID = "[^#]+"
 
 
 class UnclassifiedRecord(Exception):
-    """A record belongs to no class. The message has its scope and id."""
+    """A record belongs to no class. The message contains its scope and id."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ class RecordClass:
         return _compiled(self.id)
 
 
-# A new kind needs a line here: its resources are exported, or the reason why not.
+# A new kind needs an entry here: "portable", or another class with the reason.
 PORTABILITY: Mapping[Kind, Portability] = {
-    kinds.API_KEYS: "described",  # only digests of their tokens are stored
+    kinds.API_KEYS: "described",  # the table has only digests of their tokens
     kinds.BOT_USERS: "portable",
     kinds.CERTIFICATE_AUTHORITIES: "portable",
     kinds.FEDERATED_CREDENTIALS: "portable",
@@ -80,7 +81,7 @@ PORTABILITY: Mapping[Kind, Portability] = {
     kinds.TLS_CERTIFICATES: "portable",
     kinds.TLS_EDGES: "portable",
     kinds.TUNNEL_GROUPS: "portable",
-    kinds.TUNNELS: "omitted",  # gateways have them
+    kinds.TUNNELS: "omitted",  # tunnels exist only on gateways
     kinds.USERS: "portable",
     kinds.WEIGHTED_BACKENDS: "portable",
 }
@@ -121,7 +122,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("name", "tunnel_name#.+", "claim", "portable", "name"),
     RecordClass("SSH authority's key", "ssh_authority#.+", "claim", "portable"),
     RecordClass("match of a route", "match#A#.+", "claim", "portable"),
-    # Lists with records of several accounts.
+    # Records that several accounts share.
     RecordClass("list of revocations", "krl#.+", "head", "portable", "list"),
     RecordClass("listed edge", "edge#/edges/[0-9]+", "edg[a-z]+_.+", "portable"),
     RecordClass("special names of an edge", "edge#/special/[0-9]+", "A/edg[a-z]+_.+", "portable"),
@@ -140,7 +141,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("session of a visitor", "session#.+", "session"),
     RecordClass("operator's event", "operator#/audit_events", "evt_.+", "omitted", "trail"),
     RecordClass("change log", "changes#[0-9]+", ".+", "omitted", "shared"),
-    # Records without the id of an account: of the service, or found by the id of another record.
+    # Records without an account's id: they belong to the service, or are found by another record's id.
     RecordClass("denied requests of a key", "token#.+", "denied", "omitted", "none"),
     RecordClass("refusals of a federated credential", "federated#.+", "refused", "omitted", "none"),
     RecordClass("chunk of revocations", "krl#.+", "[0-9a-f]{2}", "portable", "none"),
@@ -170,9 +171,9 @@ def classify(scope: str, id: str) -> RecordClass:
 
 
 def of_account(account: str) -> Condition:
-    """Return the condition that a record contains the id of an account where a class has it.
+    """Return the condition that a record contains the id of an account, at any position that a class defines.
 
-    The change log is not covered: its entries have lists of keys.
+    The change log is not covered, because its entries have lists of keys.
     """
     texts = (
         "contains(#scope, :account)",

@@ -1,6 +1,6 @@
-"""The attributes of records that have sealed values, and their encryption contexts.
+"""The attributes of records with sealed values, and their encryption contexts.
 
-A test compares the places with every call that seals a value.
+A test compares this list with every call that seals a value.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,9 +19,9 @@ from chalicelib.storage.records import change_log, places
 
 Record = Mapping[str, Any]
 _SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS, operator_certificate.SCOPE)
-_PASSWORDS = ("parts", "basic_auth")  # the path of the module of a route or reservation
-_WEBHOOK = ("parts", "webhook_verification")  # the path of the module of a route
-_OAUTH = ("parts", "oauth", "provider")  # the path of the providers of a route
+_PASSWORDS = ("parts", "basic_auth")  # the path of the module in a route or reservation
+_WEBHOOK = ("parts", "webhook_verification")  # the path of the module in a route
+_OAUTH = ("parts", "oauth", "provider")  # the path of the providers in a route
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def find(record: Record) -> list[SealedValue]:
 
 
 def selection() -> Condition:
-    """Return the condition that a record can have sealed values."""
+    """Return the condition that a record may have sealed values."""
     texts = (
         "attribute_exists(#sealed)",
         "attribute_exists(#parts.#basic_auth)",
@@ -53,10 +53,10 @@ def selection() -> Condition:
 
 
 def seal_again(record: Record, value: SealedValue, key: str) -> bool:
-    """Seal a value of a stored record under another key, unless it is.
+    """Seal a value of a stored record under another key, unless it is sealed under this key already.
 
-    Return whether it was sealed again, or was changed meanwhile. Its record keeps its revision, because the secret is
-    the same. Raises vault.Unreadable, aws.Unavailable.
+    Return whether it was sealed again, or was changed meanwhile. The revision stays, because the secret is the same.
+    Raises vault.Unreadable, aws.Unavailable.
     """
     again = vault.seal_again(value.ciphertext, value.context, key)
     if again is None:
@@ -65,7 +65,8 @@ def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     same = Condition(f"{'.'.join(f'#{name}' for name in value.path)} = :sealed", {"sealed": value.ciphertext})
     write = Write.update(record["scope"], record["id"], same, sets={path: again})
     with suppress(TransactionFailed):
-        dynamodb.transact([write, *change_log.entries([write])])  # edges compare the sealed bytes of client secrets
+        # edges compare the sealed bytes of client secrets, so the change log needs an entry
+        dynamodb.transact([write, *change_log.entries([write])])
     return True
 
 
@@ -111,6 +112,6 @@ def _map(record: Record, *path: str) -> Record:
 
 
 def _emptied(record: Record, path: tuple[str, ...]) -> dict[str, Any]:
-    """Return a record with empty bytes at a path."""
+    """Return a record with empty bytes at a path in place of the sealed value."""
     name, *rest = path
     return {**record, name: _emptied(record[name], (*rest,)) if rest else b""}

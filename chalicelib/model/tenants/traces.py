@@ -1,7 +1,7 @@
-"""The records that are left of an account after its resources were deleted: their removal, and what must stay.
+"""Removes the records that are left after an account's resources were deleted.
 
-A list of revocations stays until its last entry has ended, and the cooldown of a name for a day. Both get the digest of
-the account's id instead of the id.
+A revocation list stays until its last entry has ended, and the cooldown of a name for a day. Both get the digest of the
+account's id in place of the id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,16 +17,16 @@ from chalicelib.storage.records import change_log, cooldowns
 Record = Mapping[str, Any]
 Events = Literal["keep", "delete"]
 _EXISTS = Condition("attribute_exists(#id)")
-_OWN = ("holder", "home", "successor", "sharers")  # attributes of the key of a name that name resources
+_OWN = ("holder", "home", "successor", "sharers")  # attributes of a name's key that refer to resources
 
 
 def is_trail(record: Record) -> bool:
-    """Return whether a record is an audit event, or belongs to the events. Raises UnclassifiedRecord."""
+    """Return whether a record is an audit event, or part of their indexes. Raises UnclassifiedRecord."""
     return record_classes.classify(record["scope"], record["id"]).removal == "trail"
 
 
 def remove(record: Record, account: str) -> None:
-    """Remove a record that contains the id of an account, or only the id if the record must stay.
+    """Remove a record that contains the id of an account. If the record must stay, remove only the id.
 
     Does nothing if the record changes meanwhile. Raises UnclassifiedRecord, aws.Unavailable.
     """
@@ -51,17 +51,17 @@ def find_changes(account: str) -> Iterator[Record]:
 def forget_changes(account: str) -> int:
     """Remove the ids of an account from the change log. Return the number of changed entries.
 
-    Call it when all readers have read these entries. Raises aws.Unavailable.
+    Call this function after all readers have read these entries. Raises aws.Unavailable.
     """
     found = list(find_changes(account))
     for entry in found:
-        with suppress(ConditionFailed):  # it has expired
+        with suppress(ConditionFailed):  # the entry has expired
             dynamodb.do(_reduced(entry, _others(entry, account)))
     return len(found)
 
 
 def _others(entry: Record, account: str) -> list[list[str]]:
-    """Return the keys in an entry that do not contain the id of an account."""
+    """Return the keys in an entry that belong to other accounts."""
     return [place for place in entry["body"]["places"] if not any(account in text for text in place)]
 
 
@@ -75,7 +75,7 @@ def _reduced(entry: Record, places: list[list[str]]) -> Write:
 
 
 def _release(record: Record, account: str) -> Write:
-    """Return the write that leaves only the cooldown of a name, or the operator's ban."""
+    """Return the write that keeps only a name's cooldown, or the operator's ban."""
     place, now = (record["scope"], record["id"]), clock.seconds()
     is_own = record.get("account") == account
     is_banned = bool(record.get("holder")) and not str(record.get("home", "")).startswith(f"{account}#")

@@ -1,7 +1,7 @@
-"""The ACME accounts of this service, one for each directory: the sealed key, and what the CA says about it.
+"""The ACME accounts of this service, one per directory: the sealed key, and the state at the CA.
 
-The key is changed in two steps: a new key is stored beside the old one before the CA knows it. If an issuer ends
-between them, another one repeats the second step.
+The key is changed in two steps: the new key is stored beside the old one, then the CA is informed. If an issuer stops
+between them, another one does the second step.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import decoding, items
 
-DEFAULT_IDENTITY = "letsencrypt.org"  # in CAA records, of a CA that names none in its directory
+DEFAULT_IDENTITY = "letsencrypt.org"  # in CAA records, for a CA whose directory contains no identity
 _ID = "acme"
 _CONTEXT = vault.context(EDGE, _ID)
 _EXISTS = Condition("attribute_exists(#id)")
@@ -26,9 +26,9 @@ CaaState = Literal["", "published", "missing"]
 
 @dataclass(frozen=True)
 class AcmeAccount:
-    """An account at a CA, as it was last seen. `rotates` is true if its key should be changed.
+    """The latest known state of an account at a CA. `rotates` is true if its key should be changed.
 
-    `caa` says whether CAA records of the tunnel domain admit only this account, "" if no issuer has found out.
+    `caa` describes whether CAA records of the tunnel domain admit only this account, "" if no issuer has checked.
     """
 
     directory: str
@@ -39,7 +39,7 @@ class AcmeAccount:
 
 
 def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
-    """Return the account key for a directory. If there is none, `generate` makes one, stored once by all issuers.
+    """Return the account key for a directory. If there is none, `generate` creates one, which all issuers then use.
 
     The key is DER. Do not store it. Raises aws.Unavailable.
     """
@@ -49,7 +49,7 @@ def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
         try:
             sealed = {"private_key": vault.seal(generate(), _CONTEXT)}
             dynamodb.do(Write.put({**new, "sealed": sealed}, Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:  # another issuer was first
+        except ConditionFailed:  # another issuer has stored its key first
             pass
         record = _read(directory) or {}
     return vault.unseal(record["sealed"]["private_key"], _CONTEXT, bytes)
@@ -62,13 +62,16 @@ def find(directory: str) -> AcmeAccount | None:
 
 
 def describe(account: AcmeAccount) -> None:
-    """Store what the CA and the DNS say about an account. Raises aws.Unavailable."""
+    """Store the state of an account at the CA and in the DNS. Raises aws.Unavailable."""
     sets = {"body.url": account.url, "body.identities": account.identities, "body.caa": account.caa}
     dynamodb.do(Write.update(_scope(account.directory), _ID, _EXISTS, sets=sets))
 
 
 def request_rotation(directory: str) -> bool:
-    """Make an issuer change the key of an account. Return False if there is no account. Raises aws.Unavailable."""
+    """Request that an issuer changes the key of an account.
+
+    Return False if there is no account. Raises aws.Unavailable.
+    """
     try:
         dynamodb.do(Write.update(_scope(directory), _ID, _EXISTS, sets={"body.rotates": True}))
     except ConditionFailed:
@@ -77,14 +80,17 @@ def request_rotation(directory: str) -> bool:
 
 
 def find_next(directory: str) -> bytes | None:
-    """Return the key that replaces the current one, as DER, or None. Raises aws.Unavailable."""
+    """Return the key that will replace the current one, as DER, or None. Raises aws.Unavailable."""
     record = _read(directory)
     sealed = record["sealed"].get("next_key") if record else None
     return vault.unseal(sealed, _CONTEXT, bytes) if sealed else None
 
 
 def begin_rotation(directory: str, key: bytes) -> bool:
-    """Store the key that replaces the current one. Return False if another one is stored. Raises aws.Unavailable."""
+    """Store the key that will replace the current one.
+
+    Return False if another one is stored. Raises aws.Unavailable.
+    """
     condition = Condition("attribute_exists(#id) AND attribute_not_exists(#sealed.#next_key)")
     try:
         sets = {"sealed.next_key": vault.seal(key, _CONTEXT)}

@@ -19,7 +19,7 @@ COVERED = "must not be set below the domain of tunnels: it is covered by the ope
 
 @dataclass(frozen=True)
 class CertificatePolicy:
-    """A policy: who issues the certificates of a domain, and the type of their keys."""
+    """A policy: the CA that issues the certificates of a domain, and the type of their keys."""
 
     authority: Authority
     private_key_type: PolicyKeyType = "ecdsa"
@@ -37,7 +37,7 @@ def zone() -> str:
 
 
 def find_objection(domain: str, tunnel_domain: str) -> str:
-    """Return why a domain cannot have a policy, or "". Raises ValueError if ACME_DNS_ZONE is malformed."""
+    """Return the reason why a domain cannot have a policy, or "". Raises ValueError if ACME_DNS_ZONE is malformed."""
     if not is_offered():
         return NOT_OFFERED
     if places.written_format() < 4:  # earlier versions cannot read a reservation with a policy
@@ -48,9 +48,9 @@ def find_objection(domain: str, tunnel_domain: str) -> str:
 
 
 def alias_target(id: str) -> str:
-    """Return the target of the alias of a reservation, "" without ACME_DNS_ZONE.
+    """Return the target of a reservation's DNS alias, "" without ACME_DNS_ZONE. Raises ValueError.
 
-    Its label is a digest of the reservation's id, because ids are never used again. Raises ValueError.
+    Its label is a digest of the reservation's id. Ids are never used again, so the label is unique.
     """
     label = hashlib.sha256(f"acme-challenge {id}".encode()).hexdigest()[:32]
     return f"{label}.{zone()}" if zone() else ""

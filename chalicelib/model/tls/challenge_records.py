@@ -1,6 +1,6 @@
-"""Answers of pending HTTP-01 challenges. The issuer writes them, and control answers the CA with them.
+"""Answers to pending HTTP-01 challenges. The issuer stores them, and control sends them to the CA.
 
-Each write adds an entry to the change log, so control reads answers only of domains that have an order.
+Each write adds an entry to the change log. Control reads an answer only after such an entry.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class PendingChallenge:
 
 
 def put(domain: str, challenge: PendingChallenge) -> None:
-    """Make the answer of a domain's challenge readable for an hour. Raises aws.Unavailable."""
+    """Store the answer to a domain's challenge for an hour. Raises aws.Unavailable."""
     expires = clock.seconds() + LIFETIME
     record = {"scope": f"{PREFIX}{domain}", "id": domain, "body": vars(challenge), "expires": expires, "revision": 1}
     dynamodb.transact([Write.put(record), change_log.entry_of(Place(f"{PREFIX}{domain}", domain))])
@@ -39,10 +39,10 @@ def find(domain: str) -> PendingChallenge | None:
 
 
 def remove(domain: str) -> None:
-    """Remove the answer of a domain's challenge, if there is one. Raises aws.Unavailable."""
+    """Remove the answer to a domain's challenge, if there is one. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(f"{PREFIX}{domain}", domain))
 
 
 def find_domain(place: Place) -> str | None:
-    """Return the domain of an answer at a place in the change log, or None if it is no answer."""
+    """Return the domain of an answer at a place in the change log. None if the place is not one of an answer."""
     return place.id if place.scope == f"{PREFIX}{place.id}" else None

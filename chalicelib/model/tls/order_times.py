@@ -1,4 +1,4 @@
-"""Times of orders at the CA, in sets from which the issuer computes its bounds.
+"""Times of orders at the CA, in sets. The issuer uses them to limit its orders.
 
 Each time is a member of a set, so that concurrent issuers do not overwrite each other.
 """
@@ -19,7 +19,7 @@ _ALWAYS = Condition("")
 
 @dataclass(frozen=True)
 class TimeSet:
-    """A set of times. Those older than `seconds` are removed. `most` is its bound, 0 for none."""
+    """A set of times. Times older than `seconds` are removed. `most` limits their number, 0 means no limit."""
 
     id: str
     seconds: int
@@ -30,7 +30,7 @@ ALL = TimeSet("all", 3 * 60 * 60, 250)  # orders of all accounts, without renewa
 
 
 def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:
-    """Return the times of each set, as Unix seconds. Older ones are removed. Raises aws.Unavailable."""
+    """Return the times in each set, as Unix seconds. Old times are removed. Raises aws.Unavailable."""
     records = dynamodb.get_each(*((_SCOPE, it.id) for it in sets.values()))
     found = {}
     for (name, it), record in zip(sets.items(), records, strict=True):
@@ -42,7 +42,7 @@ def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:
 
 
 def add(times: TimeSet, now: int) -> Write:
-    """Return the write that adds a time to a set. It fails if the set has `most` times already."""
+    """Return the write that adds a time to a set. It fails if the set already has `most` times."""
     room = Condition("attribute_not_exists(#times) OR size(#times) < :most", {"most": times.most})
     sets = {"expires": now + times.seconds, "revision": 1, "schema": dynamodb.OLDEST_FORMAT}
     member = f"{now}.{secrets.token_hex(4)}"

@@ -1,6 +1,6 @@
-"""The state of the automatic certificate of a domain: when its next attempt is due, and how the last one ended.
+"""The state of a domain's automatic certificate: the time of the next attempt, and the result of the last one.
 
-Times are Unix seconds, 0 for none. The issuer makes the attempts: nothing here uses the network.
+Times are Unix seconds, 0 for none. The issuer makes the attempts. Nothing in this file uses the network.
 """
 
 from dataclasses import dataclass, replace
@@ -25,19 +25,19 @@ _MINUTE = 60
 
 @dataclass(frozen=True)
 class Renewal:
-    """The state of a domain's certificate. It is stored in the schedule, and copied into the reservation.
+    """The state of a domain's certificate. The schedule stores it, and the reservation has a copy.
 
-    A job runs from `started_at` until a certificate is issued. `is_claimed` is true during an attempt.
+    A job begins at `started_at` and ends when a certificate is issued. `is_claimed` is true during an attempt.
     """
 
     due_at: int
     is_claimed: bool = False
     started_at: int = 0
     tried_at: int = 0
-    attempts: int = 0  # failed ones since the job or the last change of the domain
-    not_before: int = 0  # a bound of the CA or of the issuer: no order before it
+    attempts: int = 0  # failed attempts since the start of the job or the last change of the domain
+    not_before: int = 0  # the CA or the issuer permits no order earlier
     renews_at: int = 0
-    urgent_at: int = 0  # from then on a renewal comes before all others
+    urgent_at: int = 0  # from this time on, the renewal comes before all others
     error_code: ErrorCode = ""
     msg: str = ""
     reason: str = ""  # for the operator
@@ -45,35 +45,35 @@ class Renewal:
 
     @property
     def retries_at(self) -> int:
-        """Return when a failed job is tried again, or 0."""
+        """Return the time at which a failed job is tried again, or 0."""
         return self.due_at if self.started_at and self.error_code and not self.is_claimed else 0
 
 
 def begin(now: int) -> Renewal:
-    """Return the state of a domain with a new policy: an attempt is due now."""
+    """Return the state of a domain with a new policy. An attempt is due now."""
     return Renewal(now, started_at=now)
 
 
 def order_again(renewal: Renewal, now: int) -> Renewal:
     """Return the state after a change that requires another certificate."""
-    if renewal.is_claimed:  # the issuer sees the change when its attempt ends
+    if renewal.is_claimed:  # the issuer reads the change at the end of its attempt
         return renewal
     return _hasten(replace(renewal, started_at=renewal.started_at or now), now)
 
 
 def lose(renewal: Renewal, now: int) -> Renewal:
-    """Return the state of a domain that another account has proved: a new proof requires another certificate."""
+    """Return the state of a domain that another account has proved. A new proof will require another certificate."""
     return order_again(replace(renewal, renews_at=0, urgent_at=0, certificate_id=""), now)
 
 
 def hasten(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after a change of the domain: a job that waits is tried at once."""
+    """Return the state after a change of the domain. A waiting job is tried again soon."""
     if renewal.is_claimed or not renewal.started_at:
         return renewal
     return _hasten(renewal, now)
 
 
 def _hasten(renewal: Renewal, now: int) -> Renewal:
-    """Return the state with an attempt due at once, but not within a minute of the last one."""
+    """Return the state with the next attempt due now, or a minute after the previous one."""
     due_at = max(now, renewal.tried_at + _MINUTE, renewal.not_before)
     return replace(renewal, due_at=min(renewal.due_at, due_at), attempts=0)

@@ -19,7 +19,7 @@ from chalicelib.storage.records.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.chains import Chain
 
-RESERVATION = "reserved_domain"  # the hidden value of an issued certificate that names its reservation
+RESERVATION = "reserved_domain"  # the hidden value of an issued certificate: the id of its reservation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class TlsCertificate(Traced):
 
     @classmethod
     def of_chain(cls, chain: "Chain", description: str = "", metadata: str = "", issued_at: str | None = None) -> Self:
-        """Return the certificate of a chain."""
+        """Return the certificate for a chain."""
         leaf, subject = chain.leaf, chain.leaf.subject
         return cls(
             description=description,
@@ -103,7 +103,7 @@ class ClientAuthority(Described):
 
 @dataclass(frozen=True)
 class ServedCertificate:
-    """An uploaded certificate, as the edge serves it. The certificate of an id never changes."""
+    """An uploaded certificate, as the edge serves it. It never changes: a new certificate has a new id."""
 
     account: str
     id: str
@@ -132,14 +132,14 @@ class ServedCertificate:
 
 @dataclass(frozen=True)
 class SealedCertificate:
-    """A certificate with its private key, encrypted by the vault."""
+    """A certificate with its private key, which the vault has encrypted."""
 
     certificate: ServedCertificate
     key: bytes = field(repr=False)
 
 
 def read_certificates(account: str) -> list[SealedCertificate]:
-    """Return the uploaded certificates of an account, without malformed ones. Raises aws.Unavailable."""
+    """Return the uploaded certificates of an account. Malformed ones are left out. Raises aws.Unavailable."""
     found = table.every(items.scope(account, kinds.TLS_CERTIFICATES.path))
     return [it for it in map(_sealed_certificate, found) if it]
 

@@ -1,4 +1,7 @@
-"""Checks whether tunnels can keep their names and ports. An edge, a proof or a limit of the account can forbid it."""
+"""Checks whether online tunnels can keep their names and ports.
+
+A tunnel loses its name if an edge uses it, the account has not proved it, or may only use reserved names.
+"""
 
 from collections.abc import Sequence
 
@@ -23,7 +26,7 @@ def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> froze
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the place of the unique key that an edge at the name of a tunnel has."""
+    """Return the place of the unique key that an edge would have at a tunnel's name."""
     return base_names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 
 

@@ -5,7 +5,8 @@ import ipaddress
 from chalicelib.model.operator_lists import Entry, OperatorList
 
 _NETWORKS = OperatorList("/blocked_networks", "network_block")
-_MIN_PREFIX = {4: 8, 6: 19}  # bits by IP version: a larger network could lock out the internet by mistake
+# bits of the prefix by IP version, because a larger network could block much of the internet by mistake
+_MIN_PREFIX = {4: 8, 6: 19}
 
 
 def normalize(text: str) -> str:

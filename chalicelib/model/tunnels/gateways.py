@@ -1,7 +1,8 @@
 """Gateways: their records, leases and ends.
 
 A gateway has one lease, in its record. Its tunnels are online while the lease runs. A gateway is live while its lease
-runs, lapsed when its lease is over, and ended when its record contains `ended`. An ended gateway never comes back.
+runs, lapsed when the lease is over, and ended when its record contains `ended`. An ended gateway never becomes live
+again.
 """
 
 import os
@@ -31,8 +32,8 @@ class Gateway:
 
     `socket` is the path that an edge host on the same machine uses; it is not stored. SSH clients connect to
     `ssh_address` and verify one of `host_keys`, which are authorized_keys lines. A `draining` gateway accepts no
-    clients, and `port` is then its newest link port. `lease` is the Unix second at which its lease ends, `ended` the
-    one at which the gateway was ended, 0 before.
+    clients, and `port` is then its newest link port. `lease` is the Unix second at which its lease ends. `ended` is the
+    Unix second at which the gateway was ended, or 0.
     """
 
     id: str
@@ -51,7 +52,7 @@ class Gateway:
         return not self.ended and self.lease > clock.seconds()
 
     def seconds_to_next_state(self) -> float:
-        """Return the seconds until its lease ends or it can be fenced, infinity after that."""
+        """Return the seconds until the lease ends, then until the gateway can be fenced, and then infinity."""
         moments = () if self.ended else (self.lease, self.lease + clock_skew() + 1)
         return min((it - clock.seconds() for it in moments if it > clock.seconds()), default=float("inf"))
 
@@ -62,9 +63,9 @@ class Gateway:
 
 @dataclass(frozen=True, kw_only=True)
 class _Record(Stored):
-    """The record of a gateway. Gateways of earlier versions write only the first five fields or two of them.
+    """The record of a gateway. Gateways of earlier versions write at most the first five fields.
 
-    `swept_until` is the Unix second until which an edge host has claimed to end the tunnels of an ended gateway.
+    `swept_until` is a Unix second: until then, an edge host has claimed to end the tunnels of an ended gateway.
     """
 
     host: str
@@ -97,7 +98,7 @@ def renew(id: str, *, lease: int) -> bool:
 
 
 def change(gateway: Gateway) -> bool:
-    """Store the link port of a live gateway, and whether it drains. The lease stays.
+    """Store the link port of a live gateway, and whether it drains. The lease is unchanged.
 
     Return False if its lease is over or it is ended. Raises aws.Unavailable.
     """
@@ -106,9 +107,9 @@ def change(gateway: Gateway) -> bool:
 
 
 def fence(id: str) -> bool:
-    """End a gateway after the end of its lease and the clock skew. All its tunnels are then offline.
+    """End a gateway, once its lease and the clock skew are over. All its tunnels are then offline.
 
-    Return False if it has a later lease or is ended already. Raises aws.Unavailable.
+    Return False if its lease was renewed or it is ended already. Raises aws.Unavailable.
     """
     return direct_writes.do_logged(fencing(id))
 
@@ -122,7 +123,10 @@ def fencing(id: str) -> Write:
 
 
 def leave(id: str) -> None:
-    """End a gateway that stops, whatever its lease. Its own process calls this. Raises aws.Unavailable."""
+    """End a gateway that stops, even if its lease runs.
+
+    The gateway's own process calls this. Raises aws.Unavailable.
+    """
     now = clock.seconds()
     running = Condition("attribute_exists(#id) AND attribute_not_exists(#body.#ended)")
     sets = {"body.ended": now, "lease": now}
@@ -130,9 +134,9 @@ def leave(id: str) -> None:
 
 
 def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
-    """Return the writes after which a gateway is ended: none if it is already, or if its record is gone.
+    """Return the writes that end a gateway. There are none if it is ended already, or if its record was deleted.
 
-    Return None while its lease runs or has been over for at most the clock skew, or if the record is malformed.
+    Return None while its lease runs, until the clock skew after that, and if the record is malformed.
     """
     if record is None:
         return []
@@ -149,7 +153,8 @@ def clock_skew() -> int:
 
 
 def claim_sweep(id: str, *, seconds: int) -> bool:
-    """Claim to end the tunnels of an ended gateway for some seconds. Return False if another host has claimed it.
+    """Claim the tunnels of an ended gateway for some seconds, to end them. Return False if another host has claimed
+    them.
 
     Raises aws.Unavailable.
     """

@@ -16,7 +16,7 @@ SCOPE = items.scope(EDGE, "/banned_names")
 
 
 def ban_name(name: str) -> None:
-    """Ban a host name and close the tunnel that uses it. Raises aws.Unavailable."""
+    """Ban a host name and end the tunnel that uses it. Raises aws.Unavailable."""
     body = Created(created_at=clock.rfc3339(clock.now())).to_record()
     item = Item(SCOPE, name, body, unique_keys=(UniqueKey(base_names.KIND, name, hold="over"),))
     ban = Change(trail.OPERATOR).put(item).also(trail.operator_event("name_ban.create", name))

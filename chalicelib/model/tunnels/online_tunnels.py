@@ -68,9 +68,9 @@ def decode(item: Item) -> ServedTunnel | None:
 
 
 def keep_online(found: Sequence[Item]) -> list[Item]:
-    """Return the items of tunnels that are online, in their order. Reads 100 gateways in a call, each once.
+    """Return the items of the tunnels that are online, in the given order. Reads each gateway once, 100 per call.
 
-    A tunnel with a lease of its own is online while that runs, any other while its gateway is live. Raises
+    A tunnel with a separate lease is online while this lease runs, any other while its gateway is live. Raises
     aws.Unavailable.
     """
     used = {tunnels.gateway_of(it) for it in found if not it.has_own_lease} - {""}
@@ -85,7 +85,7 @@ def exceed(account: str, most: int) -> bool:
 
 
 def end_lapsed(account: str) -> list[Item]:
-    """End the tunnels of an account after the end of their own lease. Return the remaining tunnels.
+    """End the tunnels of an account with a separate lease that is over. Return the remaining tunnels.
 
     Some of these can be offline, because their gateway has ended. Each end has one audit event. Raises aws.Unavailable.
     """
@@ -112,7 +112,7 @@ def end_all_offline(account: str) -> list[Item]:
 def end_of_gateway(tunnel: ServedTunnel, gateway: Gateway) -> bool:
     """End a tunnel of an ended gateway, with one audit event. Return False if another process has ended it.
 
-    A tunnel with a lease of its own must have lapsed. Raises aws.Unavailable.
+    If the tunnel has a separate lease, this must be over. Raises aws.Unavailable.
     """
     item = table.find_stored(tunnels.scope(tunnel.account), tunnel.id)
     if item and not (item.has_own_lease and item.is_live):
@@ -123,9 +123,9 @@ def end_of_gateway(tunnel: ServedTunnel, gateway: Gateway) -> bool:
 
 
 def list_stored(account: str) -> list[Item]:
-    """Return the tunnels of an account, newest first, without malformed ones. Some gateways may have ended.
+    """Return the tunnels of an account, newest first, without malformed ones.
 
-    Raises aws.Unavailable.
+    Tunnels of ended gateways are included. Raises aws.Unavailable.
     """
     return [item for item in table.newest(tunnels.scope(account)) if _is_readable(item)]
 
@@ -148,7 +148,7 @@ def are_labels_included(tunnel_labels: Mapping[str, Any], labels: Mapping[str, A
 def _build_served(
     item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _GatewayRecord"
 ) -> ServedTunnel:
-    """Return the tunnel of its own record or of the record of its gateway."""
+    """Return the tunnel of a record, which can be its own record or the record in its gateway's list."""
     until = ends.lease_end(item)
     if isinstance(stored, BackendTunnel):
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)

@@ -1,8 +1,8 @@
 """Tunnels (SPEC 2.8): stored types, opening, renewing and closing.
 
-A tunnel is online while its gateway is live. Tunnels of writers without a gateway, and of earlier versions, have a
-lease in their own record. The name of a tunnel is a unique key. Another tunnel of the same credential can take the name
-at any time, any other tunnel only after the end.
+A tunnel is online while its gateway is live. A tunnel without a gateway, or of an earlier version, has a lease in its
+own record. The name of a tunnel is a unique key. Another tunnel of the same credential can take the name at any time,
+any other tunnel only after the end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,8 +37,9 @@ class StoredTunnel(Stored):
     """The stored fields of both kinds of tunnel. References to other resources are ids.
 
     `metadata_0` is the metadata in API version 0, where another option of the agent sets it. `gateway` serves the
-    tunnel, `credential` is the SSH credential or user certificate that opened it, `address` the IP address of the SSH
-    client and `client` its version. The API shows none of these four, audit events all but the gateway.
+    tunnel. `credential` is the SSH credential or user certificate that opened it. `address` is the IP address of the
+    SSH client and `client` its version. The API shows none of these four. Audit events show all of them except the
+    gateway.
     """
 
     started_at: str = ""
@@ -73,7 +74,7 @@ class AgentTunnel(StoredTunnel):
 
 @dataclass(frozen=True, kw_only=True)
 class BackendTunnel(StoredTunnel):
-    """A tunnel for tunnel groups. It belongs to each group whose labels it has."""
+    """A tunnel for tunnel groups. It belongs to each group with labels that it has."""
 
     labels: Mapping[str, str]
 
@@ -134,7 +135,7 @@ class Traffic:
 
 
 class EdgeHasName(Exception):
-    """An edge of the account has the hostport of the name.
+    """An edge of the account has the tunnel's name as a hostport.
 
     The tunnel is refused, so that no visitor can bypass the modules of the edge.
     """
@@ -142,11 +143,12 @@ class EdgeHasName(Exception):
 
 @dataclass(frozen=True)
 class ServedTunnel:
-    """A tunnel as its gateway serves it. A backend tunnel has labels and the name "".
+    """A tunnel as its gateway serves it.
 
-    The name of a TCP tunnel is its address, host:port. With `proxy_protocol` its local service receives the address of
-    the visitor first. `expires` is the Unix second at which its own lease ends, 0 if it depends on its gateway. It does
-    not count in comparisons. `ip_policies` restrict its visitors, together with its reservation.
+    A backend tunnel has labels and the name "". The name of a TCP tunnel is its address, host:port. With
+    `proxy_protocol` its local service first receives the address of the visitor. `expires` is the Unix second at which
+    its separate lease ends, 0 if it has none. Comparisons ignore it. `ip_policies` restrict its visitors, in addition
+    to its reservation.
     """
 
     account: str
@@ -160,7 +162,7 @@ class ServedTunnel:
     ip_policies: tuple[str, ...] = ()
 
     def has_lapsed(self, now: float) -> bool:
-        """Return whether its own lease is over at a Unix time. False if it depends on its gateway."""
+        """Return whether its separate lease is over at a Unix time. False if it has none."""
         return 0 < self.expires <= now
 
 
@@ -173,11 +175,11 @@ def open_tunnel(
     checks: Iterable[Write] = (),
     by: Trail = trail.EDGE,
 ) -> str:
-    """Store a tunnel. Return its id.
+    """Store a tunnel. Return its id. It is online while its gateway is live, or for `lease` seconds.
 
-    It is online while its gateway is live, or for `lease` seconds. `name` is its host name or address, "" for none.
-    `checks` must hold in the same transaction. Raises Taken if another account, a tunnel of another credential or the
-    operator has the name, EdgeHasName, the exception of a check that fails, aws.Unavailable.
+    `name` is its host name or address, "" for none. `checks` are conditions of the same transaction. Raises Taken if
+    another account, a tunnel of another credential or the operator has the name, EdgeHasName, the exception of a check
+    that fails, aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
     started_at = ids.time_of(id)
@@ -201,14 +203,14 @@ def open_tunnel(
 
 
 def list_special(item: Item, name: str) -> list[Write]:
-    """Return the write that lists the name of a tunnel, if the name is special: a port, or TLS that ends upstream."""
+    """Return the write that lists the name of a tunnel, if it is special: a port, or a host with TLS upstream."""
     is_special = name and item.body.get("proto") in ("tcp", "tls")
     owner = SpecialOwner(item.account, item.id)
     return [special_names.add(SpecialEntry(owner, (hostport_of(name),)))] if is_special else []
 
 
 def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return the fields of the gateway's record that depend on the kind."""
+    """Return the fields for the gateway's record that differ between the kinds of tunnel."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     named = {"ip_policies": tunnel.ip_policies} if tunnel.ip_policies else {}
@@ -216,9 +218,9 @@ def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
 
 
 def renew_lease(account: str, id: str, *, lease: int) -> bool:
-    """Renew the lease of a tunnel to `lease` seconds from now. Return False if it is not online.
+    """Renew the lease of a tunnel to `lease` seconds from now. Return False if the tunnel is not online.
 
-    A lease that has ended cannot be renewed: open another tunnel. Raises aws.Unavailable.
+    A lease that is over cannot be renewed: open another tunnel. Raises aws.Unavailable.
     """
     return direct_writes.renew(scope(account), id, lease=clock.seconds() + lease)
 
@@ -242,10 +244,9 @@ def close_tunnel(account: str, id: str, *, usage: Traffic | None = None, by: Tra
 
 
 def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
-    """Store why an edge host does not serve a tunnel.
+    """Store the reason why an edge host does not serve a tunnel. The gateway is notified.
 
-    `reason` is "" if the host serves it again. The gateway is notified. Does nothing if the tunnel has ended. Raises
-    aws.Unavailable.
+    `reason` is "" if the host serves it again. Does nothing if the tunnel has ended. Raises aws.Unavailable.
     """
     exists = Condition("attribute_exists(#id)")
     refusal = {"body.refusal": reason}
@@ -255,7 +256,7 @@ def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
 
 
 def read_refusal(tunnel: ServedTunnel) -> str:
-    """Return why an edge host does not serve a tunnel, or "". Raises aws.Unavailable."""
+    """Return the reason why an edge host does not serve a tunnel, or "". Raises aws.Unavailable."""
     record = dynamodb.get(ends.gateway_scope(tunnel.gateway), tunnel.id)
     return str(record["body"].get("refusal", "")) if record else ""
 
@@ -267,7 +268,7 @@ def close_other(account: str, name: str) -> bool:
 
 
 def hostport_of(name: str) -> str:
-    """Return the hostport of the name of a tunnel. The name of a TCP tunnel is already one."""
+    """Return the hostport for the name of a tunnel. The name of a TCP tunnel already is a hostport."""
     return name if ":" in name else f"{name}:443"
 
 

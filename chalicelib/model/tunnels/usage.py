@@ -1,6 +1,7 @@
-"""The traffic of the tunnels of an account by hour, for billing. Only the gateway writes a record.
+"""The traffic of an account's tunnels by hour, for billing.
 
-A record has the sum of its hour. So a repeated write does not count twice.
+Each gateway writes separate records. A record contains the total of its hour, so writing it again does not count
+traffic twice.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from chalicelib import clock
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.storage.records import decoding, direct_writes, items, table
 
-_RETENTION = 400 * 86_400  # seconds: a year, and a month for disputes
+_RETENTION = 400 * 86_400  # seconds: a year, and a month more for disputes
 
 
 def write(account: str, hour: str, gateway: str, usage: Traffic) -> None:

@@ -1,4 +1,4 @@
-"""The account at the CA: its key, what the table says about it, and changes of the key. Blocks."""
+"""The account at the CA: its key, its record in the table, and changes of the key. Blocks."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -54,7 +54,10 @@ class AccountKeeper:
         self._directory, self._ca, self._interval, self._find_caa = directory, ca, interval, find_caa
 
     async def serve(self) -> None:
-        """Keep the account, until cancelled. Raises SettingError when its key has changed: then start again."""
+        """Keep the account's record current, until cancelled.
+
+        After a change of the key, raises SettingError: start again.
+        """
 
         async def run() -> None:
             await asyncio.to_thread(self.keep)
@@ -67,7 +70,7 @@ class AccountKeeper:
             raise SettingError("Another issuer has changed the key of the account at the CA.")
         try:
             authority = self._ca.authority
-        except AttemptFailed as failed:  # repeated after the interval
+        except AttemptFailed as failed:  # tried again after the interval
             log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
             return
         known = acme_accounts.find(self._directory)
@@ -83,7 +86,7 @@ class AccountKeeper:
             self._rotate()
 
     def _order_again(self) -> None:
-        """Make the jobs due that may have failed for the account, when there is another."""
+        """Make the jobs due that may have failed because of the former account."""
         for entry in renewal_schedule.list_entries():
             if entry.renewal.error_code in outcomes.OF_THE_SERVICE:
                 renewal_schedule.order_now(entry.account, entry.reservation, clock.seconds())
@@ -103,7 +106,7 @@ class AccountKeeper:
         if der := acme_accounts.find_next(self._directory):
             key = _load(der)
             try:
-                if not self._ca.knows_key(key):  # it does if an issuer ended before it stored the change
+                if not self._ca.knows_key(key):  # true if an issuer ended before it stored the change
                     self._ca.change_key(key)
             except AttemptFailed as failed:
                 log.event("ca_failed", code=failed.failure.code, reason=failed.reason)

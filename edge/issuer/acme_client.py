@@ -33,9 +33,9 @@ B = TypeVar("B", messages.Order, messages.Authorization)
 OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid", "absent"]
 
 _TIMEOUT = 20  # seconds for one request
-_MAX_REPEATS = 5  # of a request with a rejected nonce
-_ABSENT = frozenset({404, 410})  # statuses of an order that the CA has forgotten
-_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors about an order that another account may have
+_MAX_REPEATS = 5  # repetitions of a request with a rejected nonce
+_ABSENT = frozenset({404, 410})  # HTTP statuses for an order that the CA has forgotten
+_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors about an order that may be another account's
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
@@ -77,7 +77,7 @@ class _Client(client.ClientV2):
 
 
 class _RequestFailed(AttemptFailed):
-    """A request to the CA failed, with a status, or 0 without a response. `code` is that of the problem, or ""."""
+    """A request to the CA failed. `status` is 0 without a response, `code` is the error code of ACME, or ""."""
 
     def __init__(self, failure: Failure, reason: str, status: int, code: str = "") -> None:
         super().__init__(failure, reason)
@@ -85,7 +85,7 @@ class _RequestFailed(AttemptFailed):
 
 
 class AcmeClient:
-    """A connection to the CA with one account, for all threads. It begins with the first request."""
+    """A connection to the CA with one account, for all threads. It opens with the first request."""
 
     def __init__(
         self, settings: CaSettings, key: EllipticCurvePrivateKey, *, now: Callable[[], float] = time.time
@@ -118,7 +118,7 @@ class AcmeClient:
             return str(acme._post(acme.directory["newOrder"], new).headers["Location"])
 
     def status(self, order: str) -> OrderStatus:
-        """Return the status of an order, absent if the CA has none of our account at its URL. Raises AttemptFailed."""
+        """Return the status of an order, absent if our account has no order at the URL. Raises AttemptFailed."""
         try:
             return str(self._fetch(order, messages.Order).status.name)  # type: ignore[return-value]
         except _RequestFailed as failed:
@@ -127,7 +127,7 @@ class AcmeClient:
             raise
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
-        """Return the pending challenges of an order. Raises AttemptFailed, also for one that the CA rejected."""
+        """Return the pending challenges of an order. Raises AttemptFailed, also if the CA rejected one."""
         found = []
         for url in self._fetch(order, messages.Order).authorizations:
             authorization = self._fetch(url, messages.Authorization)
@@ -168,7 +168,7 @@ class AcmeClient:
         )
 
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
-        """Revoke a certificate. One that was revoked already stays so. Raises AttemptFailed."""
+        """Revoke a certificate, unless it is revoked already. Raises AttemptFailed."""
         with self._requests() as acme:
             try:
                 acme.revoke(certificate, reason)
@@ -217,7 +217,7 @@ class AcmeClient:
         return body
 
     def _can_use_account(self) -> bool:
-        """Return whether the CA accepts requests of our account, for example not after its deactivation."""
+        """Return whether the CA accepts requests of our account. It does not after a deactivation."""
         with suppress(AttemptFailed), self._requests() as acme:
             acme._post_as_get(self._net.account.uri)  # type: ignore[union-attr]
             return True
@@ -232,7 +232,7 @@ class AcmeClient:
         return Challenge(domain, body.chall.encode("token"), value, body)
 
     def _note(self, response: requests.Response, **_: object) -> None:
-        """Remember status and Retry-After of the last response."""
+        """Remember the status and the Retry-After header of the latest response."""
         self._status = response.status_code
         self._retry_after = renewal_times.parse_retry_after(response.headers.get("Retry-After", ""), self._now())
 
@@ -249,7 +249,7 @@ class AcmeClient:
     def _connect(self) -> _Client:
         """Read the directory, and register the account or find it.
 
-        A known account is not registered: if another issuer has changed its key, that would make a second account.
+        A known account is not registered again: if another issuer has changed its key, that would create a second one.
         """
         if not self._connected:
             self._net.account = None

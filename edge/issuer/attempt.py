@@ -42,7 +42,7 @@ Preflight = Callable[[str, ReservedDomain], Method]  # of a reservation and its 
 
 
 class Current(NamedTuple):
-    """The last issued certificate of a domain, and when to renew it."""
+    """The latest certificate of a domain, and when to renew it."""
 
     certificate: x509.Certificate
     plan: Plan
@@ -103,7 +103,10 @@ class Attempt:
         return Current(certificate, find_plan(self.ca, renewal.certificate_id, certificate, self._second))
 
     def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
-        """Return the certificate that an order replaces, or None. Only renewals do, because they are not limited."""
+        """Return the certificate that an order replaces, or None.
+
+        Only renewals name one, because the CA does not limit them.
+        """
         is_renewal = current and current.plan.renews_at <= self._second
         return current.certificate if current and is_renewal and self.ca.knows_renewals else None
 
@@ -137,13 +140,13 @@ class Attempt:
             raise AttemptFailed(outcomes.domain_unproved(domain), "the proof or the policy has ended")
 
     def _clean(self, due: DueRenewal) -> None:
-        """Remove what an attempt has left of a domain without a policy, and its entry."""
+        """Remove the unfinished order of a domain without a policy, and its entry in the schedule."""
         if order := issued_certificates.find_order(due):
             self._give_up(self._store(due, order.domain), order)
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
 
     def _give_up(self, store: StoredOrder, order: UnfinishedOrder | None) -> None:
-        """Remove an order and what its attempt has left. Its certificate is revoked later. Raises AttemptFailed."""
+        """Remove an order and its challenges. If it has a certificate, it is revoked later. Raises AttemptFailed."""
         if order is None:
             return
         store.method = order.method

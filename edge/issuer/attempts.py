@@ -1,4 +1,4 @@
-"""A challenge of an attempt, and the error that ends one."""
+"""A challenge of an attempt, and the error that ends an attempt."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,10 @@ CESSATION = 5  # the reason "cessation of operation" of a revocation (RFC 5280, 
 
 @dataclass(frozen=True)
 class Challenge:
-    """A challenge of the CA. `value` answers it: the body over HTTP, or the TXT record. `body` is the client's own."""
+    """A challenge of the CA. `value` answers it: the body over HTTP, or the TXT record.
+
+    `body` is an object of the ACME library.
+    """
 
     domain: str
     token: str

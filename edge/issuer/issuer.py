@@ -19,15 +19,16 @@ from edge.process.tasks import PeriodicTask
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MAX_READ = 2500  # due entries in one read, so that one account's do not hide those of others
+_MAX_READ = 2500  # due entries in one read: so many that one account does not hide the entries of others
 _MAX_HELD = 100  # entries that are postponed after one read
 
 
 @dataclass(frozen=True)
 class Pace:
-    """The seconds between two polls and of a claim, and the number of concurrent attempts.
+    """The times of the issuer in seconds, and the number of concurrent attempts.
 
-    `retire` is the time between two searches for certificates to be revoked or deleted.
+    `poll` is the pause between two polls, `claim` is the duration of a claim, and `retire` is the pause between two
+    searches for certificates to revoke or delete.
     """
 
     poll: float = 10
@@ -51,7 +52,7 @@ class Issuer:
         self._turns, self._running = AccountTurns(), set[asyncio.Task[None]]()
         self._threads = ThreadPoolExecutor(pace.attempts + 1, "issuer")
         self._polling = PeriodicTask("renewals", self.poll, pace.poll, failures=aws.AwsError)
-        self._has_more = False  # due entries that had no thread
+        self._has_more = False  # whether due entries were left without a thread
 
     @property
     def count(self) -> int:
@@ -59,7 +60,10 @@ class Issuer:
         return len(self._running)
 
     async def serve(self) -> None:
-        """Make attempts, until cancelled. Running ones end with the process, and are continued after their claims."""
+        """Make attempts, until cancelled.
+
+        Running attempts end with the process, and continue when their claims expire.
+        """
         try:
             await self._polling.run()
         finally:
@@ -124,7 +128,7 @@ class Issuer:
 
 
 def _counts(due: DueRenewal) -> bool:
-    """Return whether the bound of all accounts holds an entry: a policy without a certificate to be renewed."""
+    """Return whether an entry counts for the bound of all accounts: it has a policy and no certificate to renew."""
     renewal = due.entry.renewal
     is_first = not renewal.certificate_id or (renewal.started_at > 0 and renewal.renews_at > renewal.due_at)
     return due.item is not None and renewal_schedule.has_policy(due.item) and is_first

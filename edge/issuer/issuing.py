@@ -1,4 +1,4 @@
-"""The start of the issuer, which makes its parts from the settings. Runs `python -m edge issuer`."""
+"""Builds the parts of the issuer from the settings, and starts it (`python -m edge issuer`)."""
 
 import asyncio
 import time

@@ -98,7 +98,7 @@ class _OperatorStore:
         operator_certificate.drop_order()
 
     def admit(self) -> None:
-        """Count the order, because the CA does. Raises AttemptFailed if a bound forbids it."""
+        """Count the order, because the CA counts it. Raises AttemptFailed if a bound forbids it."""
         self.orders.counts.count(_ACCOUNT, self.orders.domain, int(self.orders.now()), replaces=self.is_renewal)
 
     def make_key(self, names: tuple[str, ...], key_type: PolicyKeyType) -> tuple[str, SealedKey]:

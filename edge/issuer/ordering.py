@@ -1,4 +1,4 @@
-"""One order at the CA, from any step to its certificate. Another issuer continues it from what is stored. Blocks."""
+"""One order at the CA, from any step to its certificate. Another issuer can continue it from its record. Blocks."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,10 +30,10 @@ class OrderingCa(Protocol):
         """Order a certificate; return the URL of the order."""
 
     def status(self, order: str) -> str:
-        """Return the status of an order, absent if the CA has none of our account at its URL."""
+        """Return the status of an order, absent if our account has no order at the URL."""
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
-        """Return the pending challenges. Raises AttemptFailed for one that was rejected."""
+        """Return the pending challenges. Raises AttemptFailed if one was rejected."""
 
     def answer(self, challenge: Challenge) -> None:
         """Notify the CA that an answer is readable."""
@@ -94,7 +94,7 @@ class Obtained:
 def find_current(ca: OrderingCa, store: OrderStore) -> UnfinishedOrder | None:
     """Return the stored order, or None without one. Raises AttemptFailed.
 
-    An order that the CA does not have is forgotten, for example one of an earlier account: another one can follow.
+    An order that the CA does not have is forgotten, for example an order of an earlier account. A new order can follow.
     """
     order = store.find()
     if order is None or ca.status(order.url) != "absent":
@@ -179,7 +179,7 @@ def _withdrawing(store: OrderStore) -> Iterator[None]:
 
 
 def _checked(pem: str, wanted: Wanted, order: UnfinishedOrder, now: float) -> Chain:
-    """Return a chain if it is what was ordered. Raises AttemptFailed."""
+    """Return a chain if it matches the order. Raises AttemptFailed."""
     try:
         chain = crypto.chains.read(pem, _MAX_CHAIN)
     except ValueError as error:

@@ -32,7 +32,7 @@ class RevokingCa(Protocol):
 
 
 class Retired:
-    """Revokes and deletes certificates. All issuers do, because each step can be repeated."""
+    """Revokes and deletes certificates. All issuers do this at the same time, because each step can be repeated."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Retired:
     def revoke_lost(self) -> None:
         """Revoke lost and unwanted certificates. Raises aws.AwsError.
 
-        One that cannot be revoked delays no other. It is tried again like an order, until it ends.
+        A certificate that cannot be revoked does not delay others. It is tried again like an order, until it expires.
         """
         now = int(self._now())
         for lost in issued_certificates.find_lost(now)[:_AT_ONCE]:
@@ -70,7 +70,7 @@ class Retired:
                 log.event("certificate_malformed", certificate=lost.certificate_id)
 
     def _revoke(self, lost: LostCertificate) -> None:
-        """Revoke a certificate, unless it was deleted or has ended. Raises AttemptFailed, aws.AwsError."""
+        """Revoke a certificate, unless it was deleted or has expired. Raises AttemptFailed, aws.AwsError."""
         if pem := lost.chain or issued_certificates.read_chain(lost.account, lost.certificate_id):
             certificate = x509.load_pem_x509_certificate(pem.encode())
             if certificate.not_valid_after_utc.timestamp() > self._now():
@@ -87,7 +87,7 @@ class Retired:
                 log.event("certificate_malformed", certificate=rejected.certificate_id)
 
     def _replace(self, rejected: RejectedCertificate) -> None:
-        """Begin a job unless there is one. Raises MalformedRecord, aws.AwsError."""
+        """Schedule another order, unless an order is under way. Raises MalformedRecord, aws.AwsError."""
         due, id = issued_certificates.find_renewal(rejected.account, rejected.certificate_id), rejected.certificate_id
         renewal = due.entry.renewal if due else None
         if due is None or renewal is None or renewal.certificate_id != id or renewal.is_claimed or renewal.started_at:
@@ -98,7 +98,7 @@ class Retired:
     def delete_replaced(self) -> None:
         """Delete certificates that were replaced a day ago. Raises aws.AwsError.
 
-        One stays while Envoy rejects the certificate that replaced it.
+        A certificate stays while Envoy rejects its replacement.
         """
         due = replaced_certificates.find_due(int(self._now()))
         rejected = edge_status.list_rejected_certificates() if due else frozenset()

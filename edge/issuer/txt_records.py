@@ -61,7 +61,7 @@ class TxtRecords:
         return dns.update.UpdateMessage(self._settings.zone, keyring=self._keys, keyalgorithm=dns.tsig.HMAC_SHA256)
 
     def _send(self, update: dns.update.UpdateMessage) -> None:
-        """Send an update over TCP, because the answer must be of the server that was asked."""
+        """Send an update. TCP ensures that the answer comes from the server."""
         try:
             answer = dns.query.tcp(update, self._settings.host, timeout=_TIMEOUT, port=self._settings.port)
         except (dns.exception.DNSException, OSError, EOFError) as error:

@@ -93,7 +93,10 @@ def from_pem(text: str) -> Authority:
 
 
 def load_or_make(file: Path, name: str, domain: str) -> Authority:
-    """Load an authority from a file. If there is none, make both, with mode 0600. Raises OSError."""
+    """Load an authority from a file. If there is no file, make an authority and write it, with mode 0600.
+
+    Raises OSError.
+    """
     if not file.exists():
         made = make(name, domain)
         files.replace(file, made.to_pem().encode())

@@ -10,7 +10,7 @@ from edge.link.proxy_protocol import Header
 class Side(asyncio.Protocol):
     """One of two connections that are joined: each passes its bytes and its end to the other.
 
-    Until it is joined, nothing is read, and what was read before is kept.
+    Before `join`, nothing more is read, and earlier data is buffered.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """The gateway's end of the link from Envoy, by mutual TLS.
 
-The server name is the id of a tunnel. Before TLS Envoy can send the visitor's address by the PROXY protocol. Clients
-without a certificate of the link's authority cannot send a byte through, and the handshake fails for a name that is no
-tunnel of this gateway. An Envoy on the same host can also use a Unix socket without TLS.
+The server name is the id of a tunnel. Before TLS Envoy can send the visitor's address by the PROXY protocol. No byte of
+a client reaches a tunnel unless the client has a certificate of the link's authority. The handshake fails for a name
+that is not a tunnel of this gateway. An Envoy on the same host can also use a Unix socket without TLS.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from edge.link.renewal import PERIOD
 from edge.link.tls import TlsTransport
 from edge.process import files
 
-CLIENT = "edge"  # the name of Envoy's certificate
-MOST_HANDSHAKES = 1024  # at once; Envoy can begin as many for one account
+CLIENT = "edge"  # the name in Envoy's certificate
+MOST_HANDSHAKES = 1024  # concurrent ones. Envoy can begin this many for one account
 HANDSHAKE_TIMEOUT = 5.0  # seconds
 
 
@@ -70,7 +70,7 @@ async def serve(
         return None
 
     def renew() -> None:
-        loop.call_later(period, renew)  # before the renewal, which can fail, for example without free file descriptors
+        loop.call_later(period, renew)  # first, because a renewal can fail, for example without free file descriptors
         authority.load_into(context, link_authority.issue(gateway.lower()))
 
     loop = asyncio.get_running_loop()
@@ -85,7 +85,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     """Serve an Envoy on this host at a Unix socket, without TLS.
 
     The PROXY header names visitor and tunnel. `accept` is called once for each connection, before its header, and
-    returns what finds its tunnel. Clients are trusted if they can open the socket, which has mode 0660.
+    returns the function that finds its tunnel. Clients are trusted if they can open the socket, which has mode 0660.
     """
     pending = _PendingConnections(None)
     before = os.umask(0o117)  # the socket never exists with another mode
@@ -104,7 +104,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
 
 
 class _PendingConnections(set["_Pending"]):
-    """The connections of a server without a known tunnel yet, and all that it has accepted."""
+    """The connections of a server before their tunnels are known. `accepted` gets all connections."""
 
     def __init__(self, accepted: Accepted | None) -> None:
         super().__init__()
@@ -112,9 +112,9 @@ class _PendingConnections(set["_Pending"]):
 
 
 class _Pending(asyncio.Protocol):
-    """A connection without a known tunnel yet.
+    """A connection before its tunnel is known.
 
-    Above the limit a random one is dropped, so that silent connections cannot block others.
+    Above the limit of these connections a random one is dropped, so that silent connections cannot block others.
     """
 
     def __init__(self, pending: _PendingConnections) -> None:

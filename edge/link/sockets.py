@@ -1,7 +1,8 @@
 """Socket options for buffers and keepalive, and Unix sockets in a folder.
 
-All connections of a machine share one amount of memory. When it is exhausted, the kernel drops packets of every
-connection, which slows down all of them. By default the kernel buffers up to 32 MiB of unread data per connection.
+All TCP connections of a machine share a limited amount of memory. When it is exhausted, the kernel drops packets of
+every connection, which slows down all of them. By default the kernel buffers up to 32 MiB of unread data per
+connection.
 """
 
 import os
@@ -34,7 +35,7 @@ class Connected(Protocol):
     """The socket of a connection, or asyncio's wrapper of it."""
 
     def fileno(self) -> int:
-        """Return its file descriptor, or a negative number once it is closed."""
+        """Return the file descriptor, or a negative number once the socket is closed."""
 
 
 def options(most: int) -> Mapping[tuple[int, int], int]:

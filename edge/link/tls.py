@@ -1,6 +1,6 @@
 """TLS of the link for gateways, with half-close: each direction ends separately, as in TCP.
 
-asyncio's TLS closes both directions at once. A visitor that has sent its end could then get no answer.
+asyncio's TLS closes both directions at once. A visitor that ends its own direction could then get no response.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import ssl
 from contextlib import suppress
 from typing import Any, Protocol, cast
 
-_AT_ONCE = 64 << 10  # bytes
+_AT_ONCE = 64 << 10  # bytes in one read
 _BUFFER = memoryview(bytearray(_AT_ONCE))  # shared by all connections: each empties it immediately
 _MOST_UNSENT = 64 << 10  # bytes; above it the protocol must pause writing
 _LINGER = 60.0  # seconds in which the peer of a closing connection must accept some unsent bytes
@@ -27,7 +27,7 @@ class Owner(Protocol):
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     """A TLS connection: the protocol of the socket's transport, and the transport of another protocol.
 
-    A client has the `server_name` that it requests, and calls `begin`.
+    A client passes the `server_name` that it requests, and calls `begin`.
     """
 
     def __init__(self, context: ssl.SSLContext, owner: Owner, server_name: str | None = None) -> None:
@@ -141,7 +141,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
             return
         except ssl.SSLError:
-            self._flush()  # the alert with the reason
+            self._flush()  # sends the alert with the reason
             self._raw.close()
             return
         self._flush()
@@ -172,7 +172,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         try:
             while not self._has_peer_ended and (
                 self._incoming.pending or self.tls.pending()
-            ):  # a failing read would be slow
+            ):  # because a read that fails is slow
                 if chunk := self.tls.read(_AT_ONCE):
                     chunks.append(chunk)
                 else:

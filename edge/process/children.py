@@ -55,7 +55,7 @@ class Child:
             self._process.send_signal(self.program.stop)
 
     async def end(self, *, within: float = 10) -> None:
-        """Send the signal that ends it, and SIGKILL if the program has not ended `within` seconds."""
+        """Send the program its stop signal, and SIGKILL if it has not ended `within` seconds."""
         if self._task:
             self._task.cancel()
         if self._process:

@@ -21,6 +21,6 @@ def collect_seldom() -> None:
 
 
 def forbid_dumps() -> None:
-    """Forbid core dumps of this process, and reads of its memory by others of its user."""
+    """Forbid core dumps of this process, and reads of its memory by other processes of its user."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)

@@ -32,7 +32,7 @@ class Readable(Protocol):
 class ProcessMetrics(Collector):
     """The metrics of a process: gauges and counts, read with each scrape, and counts of log events.
 
-    Each of `events` begins with 0: otherwise Prometheus does not see the first increment.
+    The counts of `events` begin with 0, because Prometheus does not see the first increment of a new counter.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ def read_instances(sockets: Mapping[str, Path], path: str = "/metrics") -> ReadM
 
 
 async def read_each(sockets: Mapping[str, Path], path: str) -> Mapping[str, bytes]:
-    """Return what the instances of a process answer, without those that do not."""
+    """Return the responses of the instances of a process that answer, by instance."""
     found = await asyncio.gather(*(read_from(it, path)() for it in sockets.values()), return_exceptions=True)
     return {instance: text for instance, text in zip(sockets, found, strict=True) if isinstance(text, bytes)}
 
 
 async def find_unready(name: str, sockets: Mapping[str, Path], path: str = "/readyz") -> str:
-    """Return that no instance of a process is ready, or "" if one is."""
+    """Return a reason if no instance of a process is ready, or ""."""
     return "" if await read_each(sockets, path) else f"no {name} is ready"
 
 
@@ -111,7 +111,7 @@ async def post(socket: Path, path: str) -> None:
 
 
 async def _get(socket: Path, path: str) -> bytes:
-    return await _send(socket, f"GET {path} HTTP/1.0")  # whose answers are never chunked
+    return await _send(socket, f"GET {path} HTTP/1.0")  # responses to HTTP/1.0 are never chunked
 
 
 async def _send(socket: Path, request: str) -> bytes:

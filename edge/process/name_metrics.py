@@ -11,7 +11,7 @@ REASONS = ("invalid", "negative", "unavailable", "busy", "host_budget", "domain_
 class NameMetrics:
     """The number of loaded names, and the results of requests for names.
 
-    Each label begins with 0: otherwise Prometheus does not see the first increment.
+    Each label begins with 0, because Prometheus does not see the first increment of a new counter.
     """
 
     def __init__(self, limit_bytes: int) -> None:

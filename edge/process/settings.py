@@ -15,7 +15,7 @@ ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # of Envoy, in the fold
 BOOTSTRAP = "bootstrap.json"  # Envoy's configuration at its start, which control writes
 DRAIN_TIMEOUT = "drain_timeout"  # the seconds of a drain, in the metadata of that configuration
 INSTANCES = ("", "a", "b")
-_LINK_PORTS = 3  # that a gateway uses one after the other: one to serve, two while it drains
+_LINK_PORTS = 3  # ports that a gateway uses one after the other: one to serve, two while it drains
 _LAST_HOP_PORT = 65535 - 2 * _LINK_PORTS + 1
 
 
@@ -138,7 +138,7 @@ class Settings:
         return self.access_log or str(self.directory.resolve() / "access.log")
 
     def own_file(self, name: str) -> Path:
-        """Return the path of a file that the other instance does not use: with the instance before its suffix."""
+        """Return the path of a file that only this instance uses. The instance is before the file's suffix."""
         return self.list_files(name)[self.instance]
 
     def list_files(self, name: str) -> Mapping[str, Path]:

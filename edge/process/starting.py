@@ -1,4 +1,4 @@
-"""The wait for a child process until it is ready."""
+"""Waits until a child process is ready."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ class Readiness:
         return str(self.socket)
 
 
-ReadyAddress: TypeAlias = Path | Readiness  # a process is ready if it listens at the socket, or by its own answer
+ReadyAddress: TypeAlias = Path | Readiness  # a process is ready when it listens at the path, or answers 200
 
 
 async def wait_until_ready(
@@ -34,7 +34,7 @@ async def wait_until_ready(
 ) -> None:
     """Wait until a child is ready. Raises SettingError if it ends, or reports no progress for too long.
 
-    A line says what is awaited every `notice` seconds.
+    Print what is awaited, every `notice` seconds.
     """
     start = _Start(child, address)
     noticed_at = start.began

@@ -67,7 +67,7 @@ class _Part:
         self._serving = await self._start(self._settings)
 
     def replace(self) -> None:
-        """Start another process and then drain the first, after a replacement that is under way."""
+        """Start another process and then drain the first. A replacement that is under way ends before."""
         self._replacing = asyncio.create_task(self._replace(self._replacing))
 
     def restart(self) -> None:

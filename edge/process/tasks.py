@@ -11,7 +11,7 @@ T = TypeVar("T")
 Failures = type[Exception] | tuple[type[Exception], ...]
 
 _MIN_RETRY, _MAX_RETRY = 0.2, 2.0  # seconds until failed work is repeated; the pause doubles with each failure
-_JITTER = 0.1  # of an interval: so hosts that started together do not stay in step
+_JITTER = 0.1  # share of an interval by which pauses vary, so that hosts do not act at the same time
 
 _running: set["PeriodicTask"] = set()
 
@@ -88,8 +88,8 @@ async def retry(work: Callable[[], Awaitable[T]], failures: Failures) -> T:
 async def run_all(*work: Coroutine[Any, Any, None]) -> None:
     """Run coroutines until one fails or all are cancelled. Unlike gather, wait until each has cleaned up.
 
-    Each is cancelled once, since a second time would interrupt its cleanup. `cancelling` cannot say whether it was: it
-    also counts a timeout that the coroutine then handles.
+    Each is cancelled once, since a second time would interrupt its cleanup. `Task.cancelling` does not show whether it
+    was cancelled: the method also counts timeouts that the coroutine handles.
     """
     tasks = [asyncio.create_task(it) for it in work]
     try:
@@ -102,4 +102,4 @@ async def run_all(*work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wait(tasks)
         for task in tasks:
             if not task.cancelled():
-                task.exception()  # otherwise asyncio would log that nothing has read it
+                task.exception()  # marks it as read, so that asyncio does not log it

@@ -1,4 +1,4 @@
-"""The name servers to query: those of the zone at public addresses, or those of the setting."""
+"""The name servers to query: a zone's servers at public addresses, or the servers of DNS_SERVERS."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from edge.proofs.transport import Bounded
 
 Role: TypeAlias = Literal["authoritative", "resolver"]  # a server of the zone, or one that queries others
 
-_MOST_NAMES = 8  # resolved name servers
+_MOST_NAMES = 8  # name servers of which addresses are looked up
 _TIMEOUT = 1.5  # seconds for one answer of this host's resolver
 
 

@@ -37,7 +37,7 @@ from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
 _MAX_HEADERS = 1 << 20  # bytes of a request without its body, as Envoy describes it
 _TOLD = {429: "stopped"}
-_PERMISSION_DENIED = 7  # of google.rpc.Code
+_PERMISSION_DENIED = 7  # a code of google.rpc.Code
 
 
 class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
@@ -56,7 +56,7 @@ class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until cancelled. Without the store every request is a 503. Raises SettingError."""
+    """Serve until cancelled. Without the store every request gets 503. Raises SettingError."""
     records, counts = SignInRecords(), SignInMetrics()
     client = _build_client(settings, counts)
     service = _build_service(settings, records, client, counts)
@@ -134,7 +134,7 @@ def _password(request: CheckRequest) -> PasswordRequest:
 
 
 def _password_response(answer: PasswordAnswer) -> CheckResponse:
-    """Return the response, with what the script of Envoy remembers."""
+    """Return the response, with the result that Envoy's script remembers."""
     made = _response(replies.password(answer.status, answer.retry_after))
     told = "right" if answer.status == 200 and answer.is_current else _TOLD.get(answer.status, "")
     if told:

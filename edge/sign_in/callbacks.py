@@ -81,7 +81,7 @@ class Callbacks:
         return await self._complete(visit, rule, begun)
 
     async def _complete(self, visit: Visit, rule: SignInRule, begun: State) -> Reply:
-        """Return the response to the answer of the provider."""
+        """Return the response to a visitor who returns from the provider."""
         provider = self._needs.providers[rule.provider]
         if provider.has_response_issuer and visit.parameter("iss") != provider.issuer:
             return replies.page(403, replies.NOT_ACCEPTED)
@@ -153,7 +153,10 @@ class Callbacks:
 
 
 def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:
-    """Return the rule of the first route that matches a path. It chooses a provider and nothing else."""
+    """Return the rule of the first route that matches a path.
+
+    It only chooses the provider, and does not decide about access.
+    """
     plain = path.partition("?")[0]
     for route in routes:
         if plain == route.match if route.match_type == "exact_path" else plain.startswith(route.match):

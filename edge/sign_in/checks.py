@@ -1,4 +1,4 @@
-"""Asks a provider again about the user of a session: beside a request, or before it."""
+"""Asks a provider again about the user of a session: while a request continues, or before it continues."""
 
 import asyncio
 import dataclasses
@@ -22,7 +22,7 @@ class SessionChecks:
         self._running: dict[str, asyncio.Task[Session | None]] = {}
 
     def begin(self, id: str, session: Session, rule: SignInRule) -> None:
-        """Check a session beside the request, unless a check runs."""
+        """Start to check a session while the request continues, unless a check runs."""
         self._task(id, session, rule)
 
     async def now(self, id: str, session: Session, rule: SignInRule) -> Session | None:
@@ -45,7 +45,7 @@ class SessionChecks:
     def _forget(self, id: str, done: "asyncio.Task[Session | None]") -> None:
         self._running.pop(id, None)
         if not done.cancelled():
-            done.exception()  # no request awaits a check beside it
+            done.exception()  # marks an error as read: no request may await it
 
     async def _check(self, id: str, session: Session, rule: SignInRule) -> Session | None:
         if not await self._records.begin_check(id, self._clock(), lasting=_TURN):

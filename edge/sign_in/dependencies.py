@@ -1,4 +1,4 @@
-"""What the parts of the sign-in service share."""
+"""The objects that all parts of the sign-in service share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The service's own host: the only redirect URI, and the page before a managed application."""
+"""The service's own host: the only redirect URI, and the confirmation page of managed applications."""
 
 import hmac
 import secrets
@@ -32,7 +32,7 @@ class SignInHost:
         return replies.page(404, _NOT_FOUND)
 
     def _callback(self, visit: Visit) -> Reply:
-        """Redirect to the host of the state, which is authenticated. It exchanges nothing."""
+        """Redirect to the host in the authenticated state, which exchanges the code."""
         sealed = visit.parameter("state")
         begun = self._starter.unseal(sealed)
         if begun is None:

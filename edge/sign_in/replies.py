@@ -47,7 +47,7 @@ class Forward:
 
 
 def webhook(status: int) -> Forward | Reply:
-    """Return what becomes of a webhook: it is forwarded with status 200."""
+    """Return the response to a webhook, or Forward for the status 200."""
     if status == 200:
         return Forward({})
     text = _OF_WEBHOOKS.get(status, pages.NOT_VERIFIABLE)
@@ -55,7 +55,7 @@ def webhook(status: int) -> Forward | Reply:
 
 
 def password(status: int, retry_after: int) -> Forward | Reply:
-    """Return what becomes of a request with a password: it is forwarded with status 200."""
+    """Return the response to a request with a password, or Forward for the status 200."""
     if status == 200:
         return Forward({})
     headers = {"content-type": "text/plain", "cache-control": "no-store"}
@@ -79,7 +79,7 @@ def page(status: int, text: str, *, link: tuple[str, str] | None = None, cookies
 
 
 def no_session(path: str) -> Reply:
-    """Return the response to a request without a session that is no page request."""
+    """Return the response to a request without a session that does not ask for a page."""
     return page(401, NO_SESSION, link=(sign_in_link(path), "Sign in"))
 
 
@@ -101,9 +101,10 @@ def sign_out_page(path: str) -> Reply:
 def confirmation_page(
     host: str, provider: str, scopes: Sequence[str], action: str, cookies: Sequence[str] = ()
 ) -> Reply:
-    """Return the page before a managed application. It names who asks, and what the service will read.
+    """Return the confirmation page of a managed application. It names the host, and the data that will be read.
 
-    `action` is the address to which the button posts. The policy names no form target: the post ends at the provider.
+    `action` is the address to which the button posts. The policy has no `form-action`, because the post redirects to
+    the provider.
     """
     name = TITLES[provider]
     text = f"{host} asks you to sign in with {name}. This service will read: {', '.join(scopes)}."

@@ -1,4 +1,4 @@
-"""Stores for the status of edges which modules have a secret that cannot be decrypted."""
+"""Stores which modules have a secret that cannot be decrypted, for the status of edges."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ class SecretReports:
         self._reported: TTLCache[tuple[str, str], None] = TTLCache(_MAX_REPORTED, _PAUSE, timer=clock)
 
     async def store(self, account: str, edge: str, route: str, digest: str) -> None:
-        """Store the error of a route. Without the store nothing happens."""
+        """Store the error of a route. Ignore failures of the store."""
         if (route, digest) in self._reported:
             return
         self._reported[route, digest] = None

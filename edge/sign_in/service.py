@@ -33,7 +33,7 @@ class SignInService:
         self._host = SignInHost(dependencies, self._starter)
 
     async def answer(self, visit: Visit) -> Forward | Reply:
-        """Return what becomes of a request. Every failure closes."""
+        """Return the response, or Forward if the request may pass. After a failure it does not pass."""
         try:
             return await self._answer(visit)
         except (aws.AwsError, NotReady) as error:

@@ -16,7 +16,7 @@ CHECKS = ("renewed", "ended", "silent", "unreadable", "application")
 class SignInMetrics:
     """Counts of sign-ins, of checks at providers, and of renewed session tokens.
 
-    Each label begins with 0: otherwise Prometheus does not see the first increment.
+    Each label begins with 0, because Prometheus does not see the first increment of a new counter.
     """
 
     def __init__(self) -> None:

@@ -100,7 +100,7 @@ class SignInRecords:
     async def application(self, rule: SignInRule) -> Application | None:
         """Return the application of a rule, or None if the operator has none. Opens its secret.
 
-        Raises SecretUnreadable, which the status of the edge then says.
+        Raises SecretUnreadable, which is also stored for the status of the edge.
         """
         try:
             return await self._application(rule)
@@ -109,7 +109,10 @@ class SignInRecords:
             raise SecretUnreadable from None
 
     async def report_application(self, rule: SignInRule, error: str = "") -> None:
-        """Store why a rule's application cannot be used, or that it was used. Repeats neither within a minute."""
+        """Store why a rule's application cannot be used, or that it was used.
+
+        The same result is stored at most once a minute.
+        """
         now, (known, at) = time.monotonic(), self._reported.get(rule.audience, (None, 0.0))
         if known == error and now < at + _REPORT_PAUSE:
             return
@@ -163,11 +166,11 @@ class SignInRecords:
         return await _in_thread(vault.unseal, session.tokens, sessions.context(session.account), Tokens.parse)
 
     async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
-        """Take the turn to ask the provider. Return False if another process has it."""
+        """Reserve the check of a session. Return False if another process has reserved it."""
         return await _in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
 
     async def delay_check(self, id: str, now: float) -> None:
-        """Return the turn to ask the provider, from the next second on."""
+        """Permit the next check of a session from the next second on."""
         await _in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:

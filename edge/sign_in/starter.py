@@ -18,7 +18,7 @@ _LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes
 
 
 class Starter:
-    """Begins sign-ins. `url` names the service's own host. Both hosts have the same port."""
+    """Begins sign-ins. `url` names the service's own host. Visitors' hosts have the same port."""
 
     def __init__(self, dependencies: Dependencies, url: str) -> None:
         self._records, self._providers = dependencies.records, dependencies.providers
@@ -36,7 +36,7 @@ class Starter:
         return f"https://{begun.host}{self._port}{SERVICE}callback?{query}"
 
     async def begin(self, visit: Visit, rule: SignInRule, path: str, *, fresh: bool) -> Reply:
-        """Return the redirect to the provider, or to the page before a managed application."""
+        """Return the redirect to the provider, or to the confirmation page of a managed application."""
         name = rule.login_cookie
         login = cookies.read(visit.cookies, name)
         if not _LOGIN.fullmatch(login):

@@ -12,11 +12,10 @@ _HOST = re.compile(r"([a-z0-9_-][a-z0-9._-]*)(?::[0-9]*)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Visit:
-    """A request of a visitor. Names of headers are in lower case; `path` includes the query. `host` has
-    no port.
+    """A request of a visitor. Header names are in lower case. `path` includes the query, `host` has no port.
 
-    `account`, `edge`, `route` and `audience` are what Envoy was configured with, never what the visitor sent. `route`
-    is "" for the paths of the service, on the visitor's host and, with `is_of_service`, on the service's own.
+    `account`, `edge`, `route` and `audience` come from Envoy's configuration, never from the visitor. `route` is "" for
+    the paths of the service: on the visitor's host, or on the service's own host if `is_of_service`.
     """
 
     method: str
@@ -71,7 +70,7 @@ def read_host(authority: str) -> str:
 
 
 def safe_path(text: str | None) -> str:
-    """Return a path of the same host to which a visitor may be sent, or "/" for another text."""
+    """Return a path of the same host to which a visitor may be sent, or "/" for any other text."""
     path = text or ""
     is_path = path.startswith("/") and path[1:2] not in ("/", "\\")
     if not is_path or not path.isprintable() or len(path.encode()) > _MAX_PATH:

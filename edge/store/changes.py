@@ -1,4 +1,4 @@
-"""A reader of the change log that returns each change once, also one that is written late."""
+"""A reader of the change log that returns each change once, even if it is written late."""
 
 from chalicelib.storage.records.change_log import Change
 from edge.store.records import Store

@@ -28,7 +28,7 @@ class NotOpened(Exception):
 
 
 class NameTaken(NotOpened):
-    """Another credential or account has the name, or it is in its cooldown."""
+    """Another credential or account has the name, or the name is in its cooldown."""
 
 
 class NameOfEdge(NotOpened):
@@ -166,7 +166,7 @@ class Store(Protocol):
         """Return an account's tunnel by its id, with its gateway. Return None unless it is online at a gateway."""
 
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
-        """Write the usage of an account in an hour ("2026-11-22T14") at a gateway. Replaces the last write."""
+        """Write the usage of an account in an hour ("2026-11-22T14") at a gateway. Replaces the previous write."""
 
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         """End a tunnel and free its name. The audit event contains the usage. Does nothing if it has no record."""
@@ -250,7 +250,7 @@ class Store(Protocol):
         """Return the statuses that a host has written, by account and edge."""
 
     def write_status(self, account: str, edge: str, report: Report) -> None:
-        """Replace what a host reports about an edge."""
+        """Replace a host's report about an edge."""
 
     def list_live_hosts(self) -> list[str]:
         """Return the ids of the hosts that are up."""

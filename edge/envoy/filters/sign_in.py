@@ -1,7 +1,7 @@
 """The filters of edges with OAuth: session tokens, the sign-in service, and the removal of its cookies. Pure.
 
-Envoy verifies session tokens itself and asks the service only without a valid one. The keys and audiences of tokens are
-an extension resource, so that a change drains no connection and open connections obey it.
+Envoy verifies session tokens itself, and asks the service only about requests without a valid token. The keys and
+audiences of tokens are in an extension resource: a change applies to open connections, and closes none.
 """
 
 import json
@@ -40,7 +40,7 @@ _IS_SIGNED_IN = v3.MetadataMatcher(
 _SERVICE = parts.authorization(CLUSTER, _TIMEOUT)
 _SERVICE.filter_enabled_metadata.CopyFrom(_IS_SIGNED_IN)
 ASK_FILTER = v3.HttpFilter(name=_ASK, typed_config=parts.pack(_SERVICE))  # a route that does not disable it is closed
-OWN_HOST = {"host": "sign-in"}  # what the service learns about requests to its own host, and about no other
+OWN_HOST = {"host": "sign-in"}  # sent to the service only with requests to its own host
 _NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
 _OTHERS = v3.HeaderValueOption(
     header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
@@ -52,12 +52,12 @@ _RESTORED = parts.pack(
 
 
 def build_filters(plan: Plan) -> list[v3.HttpFilter]:
-    """Return the filters of an edge's HTTP manager, none if no route has OAuth."""
+    """Return the filters of an edge's HTTP manager, or [] if no route has OAuth."""
     if not plan.requires_sign_in:
         return []
     tokens = v3.ExtensionConfigSource(
         config_source=parts.ADS,
-        default_config=parts.pack(v3.JwtAuthentication()),  # without requirements: each route is a 403
+        default_config=parts.pack(v3.JwtAuthentication()),  # without requirements, each route answers 403
         type_urls=[f"type.googleapis.com/{v3.JwtAuthentication.DESCRIPTOR.full_name}"],
     )
     return [
@@ -76,7 +76,7 @@ def extension_name(edge: str) -> str:
 def build_extension(plan: Plan, public_keys: Sequence[Mapping[str, str]]) -> Resource:
     """Return the resource that verifies the session tokens of an edge's routes.
 
-    Without keys no token is valid, and each request asks the service.
+    Without keys no token is valid, and Envoy asks the service about each request.
     """
     keys = json.dumps({"keys": [dict(it) for it in public_keys]})
     rules = [it.rule for it in plan.targets if it.rule]
@@ -88,7 +88,7 @@ def build_extension(plan: Plan, public_keys: Sequence[Mapping[str, str]]) -> Res
 
 
 def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
-    """Remove the service's cookies on all routes of an edge, of which those without OAuth do not ask the service."""
+    """Remove the service's cookies on all routes of an edge. Exempt routes without OAuth from the service."""
     rules = [it.rule for it in plan.targets if it.rule]
     names = sorted({name for rule in rules for name in (rule.session_cookie, rule.id_cookie, rule.login_cookie)})
     host.typed_per_filter_config[_RECORD].CopyFrom(_record_others(names))
@@ -99,12 +99,12 @@ def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
 
 
 def exempt_host(host: v3.VirtualHost) -> None:
-    """Answer a virtual host without the service, although it shares a manager with an edge with OAuth."""
+    """Exempt a virtual host from the service, if it shares a manager with an edge with OAuth."""
     host.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)
 
 
 def build_own_host_route(page: str) -> v3.Route:
-    """Return the route of the service's own host. Without the service its response is a page."""
+    """Return the route of the service's own host. Its response is a page unless the service answers."""
     return v3.Route(
         match=v3.RouteMatch(prefix="/"),
         direct_response=parts.respond(page),
@@ -115,7 +115,7 @@ def build_own_host_route(page: str) -> v3.Route:
 def _record_others(names: Sequence[str]) -> v3.Any:
     """Return the configuration that removes the Cookie header, and records it without some cookies.
 
-    HTTP/1.1 clients can send two headers, which Envoy joins with a comma.
+    HTTP/1.1 clients can send two Cookie headers, which Envoy joins with a comma.
     """
     ours = rf"(?:^|[;,])[ \t]*(?:{'|'.join(map(re.escape, names))})[ \t]*=[^;,]*"
     value = v3.HeaderToMetadata.KeyValuePair(
@@ -138,7 +138,7 @@ def build_service_route(plan: Plan) -> v3.Route:
 
 
 def guard_routes(host: v3.VirtualHost, first: int, rule: SignInRule) -> None:
-    """Require a session for the routes to upstreams of a host, from an index on."""
+    """Require a session on a host's routes to upstreams, from the index `first` on."""
     routes = [parts.copy(it) for it in host.routes[first:]]
     del host.routes[first:]
     for route in routes:
@@ -160,7 +160,7 @@ def _guard(rule: SignInRule, route: v3.Route) -> Iterator[v3.Route]:
 
 
 def _asks(facts: Mapping[str, str]) -> dict[str, v3.Any]:
-    """Return the configuration by which the service learns facts about a route."""
+    """Return the configuration that sends facts about a route to the service."""
     return {_ASK: parts.check_settings(**facts)}
 
 

@@ -1,4 +1,4 @@
-"""The user agent filter as conditions of Envoy's routes, which accept requests. Pure.
+"""Translates the user agent filter into header conditions of Envoy's routes. Pure.
 
 Several User-Agent headers count as one, joined with commas, as the upstream receives them.
 """

@@ -1,6 +1,7 @@
 """Refusal of HTTP requests by the visitor's address, as a route's configuration. Pure.
 
-A change of IP policies changes routes only, so the next requests of open connections obey it, and none is closed.
+A change of IP policies changes routes only, so it applies to the next requests of open connections and closes no
+connection.
 """
 
 from functools import lru_cache

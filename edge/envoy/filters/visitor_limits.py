@@ -1,7 +1,7 @@
 """The request limit of one visitor: an IPv4 address or an IPv6 /64. Pure.
 
-Envoy cannot count connections by address (envoyproxy/envoy#27853). Instead ports have separate limits, the system
-delays connections without data, and infra/deploy/tunnel-edge.nft limits the others.
+Envoy cannot count connections by address (envoyproxy/envoy#27853). Instead ports have separate limits, the kernel
+delays connections without data, and infra/deploy/tunnel-edge.nft limits other connections.
 """
 
 from edge.envoy import parts, v3

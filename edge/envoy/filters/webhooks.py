@@ -16,10 +16,10 @@ _NO_UPGRADE = v3.RouteAction.UpgradeConfig(upgrade_type="websocket", enabled=v3.
 
 
 def build_filter(limits: Limits) -> v3.HttpFilter:
-    """Return the filter. A request with a larger body is a 413, and one that the service cannot verify a 503.
+    """Return the filter. It answers 413 to larger bodies, and 503 if the service fails.
 
-    Envoy does not count the last part of a body, and shortens what it sends to the service. So the service gets a byte
-    more than a body may have, and refuses that.
+    Envoy does not count the last part of a body, and truncates the body that it sends to the service. So it may send
+    one byte more than a body can have, and the service refuses a body of that size.
     """
     config = parts.authorization(CLUSTER, _TIMEOUT)
     config.with_request_body.max_request_bytes = (limits.max_webhook_kib << 10) + 1

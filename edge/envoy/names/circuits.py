@@ -13,7 +13,7 @@ from edge.envoy.resources import Resource, encode
 
 
 def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Resource]) -> Iterator[Resource]:
-    """Yield a route's own clusters, made of those of its tunnel groups."""
+    """Yield a route's own clusters, which are copies of its tunnel groups' clusters."""
     for group in groups:
         cluster = v3.Cluster.FromString(group.encoded)
         cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)
@@ -26,7 +26,10 @@ def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Re
 
 
 def _detection(module: CircuitBreakerModule) -> v3.OutlierDetection:
-    """Return the detection by the share of failures alone. Further ejections do not last longer than the first."""
+    """Return the detection that only depends on the share of failures.
+
+    Further ejections do not last longer than the first.
+    """
     lasting, zero = parts.seconds(module.tripped_duration), parts.number(0)
     return v3.OutlierDetection(
         interval=parts.seconds(module.rolling_window),

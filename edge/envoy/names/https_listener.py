@@ -15,7 +15,7 @@ from edge.process.settings import Settings
 
 INTERNAL = "passed-on"  # the filter chain of exact names with a separate listener
 _NO_NAME = " "  # never a server name
-# Selects the cluster by the server name, with a prefix. The key is the one that tcp_proxy reads.
+# Selects the cluster by the server name, with a prefix. Envoy's tcp_proxy reads this key.
 _NAME_TO_CLUSTER = v3.NetworkFilterState(
     on_new_connection=[
         v3.FilterStateValue(
@@ -27,7 +27,7 @@ _NAME_TO_CLUSTER = v3.NetworkFilterState(
 
 
 def build_public(settings: Settings) -> tuple[Resource, ...]:
-    """Return what the public listeners have and does not depend on names."""
+    """Return the resources of the public listeners that do not depend on names."""
     http = routes.build_all_redirects(settings), challenges.build_cluster(settings)
     return listeners.build_http_listener(settings), build_https_listener(settings), *http
 
@@ -54,7 +54,7 @@ def build_special_part(name: str, chain: str, settings: Settings) -> Resource:
 
 
 def build_unreserved_special_part(name: str, chain: str, settings: Settings) -> Resource:
-    """Return the same for a name that refuses challenges of certificate authorities."""
+    """Return the part for a name that refuses challenges of certificate authorities."""
     return _build_part(name, chain, matchers.refuse_challenges(_chain_name(name, chain)), settings)
 
 
@@ -76,7 +76,7 @@ def _cluster_proxy(cluster: str) -> v3.Filter:
 
 
 def _chain_name(name: str, chain: str) -> str:
-    """Return the name of a filter chain. Each wildcard with an internal listener has a separate one."""
+    """Return the name of a filter chain. Each wildcard with an internal listener has a separate chain."""
     return name if chain == INTERNAL and name.startswith("*.") else chain
 
 

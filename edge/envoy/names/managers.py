@@ -56,17 +56,17 @@ _SCOPED_ROUTES = v3.ScopedRoutes(
     rds_config_source=parts.ADS,
     scoped_rds=v3.ScopedRds(scoped_rds_config_source=parts.ADS),
 )
-# Envoy's own responses. Those for edges differ from those for tunnels. Without a scope it is a 404, or a 421 for
+# Envoy's own responses, which differ between edges and tunnels. Without a scope, the response is 404, or 421 for
 # another host: a browser sends requests for all names of the operator's certificate on one connection.
 _REPLIES = (
     _reply(["UH", "NC"], 503, pages.NO_TUNNELS, _IS_EDGE),
     _reply(["UO"], 503, pages.TOO_MANY, _IS_EDGE),
     _reply(["NR"], 421, pages.MISDIRECTED, _IS_OTHER_HOST),
     _reply(["NR"], 404, pages.NO_TUNNEL),
-    _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # from the gateway or the upstream
+    _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # of the gateway or the upstream
     _reply(["UT"], 504, pages.NO_ANSWER),
 )
-# While a route and the extension resource of its edge differ, Envoy's own text names the routes of the edge.
+# Replaces Envoy's own text, which names the edge's routes while a route and the extension resource differ.
 _REQUIREMENT_UNKNOWN = v3.ResponseMapper(
     filter=access_log.matches("response.code_details.startsWith('jwt_authn_')"),
     status_code=parts.number(503),
@@ -107,7 +107,7 @@ def build_names_manager(
 def scope_of(name: str, requirement: str) -> str:
     """Return the scope of a server name under a requirement on handshakes.
 
-    Open connections that met earlier requirements only do not find the scope of stricter ones.
+    Open connections that met only earlier requirements do not find the scope of stricter requirements.
     """
     return f"{requirement}/{name}" if requirement else name
 

@@ -24,7 +24,7 @@ _SCOPE = v3.ScopedRouteConfiguration(
     key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment()]),
     route_configuration=v3.RouteConfiguration(
         ignore_port_in_host_matching=True,
-        validate_clusters=v3.BoolValue(value=False),  # or a missing cluster would close all routes of the name
+        validate_clusters=v3.BoolValue(value=False),  # if true, a missing cluster would close all routes of the name
     ),
 )
 _MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
@@ -75,7 +75,7 @@ def build_scope(plan: NamePlan) -> Resource | None:
 
 
 def build_closed_scope(name: str) -> Resource:
-    """Return a scope that answers 421, so that clients of open connections open others."""
+    """Return a scope that answers 421, so that clients of open connections open new ones."""
     scope = _copy_scope(name)
     scope.route_configuration.virtual_hosts.append(_MISDIRECTED_BESIDE_OAUTH)
     return encode(scope)
@@ -113,7 +113,10 @@ def _site_clusters(site: Site, backends: Backends, link_authority: str, settings
 def _backend_clusters(
     plan: Plan, id: str, backends: Backends, link_authority: str, settings: Settings
 ) -> list[Resource]:
-    """Return the clusters of a tunnel group or an HTTP response. A group without tunnels is sent last."""
+    """Return the clusters of a tunnel group or an HTTP response.
+
+    The clusters of a group without tunnels are sent last.
+    """
     found = backends.backends.get(id)
     if found is None:
         return []

@@ -7,12 +7,12 @@ from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import Resource, encode
 from edge.process.settings import Settings
 
-# The operator's certificate again: Envoy requests a secret on demand only if no listener refers to it by name.
+# Another name of the operator's certificate: Envoy requests a secret on demand only if no listener refers to it.
 SIGN_IN_SECRET = parts.reserved_secret("sign-in")
 _LISTENER = "sign-in"
 _NO_PAGE = "404: the sign-in service has no such page.\n"
 _MANY = 1_000_000
-_MOST_WEBHOOKS = 64  # at once, since the service holds their bodies; the others are a 503
+_MOST_WEBHOOKS = 64  # concurrent ones, since the service buffers their bodies. Others get 503
 
 
 def build(settings: Settings) -> tuple[Resource, ...]:
@@ -29,7 +29,7 @@ def build(settings: Settings) -> tuple[Resource, ...]:
 
 
 def _build_cluster(settings: Settings, name: str, most: int) -> Resource:
-    """Return a cluster of the sign-in service on this host, with the most requests at once.
+    """Return a cluster of the sign-in service on this host, limited to `most` concurrent requests.
 
     Without SIGN_IN_DIR, the socket is in the folder in which Envoy runs.
     """

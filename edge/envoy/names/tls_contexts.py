@@ -56,7 +56,7 @@ def requirement_of(version: str) -> str:
 
 @lru_cache(1024)
 def build_socket(version: str, trusted: tuple[str, ...] = (), protocols: tuple[str, ...] = ()) -> v3.TransportSocket:
-    """Return TLS with certificates on demand, for handshakes from a version on.
+    """Return TLS with certificates on demand, for handshakes of at least a version.
 
     `trusted` are authorities of clients, PEM: only clients with a certificate of one of them are accepted. Envoy
     rejects such a context unless session resumption is off.

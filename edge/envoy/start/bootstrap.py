@@ -8,11 +8,11 @@ from edge.envoy import parts, v3
 from edge.envoy.start import overload, stats
 from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 
-# Without it Envoy resets the connection between two of its listeners at a close, and the end of a response is lost.
+# If true, Envoy resets the connection between two of its listeners when it closes: a response can lose its end.
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
-_PROGRAM_SIZE = 10_000  # of an expression; with the default of 100, `claims` and user agent filters would be rejected
+_PROGRAM_SIZE = 10_000  # of an expression. The default of 100 is too small for `claims` and user agent filters
 _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # free memory
-# Counters of each name, certificate or edge, which control knows itself. They take half of a start, and memory.
+# Counters for each name, certificate or edge. Control has them too. They take half of a start, and memory.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")
 _LISTENERS = parts.copy(parts.ADS)
 _LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners, Envoy must not count as ready
@@ -21,7 +21,7 @@ _LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners
 def build_bootstrap(settings: Settings) -> dict[str, Any]:
     """Return the configuration that Envoy reads when it starts, as JSON.
 
-    Its parent, which has no settings, finds the seconds of a drain there.
+    Envoy's parent process, which has no settings, reads the seconds of a drain from it.
     """
     internal = parts.pack(v3.InternalListener())
     uncounted = v3.ListStringMatcher(patterns=[v3.StringMatcher(prefix=it) for it in _UNCOUNTED])
@@ -65,7 +65,7 @@ def _control_source() -> v3.ApiConfigSource:
     return v3.ApiConfigSource(
         api_type=v3.ApiConfigSource.DELTA_GRPC,
         transport_api_version=v3.ApiVersion.V3,
-        set_node_on_first_message_only=True,  # otherwise each message repeats 60 KB about Envoy's extensions
+        set_node_on_first_message_only=True,  # if not, each message repeats 60 KB about Envoy's extensions
         grpc_services=[v3.GrpcService(envoy_grpc=service)],
     )
 

@@ -5,7 +5,7 @@ import re
 from edge.envoy import parts, v3
 from edge.process.settings import ADMIN_SOCKET, STATS_SOCKET, Limits, Settings
 
-READY = "/ready"  # 200 while Envoy serves, otherwise 503: while it starts or drains
+READY = "/ready"  # 200 while Envoy serves, 503 while it starts or drains
 _COUNTS = "|".join(
     [
         r"listener\.https?\.downstream_(cx_active|cx_total|cx_overflow|pre_cx_active|pre_cx_timeout)",
@@ -65,7 +65,7 @@ def build_listener(settings: Settings) -> v3.Listener:
     manager = v3.HttpConnectionManager(
         stat_prefix="stats",
         http_protocol_options=v3.Http1ProtocolOptions(accept_http_10=True),
-        drain_timeout=parts.seconds(0.001),  # otherwise a draining Envoy closes no connection for five seconds
+        drain_timeout=parts.seconds(0.001),  # by default, a draining Envoy closes no connection for five seconds
         route_config=v3.RouteConfiguration(virtual_hosts=[v3.VirtualHost(name="stats", domains=["*"], routes=routes)]),
         http_filters=[v3.HttpFilter(name="envoy.filters.http.router", typed_config=parts.pack(v3.Router()))],
     )

@@ -1,4 +1,4 @@
-"""The preflight: lookups and requests that show whether an order would succeed. It costs the CA no request. Blocks."""
+"""The preflight: lookups and requests that show whether an order would succeed. It sends the CA no request. Blocks."""
 
 import asyncio
 import secrets
@@ -48,7 +48,7 @@ class DomainChecks:
     patience: float = _PATIENCE
 
     def __call__(self, id: str, stored: ReservedDomain) -> Method:
-        """Return the challenge of a reserved domain. Raises AttemptFailed, aws.Unavailable."""
+        """Return the challenge to use for a reserved domain. Raises AttemptFailed, aws.Unavailable."""
         domain, target = stored.domain, certificate_policies.alias_target(id)
         if domain.startswith(WILDCARD) and not target:
             raise AttemptFailed(outcomes.internal(), f"{domain} has a policy, which needs ACME_DNS_ZONE")

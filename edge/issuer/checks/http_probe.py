@@ -1,4 +1,4 @@
-"""The fetch of a challenge's answer from one address of a domain, as the CA makes it. Blocks."""
+"""Fetches a challenge's answer from one address of a domain, like the CA. Blocks."""
 
 import io
 import socket
@@ -64,7 +64,7 @@ def _get(address: str, port: int, expected: Expected, deadline: float) -> HTTPRe
 
 
 def _with_tls(plain: socket.socket, domain: str) -> ssl.SSLSocket:
-    """Return an encrypted connection. Its certificate is not verified, as the CA does not: there may be none yet."""
+    """Return an encrypted connection. Like the CA, do not verify its certificate: there may be none yet."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context.wrap_socket(plain, server_hostname=domain)

@@ -57,5 +57,5 @@ class AccountTurns:
         return [it for some in by_turn for it in some]
 
     def _forget(self, accounts: set[str]) -> None:
-        """Forget accounts without due entries: they come first when they have one."""
+        """Forget accounts without due entries: they come first when they have one again."""
         self._last = {account: turn for account, turn in self._last.items() if account in accounts}

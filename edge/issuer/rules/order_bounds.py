@@ -20,7 +20,7 @@ class Bound:
     limit: str
 
     def admits_at(self, times: Sequence[int], now: int) -> int:
-        """Return when the next order is admitted after those at some times, 0 for now."""
+        """Return when the next order is admitted after earlier orders at `times`, or 0 for now."""
         recent = sorted(it for it in times if it > now - self.seconds)
         return recent[-self.count] + self.seconds if len(recent) >= self.count else 0
 
@@ -56,7 +56,7 @@ class Limit:
 
 
 def find_limit(bounds: OrderBounds, history: History, now: int, *, replaces: bool) -> Limit | None:
-    """Return the bound that admits an order last, or None if all admit it now.
+    """Return the reached bound that is the last to admit an order, or None if all admit it now.
 
     Orders that replace a certificate do not count for the bounds that mirror those of the CA.
     """

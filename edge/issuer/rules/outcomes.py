@@ -6,7 +6,7 @@ from chalicelib.model.tls.renewals import ErrorCode, Renewal
 from edge.issuer.rules.renewal_times import Plan, Validity
 
 OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})  # codes of failures for which no domain is responsible
-_INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure; then the last one
+_INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure. The last repeats
 _SPREAD = 0.2  # the share by which an interval varies at random
 _DAILY = _INTERVALS[-1]
 _PAUSE = 60 * 60  # seconds until the certificate of a suspended account is due again
@@ -44,13 +44,13 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: st
 
 
 def find_retry(attempts: int, now: int, random: float) -> int:
-    """Return when a try follows that failed after so many earlier failures. `random` is from 0 to 1."""
+    """Return the time of the next try, after a failure that followed `attempts` others. `random` is from 0 to 1."""
     interval = _INTERVALS[min(attempts, len(_INTERVALS) - 1)]
     return now + int(interval * (1 + _SPREAD * (2 * random - 1)))
 
 
 def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
-    """Return the state of an attempt that a bound postpones. It is not counted."""
+    """Return the state of an attempt that a bound postpones. This does not count as an attempt."""
     return replace(
         renewal,
         due_at=failure.not_before,
@@ -93,7 +93,7 @@ def succeed(renewal: Renewal, certificate_id: str, plan: Plan, validity: Validit
 
 
 def postpone(renewal: Renewal, plan: Plan) -> Renewal:
-    """Return the state after the CA was asked for its window and no renewal is due."""
+    """Return the state after the CA has sent its renewal window, and no renewal is due."""
     return replace(renewal, due_at=plan.due_at, renews_at=plan.renews_at, is_claimed=False)
 
 

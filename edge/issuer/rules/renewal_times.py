@@ -1,4 +1,4 @@
-"""When a certificate is renewed: in the window of the CA (RFC 9773), otherwise at a fraction of its lifetime. Pure.
+"""When a certificate is renewed: in the window of the CA (RFC 9773), or at a fraction of its lifetime. Pure.
 
 Times are Unix seconds.
 """

@@ -18,7 +18,7 @@ from edge.process.envoy_process import steering
 from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_SOCKET, SettingError, Settings
 
 # A removed listener takes 20 KB of Envoy's memory until it has drained, by default ten minutes: 600 MB for 30,000
-# listeners if clients open and close 50 ports per second. Connections of a replaced listener have this time too.
+# listeners if clients open and close 50 ports per second. Connections of a replaced listener have the same time to end.
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
 _ACCEPT_TIME = 1.0  # seconds in which Envoy accepts the connections that have begun
@@ -52,7 +52,7 @@ async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout:
     """
     await draining.wait()
     admin, stats, deadline = *map(settings.own_file, (ADMIN_SOCKET, STATS_SOCKET)), time.monotonic() + timeout
-    with contextlib.suppress(OSError):  # then Envoy is ended
+    with contextlib.suppress(OSError):  # after an error, Envoy is ended
         await metrics.post(admin, "/healthcheck/fail")
         await _steer_away(pid)
         await metrics.post(admin, "/drain_listeners?inboundonly")

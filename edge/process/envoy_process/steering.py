@@ -29,8 +29,8 @@ class _Program(ctypes.Structure):
 def steer_away(pid: int) -> None:
     """Make new connections go to the other processes at the ports of a child process. Raises OSError.
 
-    A port that only this process serves does not change. The other processes must listen since after this one, because
-    the system numbers the sockets of a port in that order.
+    A port that only this process serves does not change. The other processes must have begun to listen after this one,
+    because the system numbers the sockets of a port in that order.
     """
     own = _list_sockets(pid)
     process = os.pidfd_open(pid)

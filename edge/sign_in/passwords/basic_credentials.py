@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import NamedTuple
 
-_LONGEST = 2048  # letters: more than those of the longest user name and password
+_LONGEST = 2048  # characters: more than the longest user name and password have
 
 
 class BasicCredentials(NamedTuple):

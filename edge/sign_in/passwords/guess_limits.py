@@ -4,17 +4,17 @@ import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST = 10  # wrong passwords at once
+MOST = 10  # wrong passwords without a pause
 PAUSE = 6.0  # seconds after which one more may be sent
-_MAX_VISITORS = 10_000  # that are remembered. The one without a wrong password for the longest time is forgotten first
+_MAX_VISITORS = 10_000  # visitors to remember. The one with the oldest wrong password is forgotten first
 
 
 class GuessLimits:
-    """Wrong passwords by visitor, which is an IPv4 address or an IPv6 /64, and by what they were sent to."""
+    """Wrong passwords by visitor (an IPv4 address or IPv6 /64), and by the route or tunnel."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()  # when all guesses may be made again
+        self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()  # when MOST guesses are possible again
 
     def pause(self, holder: str, address: str) -> int:
         """Return the seconds until the visitor may send another password, 0 if now."""

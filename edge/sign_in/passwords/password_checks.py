@@ -28,14 +28,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 _MAX_MODULES = 10_000
 _MAX_PASSED = 10_000  # credentials that were verified
-_AT_ONCE = 2  # scrypt uses a core for some milliseconds
+_AT_ONCE = 2  # verifications: scrypt uses a core for some milliseconds
 _MOST_WAITING = 16  # passwords for one route or tunnel that wait to be verified
 _NOBODY = passwords.make_digest("")
 
 
 @dataclass(frozen=True)
 class PasswordRequest:
-    """A request. `account`, `edge`, `holder` and `digest` are what Envoy was configured with.
+    """A request. `account`, `edge`, `holder` and `digest` come from Envoy's configuration.
 
     `holder` is the id of a route of an edge, or of a reserved domain, which has no edge.
     """
@@ -52,7 +52,7 @@ class PasswordRequest:
 class PasswordAnswer:
     """The status of the response, 200 to forward the request. `retry_after` is in seconds.
 
-    With `is_current`, the decision is about the module that Envoy knows.
+    With `is_current`, the decision is about the module in Envoy's configuration.
     """
 
     status: int
@@ -73,7 +73,7 @@ class PasswordChecks:
         self._threads = ThreadPoolExecutor(_AT_ONCE, "passwords")
 
     async def check(self, request: PasswordRequest) -> PasswordAnswer:
-        """Return what becomes of a request. Every failure closes."""
+        """Return the answer to a request. After a failure, the request does not pass."""
         sent = basic_credentials.parse(request.authorization)
         if sent is None:
             return PasswordAnswer(401)

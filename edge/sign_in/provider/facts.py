@@ -10,10 +10,10 @@ _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), or
 
 @dataclass(frozen=True)
 class Facts:
-    """A user of a provider. `addresses` are those that the provider vouches for.
+    """A user of a provider. `addresses` are the ones the provider vouches for.
 
-    `teams` have the form "organization/slug". Teams and organizations are those with active membership, and only those
-    that the asking rule names.
+    `teams` have the form "organization/slug". `teams` and `organizations` have only active memberships, and only names
+    in the rule that asks.
     """
 
     subject: str
@@ -25,7 +25,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Permission:
-    """The permission of a user to pass. `address` matched the rule, otherwise it is the first one, or ""."""
+    """The permission of a user to pass. `address` is the one that matched the rule, or the first one, or ""."""
 
     address: str = ""
 

@@ -83,7 +83,7 @@ class Tokens:
 
     @staticmethod
     def parse(plain: bytes) -> "Tokens":
-        """Return the tokens of a text."""
+        """Parse the output of `to_bytes`."""
         return Tokens(**json.loads(plain))
 
 
@@ -218,7 +218,10 @@ class ProviderClient:
 
 
 def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
-    """Raise the exception that an answer means. GitHub reports errors with status 200, and its rate limit with 403."""
+    """Raise the exception for an answer that reports an error.
+
+    GitHub reports errors with status 200, and its rate limit with 403.
+    """
     error = _error_of(answer)
     is_limited = headers.get("x-ratelimit-remaining") == "0" or "retry-after" in headers
     if status >= 500 or status == 429 or (status == 403 and is_limited):

@@ -1,7 +1,7 @@
 """The eight identity providers: one row each. Pure.
 
-A row names the endpoints, the scopes, and the protections that the provider supports. `reading` reads what it
-returns about a user.
+A row names the endpoints, the scopes, and the protections that the provider supports. `reading` parses its answers
+about users.
 """
 
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ Name = Literal["github", "google", "microsoft", "gitlab", "linkedin", "twitch", 
 class Provider:
     """An identity provider.
 
-    `facts` is the base of its API (GitHub), otherwise the endpoint of facts about the user. `issuer` is "" without id
-    tokens. `authorize_parameters` belong to every authorization request, `fresh_parameters` to one that asks for a
-    fresh sign-in. `has_refresh` is False if the access token is used for rechecks.
-    `has_response_issuer` requires `iss` in its redirects (RFC 9207).
+    `facts` is the endpoint of facts about the user, or the base of the API (GitHub). `issuer` is "" without id tokens.
+    `authorize_parameters` belong to every authorization request, `fresh_parameters` to one that asks for a fresh
+    sign-in. `has_refresh` is False if the access token is used for rechecks. `has_response_issuer` requires `iss` in
+    its redirects (RFC 9207).
     """
 
     name: Name

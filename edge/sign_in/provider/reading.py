@@ -1,6 +1,6 @@
-"""Reads what a provider says about a user, and which addresses it vouches for.
+"""Parses a provider's answers about a user, and the addresses that the provider vouches for.
 
-Requests are passed in as `Ask`, so the functions have no I/O of their own.
+The functions send requests with the `Ask` that they are given, and do no other I/O.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class Ask(Protocol):
 class ProviderAnswer:
     """The response of a provider to a code or refresh token.
 
-    `claims` are those of the id token, or None without one. `secret` is that of the application.
+    `claims` are the claims of the id token, or None without one. `secret` is the secret of the application.
     """
 
     provider: Provider
@@ -43,7 +43,7 @@ class ProviderAnswer:
 
 
 async def read_facts(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
-    """Return what a provider says about a user. Raises UnreadableAnswer, and what `ask` does."""
+    """Return a provider's facts about a user. Raises UnreadableAnswer, and the errors of `ask`."""
     return await _READERS[answer.provider.name](answer, rule, ask)
 
 
@@ -99,7 +99,7 @@ async def _microsoft(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Fact
 
 
 def _microsoft_addresses(claims: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the address that counts. A foreign tenant can write any value into `email`."""
+    """Return the address that can be trusted, if any. A foreign tenant can write any value into `email`."""
     email = _text(claims.get("email"))
     if claims.get("tid") == _PERSONAL_TENANT or claims.get("xms_edov") is True:
         return (email,) if email else ()

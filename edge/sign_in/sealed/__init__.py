@@ -1,1 +1,1 @@
-"""Texts that the service seals and browsers carry: states of sign-ins, and confirmations."""
+"""Texts that the service encrypts and browsers store: states of sign-ins, and confirmations."""

@@ -23,7 +23,7 @@ class Confirmations:
     sites: Mapping[str, int] = field(default_factory=dict)
 
     def adding(self, site: str, now: float) -> "Confirmations":
-        """Return these with one more site. The oldest make room."""
+        """Return the confirmations with one more site. Above the limit, the oldest are removed."""
         added = {**{name: end for name, end in self.sites.items() if name != site}, site: int(now) + VALIDITY}
         return Confirmations(dict(list(added.items())[-_MAX_SITES:]))
 

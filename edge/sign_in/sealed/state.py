@@ -16,8 +16,8 @@ _VERSION = 1
 class State:
     """A sign-in in progress.
 
-    `audience` names the route and the digest of its module. `login` is the digest of the login cookie, `verifier` that
-    of PKCE. `began` is a Unix second.
+    `audience` names the route and the digest of its module. `login` is the digest of the login cookie. `verifier` is
+    the verifier of PKCE. `began` is a Unix second.
     """
 
     host: str

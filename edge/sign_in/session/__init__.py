@@ -1,1 +1,1 @@
-"""Sessions: what a request may do by its session, session tokens, and checks at providers."""
+"""Sessions: what a request with a session may do, session tokens, and the keys that sign them."""

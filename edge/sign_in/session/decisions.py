@@ -1,4 +1,4 @@
-"""Decides by a session, a rule and the time what a request may do. Pure. All times are Unix seconds."""
+"""Decides what a request may do, from its session, a rule and the time. Pure. All times are Unix seconds."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -14,7 +14,7 @@ _SKEW = 1  # seconds that Envoy accepts a token after its end
 class Access(Enum):
     """Access of a request, or the reason against it."""
 
-    SIGN_IN = auto()  # it has no session that counts
+    SIGN_IN = auto()  # it has no valid session
     ASK = auto()  # the provider must be asked
     DENY = auto()  # the user may not pass
     PASS = auto()
@@ -24,8 +24,8 @@ class Access(Enum):
 class Decision:
     """A decision about a request.
 
-    `fresh` asks the provider for a fresh sign-in, `is_check_due` for a check beside the request. `lifetime` is that of
-    the session token, in seconds. With 0 there is none: it would outlive a limit.
+    `fresh` requires a fresh sign-in at the provider, and `is_check_due` a check while the request continues. `lifetime`
+    is the lifetime of the session token in seconds, or 0 for no token, because it would outlive a limit.
     """
 
     access: Access
@@ -36,7 +36,7 @@ class Decision:
 
 
 def decide(session: Session | None, rule: SignInRule, client_id: str, now: float) -> Decision:
-    """Return the decision about a request with a session. `client_id` is the application's that is in use."""
+    """Return the decision about a request with a session. `client_id` is the client id in use."""
     if session is None or not _belongs(session, rule, client_id):
         return Decision(Access.SIGN_IN)
     if now >= session.signed_in_at + rule.max_session:
@@ -79,13 +79,13 @@ def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
 
 
 def _suffices(session: Session, rule: SignInRule) -> bool:
-    """Return whether the stored facts decide: they have only teams and organizations that an earlier rule named."""
+    """Return whether the stored facts are enough: they have only teams and organizations that an earlier rule named."""
     teams, organizations = set(map(fold, session.asked_teams)), set(map(fold, session.asked_organizations))
     return set(map(fold, rule.teams)) <= teams and set(map(fold, rule.organizations)) <= organizations
 
 
 def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
-    """Return the lifetime of a session token. No copy of it passes later than a second after a limit."""
+    """Return the lifetime of a session token. Envoy accepts no copy of it later than a second after a limit."""
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
     if rule.inactivity_timeout:
         limits.append(rule.inactivity_timeout)

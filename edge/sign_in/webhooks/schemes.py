@@ -25,9 +25,9 @@ _ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, which ends it in th
 class Scheme:
     """The signatures of a provider.
 
-    `header` has signatures after a `prefix`, between `separator`s. The signed text is `lead` and the body. In `lead`,
-    %t is the timestamp and %i the id of the message. `timestamp` and `id` are headers. A `timestamp` of the form `t=`
-    is a part of the signature's own header. With `algorithm` "" the header is the secret itself.
+    `header` has signatures, each after `prefix`, with `separator` between them. The signed text is `lead` and the body.
+    In `lead`, %t is the timestamp and %i the id of the message. `timestamp` and `id` are headers. A `timestamp` of the
+    form `t=` is a part of the signature's own header. With `algorithm` "" the header is the secret itself.
     """
 
     header: str

@@ -23,9 +23,9 @@ _MAX_MODULES = 10_000
 
 @dataclass(frozen=True)
 class Webhook:
-    """A request. `body` is as it was sent, `headers` have names in lower case, and each line of a header.
+    """A request. `body` is as it was sent. `headers` has each header line, with names in lower case.
 
-    `account`, `edge`, `route` and `digest` are what Envoy was configured with.
+    `account`, `edge`, `route` and `digest` come from Envoy's configuration.
     """
 
     account: str
@@ -45,7 +45,7 @@ class WebhookChecks:
         self._modules: OrderedDict[tuple[str, str], WebhookModule] = OrderedDict()
 
     async def check(self, webhook: Webhook) -> int:
-        """Return 200 for a signed request, 403 for another one, 413 for a larger one, 503 if it cannot be verified."""
+        """Return the status: 200 if signed, 403 if not, 413 if too large, 503 if it cannot be verified."""
         if len(webhook.body) > self._largest:
             return 413
         try:

@@ -22,4 +22,4 @@ DOCUMENTED: tuple[Routes, ...] = (
     *modules.ALL,
     openapi.DOCUMENT,
 )
-ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.DOCS)  # the document leaves out the page for people
+ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.DOCS)  # the document does not include the page for people

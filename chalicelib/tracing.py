@@ -1,4 +1,4 @@
-"""The trace of the current request: the header `traceparent` of W3C Trace Context, accepted and passed on."""
+"""The trace of the current request: the header `traceparent` of W3C Trace Context, received and sent on."""
 
 import re
 import secrets
@@ -11,7 +11,7 @@ _current: ContextVar[str] = ContextVar("traceparent", default="")
 
 
 def follow(traceparent: str) -> str:
-    """Return the id of a trace, and continue it with a new span. Return "" if the header is malformed."""
+    """Continue the trace in a header with a new span. Return its id, or "" if the header is malformed."""
     form = _FORM.fullmatch(traceparent.strip())
     _current.set(f"00-{form[1]}-{secrets.token_hex(8)}-{form[2]}" if form else "")
     return form[1] if form else ""

@@ -1,7 +1,7 @@
 """The modules of edges and routes (SPEC 2.9, 4.8): one file each.
 
-A file is named like the end of its module's path. It declares its MODULES: one for each kind of edge or
-route that it attaches to.
+A file is named like the last segment of its module's path. It declares its MODULES: one for each kind of edge or route
+that can have it.
 """
 
 from importlib import import_module

@@ -52,9 +52,9 @@ def _response(module: MutualTlsModule, _holder: Item, call: Call) -> dict[str, A
 
 
 def _conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
-    """Return the validation errors if the edge does not see TLS handshakes.
+    """Return the validation errors of mutual TLS on an edge where TLS ends upstream.
 
-    They are about the requested module, or the stored one if the request does not change it.
+    They are about the requested module, or about the stored one if the request does not change it.
     """
     stored = edge.modules.get("mutual_tls")
     enabled = request.enabled if request else stored is not None and MutualTlsModule.of(stored).enabled

@@ -44,7 +44,8 @@ def _only_with_an_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
 class OAuthProvider(Shape):
     """An identity provider, and the users that may pass."""
 
-    model_config = {"validate_default": True}  # so that client_id without client_secret is rejected
+    # without this, a default client_secret is not checked together with client_id
+    model_config = {"validate_default": True}
 
     client_id: Annotated[Text, max_bytes(1024)] = ""
     """Client ID of an OAuth app. Default: the service's own managed OAuth app, with restrictions.
@@ -105,7 +106,8 @@ class EndpointOAuthProvider(Shape):
     """Amazon as identity provider."""
 
 
-_UNSET = dict.fromkeys(inspect.get_annotations(EndpointOAuthProvider))  # a record can be older than a provider
+# the record can lack providers that a later version added
+_UNSET = dict.fromkeys(inspect.get_annotations(EndpointOAuthProvider))
 
 
 def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
@@ -145,7 +147,7 @@ class OAuth(Enabled):
 def _response(module: OAuthModule, holder: Item, call: Call) -> dict[str, Any]:
     context = vault.context(holder.account, holder.id)
     edge = (items.above(holder.scope) or ("", ""))[1]
-    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace a secret may see it
+    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
     providers = {
         name: provider
         and {**provider.to_record(), "client_secret": provider.open_secret(context) if sees_secret else ""}

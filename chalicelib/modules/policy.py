@@ -1,4 +1,4 @@
-"""The policy of SSH authorities: limits of what they sign. Only for admins with a key of scope `*`."""
+"""The policy of SSH authorities: limits of the certificates that they sign. Only for admins with a key of scope `*`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
 _RECENT = ("require_bind", "allowed_bind")  # fields that require record format 4
-_MAX_STARS = 8  # in a pattern: each of 256 patterns is matched with each of 256 principals
+_MAX_STARS = 8  # per pattern: 256 patterns can be compared with 256 principals
 
 
 def _distinct(values: list[str]) -> list[str]:
@@ -67,7 +67,7 @@ _DISTINCT = After(_distinct, {"uniqueItems": True})
 
 
 class HostBounds(Shape):
-    """Limits of host certificates. Null is no limit."""
+    """Limits of host certificates. Null means no limit."""
 
     backdate: Annotated[Annotated[int, between(0, 3600)], if_null(0)] = 0
     """Seconds that a certificate without a requested start begins before its creation, for servers with slow clocks."""
@@ -98,7 +98,7 @@ class HostBounds(Shape):
 
 
 class UserBounds(HostBounds):
-    """Limits of user certificates. Null is no limit."""
+    """Limits of user certificates. Null means no limit."""
 
     allowed_extensions: Annotated[list[ExtensionName], entries(0, 64), _DISTINCT] | None = None
     """Extensions that a certificate may have; `[]` allows none."""
@@ -120,7 +120,10 @@ class UserBounds(HostBounds):
 
 
 class Policy(Enabled):
-    """Limits what an SSH authority signs. Only admins with a key of scope `*` can see and change it."""
+    """Limits the certificates that an SSH authority signs.
+
+    Only admins with a key of scope `*` can see and change it.
+    """
 
     user: UserBounds | None = None
     """Limits of user certificates; null is no limit."""
@@ -130,14 +133,17 @@ class Policy(Enabled):
 
 
 class ShownUserBounds(UserBounds):
-    """Limits of user certificates. Null is no limit."""
+    """Limits of user certificates. Null means no limit."""
 
     critical_options: dict[str, str] | None = None  # type: ignore[assignment]  # only those that are set
     """Critical options of every certificate. A request may repeat them, but not with another value."""
 
 
 class ShownPolicy(Enabled):
-    """Limits what an SSH authority signs. Only admins with a key of scope `*` can see and change it."""
+    """Limits the certificates that an SSH authority signs.
+
+    Only admins with a key of scope `*` can see and change it.
+    """
 
     user: ShownUserBounds | None = None
     """Limits of user certificates; null is no limit."""
@@ -159,7 +165,7 @@ def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict
 
 
 def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
-    """Return the validation errors of bind rules, and of fields that an earlier version would ignore."""
+    """Return the validation errors of bind rules, and of fields that earlier versions ignore."""
     if request is None:
         return {}
     wrong = _check_default_rules(request.user) if request.user else {}
@@ -172,7 +178,7 @@ def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
 
 
 def _check_default_rules(bounds: UserBounds) -> dict[str, str]:
-    """Return the validation error of the bind rules among the default extensions."""
+    """Return the validation error of the bind rules in the default extensions."""
     wrong = ssh_fields.check_bind(bounds.default_extensions or {})
     return {f"user.default_{field}": rule for field, rule in wrong.items()}
 

@@ -1,4 +1,4 @@
-"""TLS termination on HTTPS edges (SPEC 2.9): TLS versions. The edge itself has `terminate_at`."""
+"""TLS termination on HTTPS edges (SPEC 2.9): TLS versions. The field `terminate_at` belongs to the edge itself."""
 
 from typing import Annotated, Any, Literal
 
@@ -38,7 +38,7 @@ class ShownTermination(Enabled):
 def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     """Return the validation errors if a module contradicts its edge's `terminate_at`.
 
-    They are about the requested module, or the stored one if the request does not change it.
+    They are about the requested module, or about the stored one if the request does not change it.
     """
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     stored = TlsTerminationModule.of(edge.modules.get("tls_termination", {}))

@@ -11,7 +11,7 @@ from chalicelib.schema.shapes import Shape
 
 
 class Action(Shape):
-    model_config = {"extra": "allow"}  # each type of action has additional settings
+    model_config = {"extra": "allow"}  # each type of action has further fields
 
     type: Annotated[str, not_empty]
 

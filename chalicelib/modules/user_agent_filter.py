@@ -1,6 +1,6 @@
 """The user agent filter of HTTPS edge routes (SPEC 2.9), with RE2 patterns.
 
-They are compiled like in Envoy, which reads patterns and headers byte by byte (Latin-1).
+They are compiled as Envoy compiles them: Envoy reads patterns and headers byte by byte (Latin-1).
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def _without_a_name_twice(patterns: list[str]) -> list[str]:
 
 
 def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
-    """Check the cost of a list, of `deny` together with a valid `allow`."""
+    """Return the patterns unless they are too expensive. `deny` is checked together with a valid `allow`."""
     allow = above.get("allow", [])
     try:
         cost = user_agents.matching_cost(UserAgentModule(allow=allow, deny=patterns))

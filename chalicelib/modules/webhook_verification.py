@@ -46,7 +46,7 @@ class ShownVerification(Enabled):
 
 def _response(module: WebhookModule, holder: Item, call: Call) -> dict[str, Any]:
     edge = (items.above(holder.scope) or ("", ""))[1]
-    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace a secret may see it
+    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
     context = vault.context(holder.account, holder.id)
     return {**vars(module), "secret": module.open_secret(context) if sees_secret else ""}
 

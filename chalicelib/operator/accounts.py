@@ -38,9 +38,10 @@ group = OperatorGroup("accounts", help="Accounts, each with its own users, bots 
 def create_account(
     name: str, admin: str, *, expires_in: int | None = None, scopes: Sequence[str] = ()
 ) -> tuple[Item, Item, str]:
-    """Create an account, its first admin and a key; return them and the token.
+    """Create an account, its first admin and an API key. Return them and the token.
 
-    The key expires after that many seconds, or never if None. No scopes allow everything. Raises CommandError.
+    The key expires after that many seconds, or never if None. A key without scopes may do everything. Raises
+    CommandError.
     """
     account = accounts.new_account(new_resources.check_name(name))
     user = accounts.new_user(account.id, new_resources.check_name(admin), admin=True)
@@ -76,7 +77,7 @@ def limit_account(
 ) -> None:
     """Set whether an account's tunnels must use reserved names, and the limits of its requests.
 
-    None leaves a limit unchanged. A call that was cut off can be repeated. Raises UnknownId.
+    None leaves a limit unchanged. If a call was interrupted, repeat it. Raises UnknownId.
     """
     check_account(account_id)
     given = {name: value for name, value in (requests or {}).items() if value is not None}
@@ -93,9 +94,9 @@ def limit_account(
 
 
 def list_clashes() -> list[tuple[str, str, list[str]]]:
-    """Return names that several owners of one account share, with their ids.
+    """Return names that several users or bots of one account have, with their ids.
 
-    Releases before 2.0.0 let a bot have a user's name. A policy with {user} lets both sign with it.
+    Releases before 2.0.0 permitted a bot with a user's name. A policy with {user} then lets both sign with this name.
     """
     clashes = []
     for account in list_accounts():

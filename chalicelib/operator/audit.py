@@ -1,7 +1,7 @@
-"""Audit events: the operator's own as a list, an account's as an export.
+"""Audit events: a list of events without an account, and an export of an account's events.
 
-An export prints one JSON object per line, the oldest first, and each event once even if it is continued. Events of the
-last minute wait for the next export, because a change that began earlier may still write an event before them.
+An export prints one JSON object per line, the oldest first. It prints each event once, even if it is continued. Events
+of the last minute wait for the next export, because a change that began earlier may still write an event before them.
 """
 
 import json
@@ -64,10 +64,9 @@ def _lines(account: str, start: str) -> Iterator[str]:
 
 
 def _line(account: str, event: Item) -> str:
-    """Return an event as `GET /audit_events` shows it, with two more fields.
+    """Return an event as `GET /audit_events` shows it, with `account` and `resource_path`.
 
-    These are its account and, until the release after 3.0.0, `resource_path`. Addresses begin with BASE_URL, or with
-    the path if it is not set.
+    `resource_path` ends with the release after 3.0.0. Addresses begin with BASE_URL, or with the path if it is not set.
     """
     response = audit_events.response(event, os.environ.get("BASE_URL", "").rstrip("/"))
     own = {"account": account, "resource_path": event.body["resource_path"]}

@@ -1,4 +1,4 @@
-"""The base of the operator's commands: their classes, common arguments and errors."""
+"""The base of the operator's commands: their classes, shared arguments and errors."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ _MAX_SECONDS = 100 * 365 * 24 * 60 * 60
 
 
 class CommandError(Exception):
-    """A command cannot run. The message says why."""
+    """A command cannot run. The message gives the reason."""
 
 
 class UnknownId(CommandError):
@@ -44,7 +44,7 @@ class _PlainCommand(click.Command):
 
 
 class OperatorCommand(_PlainCommand):
-    """A command. Its audit events show the operator and the reason."""
+    """A command of the operator. The audit events of its changes show the operator and the reason."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -63,10 +63,10 @@ class OperatorGroup(_PlainCommand, click.Group):
 
 
 class ParsedText(click.ParamType[Any]):
-    """A text that a function parses. Its ValueError is a usage error."""
+    """An argument that a function parses. Its ValueError becomes a usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        """Create the type. Usage errors contain the name."""
+        """Create the type. `name` is its name in usage errors."""
         self.name, self._parse = name, parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -78,23 +78,23 @@ class ParsedText(click.ParamType[Any]):
 
 
 def account_argument(command: C) -> C:
-    """Add the account's id to a command."""
+    """Add the argument with the account's id to a command."""
     return click.argument("account", help="The account's id (acct_…).")(command)
 
 
 def reason_option(command: C) -> C:
-    """Add the reason that audit events contain."""
+    """Add the option with the reason for audit events to a command."""
     about = "The reason that audit events show, at most 255 bytes."
     return click.option("--reason", default="", metavar="TEXT", help=about)(command)
 
 
 def json_option(command: C) -> C:
-    """Add the choice of JSON to a list."""
+    """Add the option for JSON output to a command."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")(command)
 
 
 def key_limits(command: C) -> C:
-    """Add the expiry and the scopes of a new key to a command."""
+    """Add the options for the expiry and scopes of a new key to a command."""
     expiry = "When the key expires: 90d, 12h or 30m from now (default: never)."
     scope = "What the key may do, for example edges:read; can be repeated (default: everything)."
     command = click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help=scope)(command)

@@ -1,4 +1,4 @@
-"""The root of the operator's commands, and what runs them."""
+"""The root of the operator's commands, and the function that runs them."""
 
 import json
 import os
@@ -34,7 +34,7 @@ from chalicelib.storage.client.aws import AwsError
 
 PROGRAM = "python -m chalicelib"
 VERSION = "3.0.0"
-_COMPLETE = "_CHALICELIB_COMPLETE"  # what click's completion scripts set
+_COMPLETE = "_CHALICELIB_COMPLETE"  # the variable that click's completion scripts set
 _COMPLETED = "chalicelib"  # the name of the completed program
 
 root = OperatorGroup(
@@ -93,7 +93,7 @@ def main(words: list[str]) -> None:
         command_line.exit_with_usage(error)
     except CommandError as error:
         sys.exit(str(error))
-    except BrokenPipeError:  # the reader stopped; without this the interpreter fails to flush at its end
+    except BrokenPipeError:  # the reader closed the pipe; otherwise the interpreter fails when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except AwsError as error:
         sys.exit(diagnosis.sentence(error))

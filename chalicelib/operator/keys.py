@@ -38,10 +38,11 @@ def issue_key(
     scopes: Sequence[str] = (),
     ignores_rules: bool = False,
 ) -> tuple[Item, str]:
-    """Create an API key for a user or bot; return it and its token.
+    """Create an API key for a user or bot. Return it and its token.
 
-    It expires after that many seconds, or never if None. No scopes allow everything. Raises UnknownId, and CommandError
-    if a value is invalid, the account's rules do not permit it, or the owner or the account is switched off.
+    It expires after that many seconds, or never if None. A key without scopes may do everything. Raises UnknownId, and
+    CommandError if a value is invalid, the account's rules do not permit the key, or the owner or account is switched
+    off.
     """
     owner = accounts.find_owner(account_id, owner_id)
     if owner is None:

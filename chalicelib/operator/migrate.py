@@ -48,7 +48,8 @@ def migrate(applies: bool, folder: Path | None) -> None:
 
 def forms() -> Forms:
     """Return the stored types of each kind and of its modules."""
-    own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}  # no endpoint shows accounts
+    # accounts have no endpoint, so no resource has their type
+    own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
     served = {resource.kind: resource for resource in (*resources.ALL, *edges.ALL)}
     return Forms(
         {**own, **{kind: resource.stored for kind, resource in served.items()}},
@@ -105,13 +106,13 @@ class Run:
                 yield from self._migrate(record)
 
     def _migrate_last(self, places_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Migrate the edges without the keys of their names, oldest first. The list is complete by then."""
+        """Migrate the edges without the keys of their names, oldest first. Called when all of them are known."""
         for scope, id in sorted(places_of_edges, key=lambda place: ids.unprefixed(place[1])):
             if record := dynamodb.get(scope, id):
                 yield from self._migrate(record)
 
     def _migrate(self, record: Mapping[str, Any]) -> Iterator[str]:
-        """Yield lines of JSON: sentences, what the record needs, and whether it was rewritten."""
+        """Yield lines of JSON: sentences, the needed migrations, and whether the record was rewritten."""
         lacking = yield from _said(_needed(record, self.stored_types))
         if lacking:
             needed = [[migrations.what(record), migration.about] for migration in lacking]
@@ -120,7 +121,7 @@ class Run:
 
 
 def _said(sentences: Generator[str, None, T]) -> Generator[str, None, T]:
-    """Yield sentences as lines of JSON. Return what their generator returns."""
+    """Yield sentences as lines of JSON. Return the return value of their generator."""
     while True:
         try:
             yield json.dumps({"say": next(sentences)})
@@ -132,7 +133,8 @@ def _said(sentences: Generator[str, None, T]) -> Generator[str, None, T]:
 def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:
     """Return the migrations that a record needs.
 
-    Yield a sentence if the record is malformed, its filter too costly, or its name the operator's.
+    Yield a sentence if the record is malformed, if its user agent filter costs too much, or if its name belongs to the
+    operator.
     """
     try:
         yield from _costly(record)
@@ -155,7 +157,7 @@ def _costly(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _reserved(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence about a name that an account has and the operator's service needs."""
+    """Yield a sentence about a name that an account has although the operator's service needs it."""
     name = record["scope"].removeprefix(f"{base_names.KIND}#")
     if name == record["scope"] or name.partition(".")[0] not in base_names.OPERATOR_NAMES:
         return
@@ -165,7 +167,7 @@ def _reserved(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _apply(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, bool]:
-    """Migrate a record; yield tunnels and edges that lose a name.
+    """Migrate a record. Yield the tunnels and edges that lose a name.
 
     Returns False if the record changed at the same time.
     """

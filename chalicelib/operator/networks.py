@@ -1,4 +1,4 @@
-"""Blocked networks: no sign-in from them, and no address answers them."""
+"""Blocked networks. Clients there cannot sign in, and visitors there get no answer."""
 
 import json
 

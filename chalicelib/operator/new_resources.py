@@ -1,4 +1,4 @@
-"""Resources that a command creates, checked as the API checks a POST."""
+"""Resources that a command creates. They are checked like the body of a POST."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ def check_name(name: str) -> str:
 
 
 def build_bot(account_id: str, name: str, *, admin: bool) -> Item:
-    """Return a bot that is not stored yet. Raises CommandError."""
+    """Return a new bot, which is not stored yet. Raises CommandError."""
     make = bot_users.make_admin if admin else None
     return _build(replace(bot_users.RESOURCE, make=make), Caller(account_id, "", admin=admin), {"name": name})[0]
 
@@ -41,10 +41,10 @@ def build_key(
     scopes: Sequence[str],
     rules: AccountRules | None,
 ) -> tuple[Item, New]:
-    """Return an API key that is not stored yet. Raises CommandError.
+    """Return a new API key, which is not stored yet. Raises CommandError.
 
-    It expires after that many seconds, or never if None. No scopes allow everything. `rules` are those of the account,
-    None to ignore them.
+    It expires after that many seconds, or never if None. A key without scopes may do everything. `rules` are the
+    account's rules, None to ignore them.
     """
     expiry = None if expires_in is None else clock.rfc3339(clock.now() + timedelta(seconds=expires_in))
     caller = Caller(account_id, owner.id, owner.admin, key=OPERATOR.actor.type, name=owner.name)

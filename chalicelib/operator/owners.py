@@ -43,7 +43,7 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
 
 
 def switch_owner(account_id: str, owner_id: str, to: Switch) -> None:
-    """Switch a user or bot on or off, with keys and SSH credentials. Raises UnknownId."""
+    """Switch a user or bot on or off, with its keys and SSH credentials. Raises UnknownId."""
     if not switching.switch(account_id, owner_id, to, by=OPERATOR):
         raise UnknownId(f"The account {account_id} has no user or bot {owner_id}.")
 
@@ -65,7 +65,7 @@ def list_owners(account_id: str, prefix: str) -> list[Item]:
 
 
 def _prefix(context: click.Context) -> str:
-    """Return the id prefix of the command's group."""
+    """Return the id prefix for the group of the command: users or bots."""
     is_bot = cast(click.Context, context.parent).command is bots
     return (kinds.BOT_USERS if is_bot else kinds.USERS).prefix
 

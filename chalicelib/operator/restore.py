@@ -1,7 +1,7 @@
-"""Revocations that a restored table lacks: list them from the later table, and repeat them.
+"""Revocations that a restored table lacks: lists them from the later table, and repeats them.
 
-The list is text with one revocation per line, so that the operator can read it and remove lines. Only the list needs
-the later table; repeating does not.
+The list is text with one revocation per line, so that the operator can read it and remove lines. Repeating them does
+not need the later table.
 """
 
 import json
@@ -33,10 +33,9 @@ group = OperatorGroup("revocations", help="Revocations made after the time to wh
 
 @dataclass(frozen=True)
 class ListedRevocation:
-    """One line of the list.
+    """One line of the list. `id` is the revoked resource, or the SSH authority that revoked.
 
-    `id` is the revoked resource, or the SSH authority that revoked. `record` is that authority's revocation, otherwise
-    empty.
+    `record` is the revocation by the authority, or empty for a revoked resource.
     """
 
     account: str
@@ -50,7 +49,7 @@ class ListedRevocation:
 
 
 def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> Comparison:
-    """Return the comparison of this table with a later one, with its progress in a folder. Raises CommandError."""
+    """Return the comparison of this table with a later one. `folder` gets its progress. Raises CommandError."""
     if later == dynamodb.table_name():
         raise CommandError(f"{later} is this table itself: TABLE_NAME must be the restored table.")
     return Comparison(later, folder, report)
@@ -68,10 +67,10 @@ def parse(line: str) -> ListedRevocation:
 
 
 def repeat(revocation: ListedRevocation) -> bool:
-    """Revoke again; return False if the id does not exist.
+    """Repeat a revocation. Return False if the id does not exist.
 
-    Keys and credentials are deleted. Users, bots and accounts are switched off, which can be undone.
-    Raises CommandError if a revocation list is full.
+    Keys and credentials are deleted. Users, bots and accounts are switched off, which can be undone. Raises
+    CommandError if a revocation list is full.
     """
     account, id = revocation.account, revocation.id
     if revocation.record:
@@ -121,5 +120,5 @@ def _revoke(authority: Issuer, record: Mapping[str, Any]) -> bool:
             f"The list of {authority.id} is full: delete revocations that are no longer needed."
         ) from None
     except AlreadyRevoked:
-        pass  # by an earlier run
+        pass  # an earlier run has revoked it already
     return True

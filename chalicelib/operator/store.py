@@ -1,4 +1,4 @@
-"""The table and the key alias that the environment names."""
+"""Creation of the table and the key alias in the environment's settings, and a check of SSH policies."""
 
 from collections.abc import Iterator
 
@@ -18,9 +18,9 @@ group = OperatorGroup("store", help="The table and the key that the environment 
 
 
 def create_store() -> list[str]:
-    """Create the table and the key alias; return a line for each.
+    """Create the table and the key alias. Return a line for each.
 
-    Raises CommandError if both exist, or if KEY_ID is no alias.
+    Raises CommandError if both exist, or if KEY_ID is not an alias.
     """
     table_name, key_id = dynamodb.table_name(), vault.key_id()
     if not key_id.startswith("alias/"):
@@ -32,9 +32,9 @@ def create_store() -> list[str]:
 
 
 def find_short_trails() -> Iterator[str]:
-    """Yield a sentence for each policy that permits certificates which live longer than audit events.
+    """Yield a sentence for each policy with certificates that live longer than audit events.
 
-    Offboarding finds certificates by their events.
+    Offboarding finds certificates by their events, so it would miss older ones.
     """
     days = trail.audit_days()
     for account in table.newest(accounts.SCOPE):

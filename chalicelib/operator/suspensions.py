@@ -1,4 +1,4 @@
-"""Suspensions, and offboarding of users, bots, API keys and federated credentials until it is complete."""
+"""Suspensions, and offboarding of users, bots, API keys and federated credentials."""
 
 import time
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ def _switch(change: Change, id: str, to: Switch) -> None:
 
 
 def _noun(id: str) -> str:
-    """Return the noun of the id's kind in audit actions. Raises CommandError."""
+    """Return the noun of the id's kind, as audit actions use it. Raises CommandError."""
     kind = next((kind for kind in _KINDS if kind.has(id)), None)
     if kind is None:
         accounts.check_account(id)
@@ -80,9 +80,9 @@ def _noun(id: str) -> str:
 
 
 def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[OffboardingResult]:
-    """Offboard a user, bot, key or federated credential. Yields the report of each call until it is complete.
+    """Offboard a user, bot, key or federated credential. Repeats the call until offboarding is complete.
 
-    Raises UnknownId, CommandError.
+    Yields the report of each call. Raises UnknownId, CommandError.
     """
     accounts.check_account(account_id)
     while True:
@@ -101,7 +101,7 @@ def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[Offboardin
 
 
 def _command(kind: Kind, others: str) -> click.Command:
-    """Return the command of a kind."""
+    """Return the command `offboard` of a kind."""
 
     @click.command(
         "offboard", cls=OperatorCommand, help=f"End a {kind.name} and all that its keys made. Takes about 20 seconds."

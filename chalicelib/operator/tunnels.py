@@ -1,4 +1,4 @@
-"""Online tunnels, who had a name, usage, and demonstration tunnels."""
+"""Online tunnels, the history of names, usage, and demonstration tunnels."""
 
 import json
 import re
@@ -41,7 +41,7 @@ group = OperatorGroup("tunnels", help="The tunnels that are online.")
 def list_tunnels() -> list[tuple[str, Item]]:
     """Return all online tunnels with their accounts, the oldest account first.
 
-    It ends the tunnels with a lease that is over, or a gateway that has ended.
+    Also ends the tunnels with a lease that is over, or a gateway that has ended.
     """
     return [
         (account.id, tunnel) for account in list_accounts() for tunnel in online_tunnels.end_all_offline(account.id)
@@ -49,7 +49,7 @@ def list_tunnels() -> list[tuple[str, Item]]:
 
 
 def end_tunnel(id: str) -> None:
-    """End a tunnel of any account and free its name. Raises CommandError."""
+    """End a tunnel of any account, so that its name is free. Raises CommandError."""
     if not ids.is_id(id, kinds.TUNNELS.prefix):
         raise CommandError(f"{id} is not the id of a tunnel (tn_…).")
     if not any(tunnels.close_tunnel(account.id, id, by=OPERATOR) for account in list_accounts()):
@@ -90,9 +90,9 @@ def read_usage(account: str, month: str) -> Mapping[str, Traffic]:
 
 
 def open_demo_tunnel(account_id: str, labels: Mapping[str, str]) -> str:
-    """Open a demonstration tunnel for DEMO_LEASE seconds; return its id.
+    """Open a demonstration tunnel for DEMO_LEASE seconds. Return its id.
 
-    With labels it is a tunnel for backends. Raises UnknownId.
+    With labels it is a backend tunnel. Raises UnknownId.
     """
     check_account(account_id)
     return tunnels.open_tunnel(account_id, _demo_tunnel(labels), lease=DEMO_LEASE, by=OPERATOR)
@@ -181,7 +181,7 @@ def _had_name(owner: TunnelRecord | FormerEdge, second: int) -> bool:
 
 
 def _edges_at(name: str) -> list[FormerEdge]:
-    """Return the edges that have or had a name or port, the latest first."""
+    """Return the edges that have or had a name or port, latest first."""
     former = [edge for hostport in list_hostports(name) for edge in histories.read_former_edges(hostport)]
     edge = find_by_name(name, base_names.domain_in_use())
     present = [FormerEdge(edge.account, edge.id, edge.body["created_at"])] if edge else []

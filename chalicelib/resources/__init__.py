@@ -1,6 +1,6 @@
 """The resources of the API: one file per table of SPEC 2.2–2.8, named like its path.
 
-Each file declares its RESOURCE. A file without one contains what other files share.
+Each file declares its RESOURCE. A file without a RESOURCE has what other files share.
 """
 
 from importlib import import_module

@@ -1,4 +1,7 @@
-"""GET /health: whether the table and the key answer. It is open, so each process checks at most every five seconds."""
+"""GET /health: whether the table and the key can be used.
+
+It requires no authentication, so each process checks at most every five seconds.
+"""
 
 import threading
 import time
@@ -13,7 +16,7 @@ from chalicelib.storage.client.aws import AwsError
 from chalicelib.storage.records.items import Item
 
 _SECONDS = 5  # between checks
-_NAME = "health"  # of the record that is read. It does not exist
+_NAME = "health"  # the id of a record that does not exist; reading it tests the table
 
 
 class Health(Shape):
@@ -33,7 +36,7 @@ class Unhealthy(ServiceUnavailable):
 
 
 class Check:
-    """The last check of this process."""
+    """The latest check of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +54,7 @@ class Check:
             raise Unhealthy from error
 
     def forget(self) -> None:
-        """Check again with the next request."""
+        """Forget the latest check, so that the next request checks again."""
         self._until = 0.0
 
 
@@ -71,7 +74,7 @@ def _find_error() -> AwsError | None:
 
 def _get(_call: Call) -> Item:
     CHECK.require_health()
-    return Item(_NAME, "", {})  # no record: its ETag depends only on what is shown
+    return Item(_NAME, "", {})  # not a stored item, so the ETag depends only on the response
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

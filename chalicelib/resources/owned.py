@@ -1,4 +1,4 @@
-"""Kinds that can be listed by their owner. A page of such a list may be short or empty."""
+"""Kinds with a list that can be filtered by owner. A page of a filtered list may be short or empty."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +12,7 @@ from chalicelib.schema.fields import OWNER
 from chalicelib.schema.rules import After
 from chalicelib.storage.records.items import Item
 
-_READ = 500  # items that are read and filtered for one page
+_READ = 500  # items to filter for one page
 _ABOUT = (
     "Only resources that this user or bot owns, or certificates that they requested. The newest entries are filtered: "
     "a page may be short or empty although `next_page_uri` is not null."
@@ -21,7 +21,7 @@ _OWNER_ID = After(OWNER.check, {"type": "string", **OWNER.json_schema, "descript
 
 
 class OwnedResource(EditableResource):
-    """A kind whose resources have owners, or certificates with a requester that is not shown."""
+    """A kind of which resources have owners. Certificates have a hidden one: the user or bot that requested them."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         listing, *others = super().endpoints()
@@ -48,17 +48,17 @@ class OwnedResource(EditableResource):
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:
-        """Return whether an item is on the list, as a function, or None if every item is."""
+        """Return a function that selects the items of the list, or None to list every item."""
         owner = call.query.get("owner_id")
         return (lambda item: owner_of(item) == owner) if owner else None
 
 
 def only_own(call: Call, item: Item) -> None:
-    """Raise Forbidden if the caller may only change its own items, and this one has another owner."""
+    """Raise Forbidden if the caller may only change its own items, and another owner has this one."""
     if call.method != "GET" and not call.caller.acts_for_all and owner_of(item) != call.caller.id:
         raise Forbidden("Only an admin may change what another user or bot owns.")
 
 
 def owner_of(item: Item) -> str | None:
-    """Return the owner in a record, None for certificates from before owners were recorded."""
+    """Return the owner in a record, or None. Early certificates have no recorded owner."""
     return item.body.get("owner_id") or item.unseen.get("owner_id")

@@ -31,11 +31,11 @@ BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd
 
 Uri = Annotated[str, Documented({"format": "uri"})]
 Timestamp = Annotated[str, Documented({"format": "date-time"})]
-SECRET = Documented({"format": "password"})  # so that generated clients do not show it
+SECRET = Documented({"format": "password"})  # so that generated clients hide it
 
 
 class DescribedShape(Shape):
-    """The two fields that every resource accepts. A change leaves absent fields unchanged."""
+    """The two fields that every resource has. A PATCH without a field leaves it unchanged."""
 
     description: Description = ""
     f"""Optional, at most {MAX_DESCRIPTION} bytes."""
@@ -45,7 +45,7 @@ class DescribedShape(Shape):
 
 
 class Shown(Shape):
-    """The fields that every response adds to the fields of its request."""
+    """The fields that responses have in addition to the fields of requests."""
 
     id: str
     """Unique identifier; the order of ids is the order of creation."""

@@ -1,4 +1,4 @@
-"""Names of request headers that an edge or a reserved domain lets visitors send."""
+"""Names of request headers that visitors of an edge or reserved domain may send."""
 
 import re
 from typing import Annotated

@@ -15,7 +15,7 @@ MAX_BYTES = "x-max-bytes"  # the limit of a string in bytes of UTF-8: JSON Schem
 
 @dataclass(frozen=True, eq=False)
 class Documented:
-    """JSON Schema keywords of a value that is shown but never checked."""
+    """JSON Schema keywords that describe a value of a response. Nothing checks them."""
 
     keywords: JsonSchema
 
@@ -24,7 +24,10 @@ class Documented:
 
 
 def at_most_bytes(limit: int) -> JsonSchema:
-    """Return the schema of a string of at most `limit` bytes of UTF-8. A character has at least one byte."""
+    """Return the schema of a string of at most `limit` bytes of UTF-8.
+
+    It can only limit the characters, which have at least one byte each.
+    """
     return {"maxLength": limit, MAX_BYTES: limit}
 
 

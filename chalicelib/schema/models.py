@@ -1,6 +1,6 @@
-"""Pydantic models of shapes, each created when its first body is read.
+"""Pydantic models of shapes. Each is created when the first body of its shape is read.
 
-Only this file imports pydantic, so it is imported only for the first body: pydantic is half of a cold start.
+Only this file imports pydantic, with the first body, because importing it takes half of a cold start.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,10 @@ S = TypeVar("S", bound=Shape)
 
 
 class Body(BaseModel):
-    """The base of all models: strict types, no unknown fields, and no values in the representation."""
+    """The base of all models.
+
+    Types are strict, unknown fields are errors, and the representation contains no values.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
     model_config |= {"json_schema_serialization_defaults_required": True}  # responses contain every field
@@ -42,15 +45,15 @@ def model(shape: type[Shape]) -> type[Body]:
     """Return the model of a shape. Its instances are also instances of the shape."""
     if shape not in _models:
         nested, undefined = _nested(shape), dict.fromkeys(_redeclared(shape), PydanticUndefined)
-        if undefined:  # the model must not inherit the defaults of its base classes
+        if undefined:  # otherwise the model would inherit the defaults of its base classes
             nested = type(nested.__name__, (nested,), undefined)
-        bases: Any = (Body, nested)  # pydantic takes annotations and defaults from the second
+        bases: Any = (Body, nested)  # pydantic takes annotations and defaults from the last base
         _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__)
     return _models[shape]
 
 
 def _redeclared(shape: type[Shape]) -> Iterator[str]:
-    """Yield required fields: declared again, without the default of the base class."""
+    """Yield the fields that a shape requires although its base class has a default for them."""
     for name in names(shape):  # type: ignore[arg-type]  # mypy looks for the hash of an instance
         owner = next(base for base in shape.__mro__ if name in get_annotations(base))
         if name not in vars(owner) and hasattr(shape, name):
@@ -60,7 +63,7 @@ def _redeclared(shape: type[Shape]) -> Iterator[str]:
 def check(
     shape: type[S], values: Mapping[str, Any], path: Mapping[str, str] | None = None
 ) -> tuple[S | None, dict[str, str]]:
-    """Validate values by a shape. Return the body, or None and an error message for each wrong dotted path.
+    """Validate values by a shape. Return the body, or None and an error message for each dotted path.
 
     `path` contains the values of the request's path, for rules that depend on them.
     """
@@ -100,7 +103,7 @@ def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
 
 
 def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
-    """Return the field names of the object that contains the end of a path."""
+    """Return the names of the fields beside the last one of a path."""
     names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
     if len(path) == 1:
         return list(names)

@@ -1,7 +1,8 @@
 """Rules for fields, used in the annotations of shapes. Each checks a value and describes it in JSON Schema.
 
-They are named after pydantic's validators: After, Before and Plain; WithData gets other fields, WithContext the path.
-No rule imports pydantic before a model is created, because shapes are declared at every cold start and often not read.
+After, Before and Plain are named after pydantic's validators. WithData also gets the other fields, WithContext the
+request's path. No rule imports pydantic before a model is created: shapes are declared at every cold start, but often
+not needed.
 """
 
 import json
@@ -44,9 +45,9 @@ class After:
 
 
 class Before(After):
-    """A check of the value as sent, before its type is validated.
+    """A check of the value as the client sent it, before its type is validated.
 
-    The OpenAPI document does not show the additional values that it accepts.
+    The OpenAPI document does not show the further values that it accepts.
     """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
@@ -56,7 +57,7 @@ class Before(After):
 
 
 class Plain(After):
-    """A check that replaces pydantic's validation. It converts a string to the field's type."""
+    """A check in place of pydantic's validation. It converts a string to the field's type."""
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> JsonSchema:
         return {"type": "string", **self.json_schema}
@@ -101,9 +102,9 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Values that a change ignores, because some clients send them for "unchanged".
+    """Values that a change ignores, because some clients send them for an unchanged field.
 
-    The OpenAPI document does not show them.
+    The OpenAPI document does not show these values.
     """
 
     values: tuple[Any, ...]
@@ -148,7 +149,7 @@ def max_bytes(limit: int) -> After:
 def max_encoded(limit: int) -> After:
     """Require a value of at most `limit` characters, counted as JSON inside a JSON string.
 
-    Lambda counts responses in this way: a hundred such values of an edge fit one response.
+    Lambda counts responses in this way. The limits ensure that a hundred such values of an edge fit into one response.
     """
 
     def check(value: Any) -> Any:
@@ -161,9 +162,9 @@ def max_encoded(limit: int) -> After:
 
 
 def form(pattern: str, sentence: str, *, most: int | None = None) -> After:
-    """Require a string that matches a pattern completely; `sentence` is the error.
+    """Require a string that matches a pattern completely, with at most `most` characters. `sentence` is the error.
 
-    It has at most `most` characters. The pattern must also be valid in ECMAScript and RE2: no lookahead or lookbehind.
+    The pattern must also be valid in ECMAScript and RE2: no lookahead or lookbehind.
     """
 
     def check(text: str) -> str:
@@ -175,7 +176,7 @@ def form(pattern: str, sentence: str, *, most: int | None = None) -> After:
 
 
 def id_of(field: str, sentence: str = "") -> After:
-    """Require an id of one of the kinds that a field accepts; `sentence` is the error."""
+    """Require an id of a kind to which the field can refer. `sentence` is the error."""
     accepted = kinds.named_by(field)
     prefixes = [kind.prefix for kind in accepted if not any(kind.is_covered_by(other) for other in accepted)]
     rule = sentence or f"must be an id of the form {' or '.join(f'{prefix}_…' for prefix in prefixes)}"

@@ -1,7 +1,7 @@
 """Shapes of bodies: annotated classes that follow the tables of the specification line by line.
 
-The annotations contain the rules. `models.check` reads requests with them. Shapes of responses are only for
-`make openapi`, like the docstring below a field, which Python itself ignores.
+The annotations contain the rules. `models.check` reads requests with them. Only `make openapi` uses the shapes of
+responses, and the docstrings below fields, which Python ignores.
 """
 
 import inspect
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Shape:
-    """The base of all bodies. `models.check` returns instances of a pydantic model, which implements the methods."""
+    """The base of all bodies. `models.check` returns instances of pydantic models, which implement the methods."""
 
     def values(self) -> dict[str, Any]:
         """Return all fields of a parsed body as plain values."""
@@ -29,7 +29,7 @@ class Absent(str):
     """The default of a field that a response leaves out if it is unset."""
 
 
-ABSENT: Any = Absent()  # for a field of any type
+ABSENT: Any = Absent()  # the default for a field of any type
 
 
 @cache

@@ -1,6 +1,6 @@
 """Fields that user and host SSH certificates share (SPEC 2.4), and that policies limit.
 
-A rule omits the type of its field if that would import cryptography.
+A rule omits the type of its field if the type would import cryptography.
 """
 
 import ipaddress
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from chalicelib.crypto.keys import AuthorizedKey
 
 _MAX_KEY_BYTES = 16 * 1024
-_NETWORK = r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?"  # sshd refuses certificates with netmasks or scopes
-_CRITICAL = ("force-command", "source-address", "verify-required")  # the only ones that OpenSSH supports
+_NETWORK = r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?"  # without netmasks and scopes: sshd refuses certificates with them
+_CRITICAL = ("force-command", "source-address", "verify-required")  # OpenSSH supports no others
 _WITHOUT_VALUE = {  # sshd refuses a certificate if one of these has a value
     "no-touch-required",
     "permit-X11-forwarding",
@@ -91,12 +91,12 @@ ValidAfter = Annotated[Time, After(_not_before_1970)]
 ExtensionName = Annotated[Name, After(_not_critical)]
 Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_extensions)]
 
-# The rule for a field whose type is crypto.keys.AuthorizedKey.
+# The rule for a field of the type crypto.keys.AuthorizedKey.
 CERTIFIED_KEY = Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"})
 
 
 def after_start(lifetime: timedelta) -> WithData:
-    """Require an end of validity after its start. The default is `lifetime` after creation."""
+    """Require that the validity ends after its start. The default end is `lifetime` after the creation."""
     rule = f"must be after valid_after; the default is {_words(lifetime)} after creation"
 
     def check(value: datetime | None, above: Mapping[str, Any]) -> datetime | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MAX_PATH = 200  # characters of a field's dotted path in an error
-_SENTENCES = {  # by pydantic's error types
+_SENTENCES = {  # by the type of pydantic's error
     "missing": "is required",
     "string_type": "must be a string",
     "string_unicode": "must be valid Unicode",
@@ -36,5 +36,5 @@ def unknown(known: Iterable[str]) -> str:
 
 
 def sentence(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:
-    """Return the message for one of pydantic's error types, or `otherwise` for an unknown type."""
+    """Return the message for one of pydantic's error types. For an unknown type, return `otherwise`."""
     return str(context["error"]) if code == "value_error" else _SENTENCES.get(code, otherwise).format(**context)

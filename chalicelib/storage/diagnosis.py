@@ -24,7 +24,7 @@ _SENTENCES = {
 
 
 def of(error: AwsError) -> dict[str, str]:
-    """Return log fields: what is missing, and the table, key, region and endpoint."""
+    """Return log fields about an error: what is missing, and the table, key, region and endpoint."""
     return {
         "missing": _SENTENCES.get(error.code, _otherwise(error)),
         "table": dynamodb.table_name(),
@@ -42,7 +42,7 @@ def sentence(error: AwsError) -> str:
 
 
 def for_callers(error: AwsError) -> str:
-    """Return what a local server lacks. Return "" in Lambda, because its callers are not its operators."""
+    """Return what a local server lacks, for its callers. In Lambda return "", because callers are not operators."""
     return "" if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _SENTENCES.get(error.code, "")
 
 

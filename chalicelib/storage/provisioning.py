@@ -1,6 +1,6 @@
-"""Creation of the table and the KMS key without a stack, with the properties of infra/deploy/data.yaml.
+"""Creation of the table and the KMS key without a stack, as infra/deploy/data.yaml defines them.
 
-The environment names both.
+The environment contains the names of both.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""What a process renews after it was restored from a snapshot, with which other processes began as well.
+"""Renews the state of a process that was restored from a snapshot, because others start from the same one.
 
-Ids and tokens come from the system's random source, which is different in each process.
+Ids and tokens use the system's random source, which already differs in each process.
 """
 
 import os
@@ -13,12 +13,12 @@ _renewals: list[Callable[[], None]] = []
 
 
 def on_restore(renew: Callable[[], None]) -> None:
-    """Call a function when this process is restored."""
+    """Register a function to call when this process is restored."""
     _renewals.append(renew)
 
 
 def renew() -> None:
-    """Renew the random numbers of pauses, the connections and everything that `on_restore` names."""
+    """Renew the random numbers of pauses and the connections, and call the functions of `on_restore`."""
     random.seed()
     aws.close_connections()
     call_counts.take()

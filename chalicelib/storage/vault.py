@@ -1,7 +1,7 @@
-"""Encryption of secrets with KMS, each bound to one resource of one account.
+"""Encryption of secrets with KMS. Each secret is bound to one resource of one account.
 
-Decrypted secrets stay in memory for at most five minutes, so that a signature does not cost a KMS call: they are used
-for four and a half minutes, and a sweep every 30 seconds drops older ones.
+Decrypted secrets stay in memory for at most five minutes, so that most signatures need no KMS call. They are used for
+four and a half minutes, and every 30 seconds a sweep removes older ones.
 """
 
 import os
@@ -17,15 +17,16 @@ from chalicelib.storage.client import aws
 T = TypeVar("T")
 
 _SWEEP = 30  # seconds
-_OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")  # AWS and emulators
+# errors of AWS and of emulators for bytes that are sealed under another key
+_OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
 _lock = threading.Lock()
-_is_sweep_scheduled = False  # also for a cache that is empty: entries expire before a sweep
+_is_sweep_scheduled = False  # true also for an empty cache, because entries can expire before a sweep
 
 
 class Unreadable(Exception):
-    """Sealed bytes cannot be opened for their context. The message is the code of KMS's error."""
+    """Sealed bytes cannot be decrypted with their context. The message is the code of KMS's error."""
 
 
 def key_id() -> str:
@@ -34,19 +35,19 @@ def key_id() -> str:
 
 
 def second_key_id() -> str:
-    """Return the id or alias of another key that opens secrets while they are sealed again, or ""."""
+    """Return the id or alias of a second key for decryption, while secrets are sealed again, or ""."""
     return os.environ.get("SECOND_KEY_ID", "")
 
 
 def context(account: str, id: str) -> dict[str, str]:
-    """Return the KMS encryption context of a resource's secrets. Decryption requires the same one."""
+    """Return the KMS encryption context of a resource's secrets. Decryption requires the same context."""
     return {"account": account, "resource": id}
 
 
 def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes], object] | None = None) -> bytes:
     """Encrypt at most 4,096 bytes for a context. Raises aws.Unavailable.
 
-    If `read` is given, its result is cached as by `unseal`, for a secret that is used soon.
+    If `read` is given, its result is cached like the result of `unseal`, for a secret that is used soon.
     """
     answer = aws.call("kms", "encrypt", KeyId=key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
     sealed = cast(bytes, answer["CiphertextBlob"])
@@ -58,8 +59,8 @@ def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes]
 def seal_text(text: str, context: Mapping[str, str], former: Iterable[bytes]) -> bytes:
     """Encrypt a text, b"" for an empty one. Raises aws.Unavailable.
 
-    An unchanged text keeps its bytes of `former`: sealed again they would differ, and look like a change. Bytes that
-    cannot be opened are replaced.
+    An unchanged text keeps its sealed bytes `former`, because new bytes would differ and look like a change. Bytes that
+    cannot be decrypted are replaced.
     """
     same = (it for it in former if text and it and _has(it, context, text))
     if found := next(same, b""):
@@ -68,7 +69,7 @@ def seal_text(text: str, context: Mapping[str, str], former: Iterable[bytes]) ->
 
 
 def check_key() -> None:
-    """Encrypt a text that is no secret. Raises AwsError if the key cannot be used."""
+    """Encrypt a text that is not a secret, to test the key. Raises AwsError if the key cannot be used."""
     try:
         seal(b"health", context("acct_health", "health"))
     except ClientError as error:  # for example InvalidKeyUsageException, for a key that cannot encrypt
@@ -76,10 +77,11 @@ def check_key() -> None:
 
 
 def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
-    """Decrypt sealed bytes and return the result of `read`, cached if possible. Raises aws.Unavailable."""
+    """Decrypt sealed bytes. Return the result of `read`, cached if possible. Raises aws.Unavailable."""
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
-        if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:  # one access: an entry can expire before a second one
+        # one access, because an entry can expire before a second one
+        if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:
             return cast(T, known)
     secret = read(_decrypt(sealed, context))
     _remember(key, secret)
@@ -87,7 +89,7 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
 
 
 def unseal_readable(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
-    """Return the same as `unseal`. Raises Unreadable, aws.Unavailable."""
+    """Return the result of `unseal`. Raises Unreadable if the bytes cannot be decrypted, aws.Unavailable."""
     try:
         return unseal(sealed, context, read)
     except ClientError as error:
@@ -95,9 +97,9 @@ def unseal_readable(sealed: bytes, context: Mapping[str, str], read: Callable[[b
 
 
 def seal_again(sealed: bytes, context: Mapping[str, str], key: str) -> bytes | None:
-    """Return sealed bytes under another key, or None if they are under that key. KMS does not reveal the secret.
+    """Return the secret sealed under another key, or None if it is sealed under this key already.
 
-    Raises Unreadable, aws.Unavailable.
+    KMS does not reveal the secret. Raises Unreadable, aws.Unavailable.
     """
     contexts = {"SourceEncryptionContext": dict(context), "DestinationEncryptionContext": dict(context)}
     try:
@@ -115,7 +117,7 @@ def _has(sealed: bytes, context: Mapping[str, str], text: str) -> bool:
 
 
 def _decrypt(sealed: bytes, context: Mapping[str, str]) -> bytes:
-    """Decrypt with the key, or with the second one if the bytes are sealed under that."""
+    """Decrypt with the key, or with the second key if the bytes are sealed under that one."""
     request = {"CiphertextBlob": sealed, "EncryptionContext": dict(context)}
     try:
         answer = aws.call("kms", "decrypt", KeyId=key_id(), **request)

@@ -1,1 +1,1 @@
-"""Commands over the whole table: parallel scans with their progress in files."""
+"""Commands that read the whole table: parallel scans with their progress in files."""

@@ -1,4 +1,4 @@
-"""The progress of a command that reads the whole table: its folder, and its reports."""
+"""The progress of a command that reads the whole table: its folder and its reports."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def progress_option(command: C) -> C:
-    """Add the folder with the progress to a command."""
+    """Add the option for the folder with the progress to a command."""
     about = "Store the progress in this folder, and continue from there."
     path = click.Path(path_type=Path, file_okay=False)
     return click.option("--progress", "folder", type=path, metavar="FOLDER", help=about)(command)

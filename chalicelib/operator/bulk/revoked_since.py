@@ -1,4 +1,4 @@
-"""What a restored table admits and a later one does not, by parallel scans of both tables."""
+"""Finds what a restored table admits and a later table does not, by parallel scans of both."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ from chalicelib.storage.records.items import Item
 
 DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS, kinds.FEDERATED_CREDENTIALS)}
 SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
-PUBLIC_KEY = "authority_public_key"  # each line has it, because the restored table may lack the authority
+PUBLIC_KEY = "authority_public_key"  # each line contains it, because the restored table may lack the authority
 _SHOWN = ("name", "active", "owner_id", "description", "enabled")
 _PROJECTION = f"#scope, #id, #unseen, #expires, #lease, {', '.join(f'#body.#{name}' for name in _SHOWN)}"
 _PREFIXES = [*DELETED, *SWITCHED_OFF]
@@ -39,7 +39,7 @@ class Comparison:
     report: Callable[[str], object]
 
     def run(self) -> Iterator[str]:
-        """Yield a line for each credential, owner, account and revocation.
+        """Yield a line for each credential, owner, account and revocation of which the tables differ.
 
         Raises CommandError if the later table is unreadable or is not a later state of this one.
         """
@@ -47,7 +47,7 @@ class Comparison:
         own = ScanFolder(self.folder / "admitted", purpose)
         revoked = ScanFolder(self.folder / "revoked", purpose)
         with self._reading_later():
-            _ = self._deleted  # read once, before there are threads
+            _ = self._deleted  # read it before the threads start, so that it is read once
         segments.scan(own, _SELECTED, self._compare, self.report)
         with self._reading_later():
             segments.scan(revoked, _REVOCATIONS, self._compare_lists, self.report)
@@ -55,12 +55,12 @@ class Comparison:
         yield from revoked.lines()
 
     def remove(self) -> None:
-        """Remove the files of the comparison."""
+        """Remove the progress files of the comparison."""
         for name in ("admitted", "revoked"):
             ScanFolder(self.folder / name, {}).remove()
 
     def _compare(self, page: Records) -> Iterator[str]:
-        """Yield lines for the items of a page of this table that the later table does not admit."""
+        """Yield lines for the items on a page of this table that the later table does not admit."""
         admitted = [item for item in table.well_formed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._reading_later():
             found = table.records(item.place for item in admitted)

@@ -36,9 +36,9 @@ class Rewrapping:
     report: Callable[[str], object]
 
     def run(self) -> Counter[str]:
-        """Seal all secrets until a whole pass finds none under another key; return the counts of that pass.
+        """Seal all secrets, in passes, until a pass finds none under another key. Return the counts of this pass.
 
-        The keys are "found" and "unreadable", and "again" for all passes together. Raises CommandError, aws.AwsError.
+        "found" and "unreadable" are of this pass, "again" is the sum of all passes. Raises CommandError, aws.AwsError.
         """
         again = 0
         for number in count(1):

@@ -1,6 +1,6 @@
 """Parallel scans of the table. Each segment appends its results and its position to a file.
 
-So a scan needs the memory of a few pages, and continues after a crash: what follows the last position in a file is
+So a scan needs the memory of a few pages, and continues after a crash: results after the last position in a file are
 removed and read again.
 """
 
@@ -20,7 +20,7 @@ from chalicelib.storage.client.queries import Segment
 
 SEGMENTS = 16
 PAUSE = 5.0  # seconds between two reports of progress
-_MARK = "@"  # begins the lines with a position; results must not begin with it
+_MARK = "@"  # lines with a position begin with it, so results must not
 _PLAN = "plan.json"
 _NONE: Mapping[str, Any] = {}
 
@@ -37,7 +37,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class ScanFolder:
-    """The folder with the files of one scan. `purpose` names the scan: a folder of another one is refused."""
+    """The folder with the files of one scan. `purpose` names the scan. A folder with another purpose is refused."""
 
     path: Path
     purpose: Mapping[str, str]
@@ -71,7 +71,7 @@ class ScanFolder:
 
 @dataclass
 class _Progress:
-    """Counts of all segments, for the reports."""
+    """Counts of all segments, for the reports of progress."""
 
     records: int = 0
     done: int = 0
@@ -93,10 +93,8 @@ def scan(
 ) -> int:
     """Read all segments of the table in parallel, and append the lines that `handle` returns for each page.
 
-    Return the number of records, also of an earlier run.
-
-    A page can be handled twice if the process ends between `handle` and its end. Raises what `handle` does,
-    CommandError, aws.Unavailable.
+    Return the number of records, including those of an earlier run. A page is handled again if the process ends before
+    its position is in the file. Raises the errors of `handle`, CommandError, aws.Unavailable.
     """
     total, progress = folder.open(), _Progress()
 
@@ -129,7 +127,7 @@ def _read_segment(
     handle: Callable[[Records], Iterable[str]],
     progress: _Progress,
 ) -> None:
-    """Read the rest of a segment."""
+    """Read a segment from its last position on."""
     position = _repair(file)
     after, is_complete = position.get("after"), position.get("complete", False)
     progress.add(position.get("records", 0))
@@ -146,7 +144,7 @@ def _read_segment(
 
 
 def _repair(file: Path) -> Mapping[str, Any]:
-    """Remove what follows the last position in a file, and return this position."""
+    """Remove the results after the last position in a file. Return this position."""
     if not file.exists():
         return _NONE
     end, reached = 0, _NONE

@@ -1,4 +1,4 @@
-"""Automatic certificates: the account at the CA, orders and failures, and renewal at once."""
+"""Automatic certificates: the account at the CA, orders and failures, and immediate renewals."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _CAA = {
     "published": "CAA published",
     "missing": "CAA missing: publish this record, so that no other CA or account gets certificates for tunnels",
 }
-_MAX_LINES = 20  # of failures
+_MAX_LINES = 20  # of failed orders
 
 group = OperatorGroup("acme", help="Automatic certificates.")
 
@@ -52,7 +52,7 @@ def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
 
 
 def renew(domain: str) -> RenewalEntry:
-    """Make the certificate of a domain due now. Raises CommandError, aws.Unavailable."""
+    """Request an immediate renewal of a domain's certificate. Raises CommandError, aws.Unavailable."""
     found = table.look_up(PROVED_DOMAIN, domain)
     if not found:
         raise CommandError(f"No account has proved {domain}.")
@@ -63,14 +63,14 @@ def renew(domain: str) -> RenewalEntry:
 
 
 def _build_caa(domain: str, account_url: str, identities: Sequence[str]) -> str:
-    """Return the CAA record that lets only the account of this service order certificates, by DNS."""
+    """Return the CAA record that permits only this service's account to order certificates, by DNS."""
     identity = identities[0] if identities else acme_accounts.DEFAULT_IDENTITY
     value = f"{identity}; accounturi={account_url}; validationmethods=dns-01"
     return f'{domain}. CAA 0 issue "{value}"'
 
 
 def _describe(renewal: Renewal) -> str:
-    """Return the state of a certificate in a few words."""
+    """Return the state of a certificate in a few words for the list."""
     if renewal.error_code:
         retries_at = clock.rfc3339(clock.at(renewal.due_at))
         reason = f" ({renewal.reason})" if renewal.reason else ""

@@ -1,4 +1,4 @@
-"""Managed applications: the operator's own at identity providers, for modules without a client_id."""
+"""Managed applications: the operator's OAuth applications, for modules without a client_id."""
 
 import json
 import sys

@@ -1,1 +1,1 @@
-"""Commands about an account as a whole: export, import, deletion, and forgetting a person."""
+"""Commands about an account as a whole: export, import, deletion, and removing a person's name."""

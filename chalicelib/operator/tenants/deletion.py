@@ -42,9 +42,9 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 from chalicelib.storage.records.revocation_lists import ListFull
 
-SETTLED = change_log.OVERLAP + 30  # seconds until requests have ended, and the edge has read the change log
+SETTLED = change_log.OVERLAP + 30  # seconds until earlier requests have ended, and the edge has read the change log
 _ROUNDS = 10
-# Credentials end first. What others refer to comes after them.
+# Credentials end first. A kind that others refer to comes after them.
 ORDER = (
     *(kinds.API_KEYS, kinds.FEDERATED_CREDENTIALS, kinds.SSH_CREDENTIALS, kinds.TUNNELS),
     *(kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS),
@@ -68,7 +68,7 @@ class Deletion:
     unrevoked: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        """Delete the account. Raises UnknownId, CommandError, aws.Unavailable."""
+        """Delete the account with all its records. Raises UnknownId, CommandError, aws.Unavailable."""
         item = table.find(stored_accounts.SCOPE, self.account)
         if item:
             switching.switch_account(Change(OPERATOR), self.account, "off")
@@ -84,7 +84,7 @@ class Deletion:
         self._prove()
 
     def _end_all(self, kind: Kind) -> None:
-        """Delete the resources of a kind. Those that others refer to are left for the sweep."""
+        """Delete the resources of a kind. The sweep later removes those that others still refer to."""
         remove, scope = _removers()[kind], items.scope(self.account, kind.path)
         for item in _every(scope):
             try:
@@ -125,7 +125,7 @@ class Deletion:
         for record in records:
             try:
                 is_kept = self.events == "keep" and traces.is_trail(record)
-                # The name of the account stays taken until its record is removed.
+                # The record of the account, and the key of its name, are removed last: until then the name is taken.
                 if not is_kept and record["scope"] != stored_accounts.SCOPE and not _names_account(record["scope"]):
                     traces.remove(record, self.account)
                     yield "1"
@@ -141,14 +141,14 @@ def _names_account(scope: str) -> bool:
 
 
 def _every(scope: str) -> Iterator[Item]:
-    """Yield the items of a scope, also of its shards."""
+    """Yield the items of a scope and of its shards."""
     further = shards.further(scope).scopes if places.is_sharded(scope) else []
     for part in (scope, *further):
         yield from table.every(part)
 
 
 def _removers() -> Mapping[Kind, Callable[[Change, str, str], bool]]:
-    """Return the functions that delete a resource, by kind."""
+    """Return the function that deletes a resource, for each kind."""
     found = {it.kind: it.remove for it in (*resources.ALL, *edges.ALL) if isinstance(it, EditableResource)}
     owners = {kind: partial(switching.remove, may_be_last=True) for kind in _OWNERS}
     return {**found, **owners, kinds.TUNNELS: _close_tunnel}
@@ -159,7 +159,7 @@ def _close_tunnel(change: Change, scope: str, id: str) -> bool:
 
 
 def _remove_beside(item: Item) -> None:
-    """Remove the records of a deleted resource that do not contain its account's id."""
+    """Remove the records of a deleted resource that the sweep cannot find: they lack the account's id."""
     kind = kinds.of(item.id)
     if kind is kinds.API_KEYS:
         dynamodb.do(Write.delete(api_keys.key_of(item.id).scope, "denied"))

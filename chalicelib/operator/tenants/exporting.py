@@ -37,7 +37,7 @@ def export_account(account: str, into: Path, report: Callable[[str], object]) ->
 
 
 def select(account: str) -> Selection:
-    """Return the selection of the records that contain the id of an account."""
+    """Return the filter for the records that contain the id of an account."""
     condition = record_classes.of_account(account)
     return Selection(condition.values, {"FilterExpression": condition.text})
 
@@ -48,7 +48,7 @@ def _lines(records: Records) -> Iterator[str]:
 
 
 def _write(into: Path, account: str, lines: Iterable[str]) -> int:
-    """Write a whole export. The file appears when it is complete."""
+    """Write a whole export. The file appears only when it is complete."""
     part, count = into.with_name(f"{into.name}.new"), 0
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "w", encoding="utf-8") as file:
         file.write(f"{portable.begin(account)}\n")

@@ -1,6 +1,6 @@
 """`users forget`: replaces the name of a user by the user's id, in records and in audit events.
 
-It can be stopped at any time and run again: events show which users had the name.
+It can be stopped at any time and run again: the events contain the ids of the users that had the name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,13 +30,13 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import items, table, unique_keys
 from chalicelib.storage.records.items import Item
 
-_NAMELESS = ("key_type", "role")  # fields of details that can equal a name by chance
-_NAMES = ("name", "before.name", "after.name")  # paths in the details of events of a user
+_NAMELESS = ("key_type", "role")  # fields of event details with words that can equal a name by chance
+_NAMES = ("name", "before.name", "after.name")  # paths in the details of a user's events
 _EXISTS = Condition("attribute_exists(#id)")
 
 
 def forget_user(account: str, name: str) -> tuple[str, int]:
-    """Replace a name by the user's id; return the id and the number of changed events.
+    """Replace a name by the user's id. Return the id and the number of changed events.
 
     Raises UnknownId, CommandError for the name of a bot, aws.Unavailable.
     """
@@ -53,7 +53,7 @@ def forget_user(account: str, name: str) -> tuple[str, int]:
     count = 0
     for event in _events(account):
         if sets := _without_name(event, name, id):
-            with suppress(ConditionFailed):  # it has expired
+            with suppress(ConditionFailed):  # the event has expired
                 dynamodb.do(Write.update(*event.place, _EXISTS, sets=sets))
                 count += 1
     return id, count
@@ -82,7 +82,7 @@ def _events(account: str) -> Iterator[Item]:
 
 
 def _named_user(event: Item, name: str) -> str:
-    """Return the id of the user who had a name by an event, or ""."""
+    """Return the id of the user that an event shows to have had a name, or ""."""
     actor, id = event.body.get("actor", {}), str(event.body.get("resource_id", ""))
     details = trail.flat(event.body.get("details", {}))
     if kinds.USERS.has(id) and name in (details.get(path) for path in _NAMES):
@@ -92,7 +92,7 @@ def _named_user(event: Item, name: str) -> str:
 
 
 def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
-    """Return the attributes of an event that change, by path."""
+    """Return the attributes of an event that contain a name, by path, with the id in its place."""
     own = _named_user(event, name) or id
     actor, details = event.body.get("actor", {}), event.body.get("details", {})
     sets: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
 
 
 def _replaced(value: Any, name: str, id: str) -> Any:
-    """Return a value with an id for each text that is the name."""
+    """Return a value in which the id replaces each text equal to the name."""
     if isinstance(value, Mapping):
         return {key: it if key in _NAMELESS else _replaced(it, name, id) for key, it in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,7 @@
-"""`accounts import`: an export into an account that was just created. It can be stopped at any time and run again."""
+"""`accounts import`: writes an export into an account that was just created.
+
+It can be stopped at any time and run again.
+"""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -30,8 +33,8 @@ from chalicelib.storage.records.items import Item
 
 _IMPORTS = "operator#/imports"
 _AT_ONCE = 50
-_MAX_SHOWN = 20  # conflicts
-_SETTINGS = ("name", "active", "created_at")  # fields of the new account that stay
+_MAX_SHOWN = 20  # of conflicts in an error
+_SETTINGS = ("name", "active", "created_at")  # fields that the import does not change in the new account
 Record = Mapping[str, Any]
 
 
@@ -44,7 +47,7 @@ class Import:
     report: Callable[[str], object]
 
     def run(self) -> list[str]:
-        """Import the file; return the secrets that must be made again. Raises UnknownId, CommandError."""
+        """Import the file. Return the secrets that must be created again. Raises UnknownId, CommandError."""
         check_account(self.account)
         try:
             found = self._validate()
@@ -72,7 +75,7 @@ class Import:
         marker = dynamodb.get(*place)
         body = {"account": self.account, "is_complete": False}
         if marker and marker["body"] == body:
-            return  # continues
+            return  # an earlier run has begun the import
         if marker:
             raise CommandError(f"This account was already imported, into {marker['body']['account']}.")
         self._check_target()
@@ -80,11 +83,11 @@ class Import:
         if conflicts:
             shown = "\n".join(conflicts[:_MAX_SHOWN])
             raise CommandError(f"Nothing was imported. There are {len(conflicts)} conflicts:\n{shown}")
-        with suppress(ConditionFailed):  # another process begins it too, and the next run finds out
+        with suppress(ConditionFailed):  # another process begins the import too; the next run detects it
             dynamodb.do(Write.put({"scope": place[0], "id": place[1], "body": body, "revision": 1}, _ABSENT))
 
     def _check_target(self) -> None:
-        """Raise CommandError if the account has more than a new one."""
+        """Raise CommandError if the account has more records than a new one."""
         for kind in kinds.TABLE:
             most = 1 if kind in (kinds.USERS, kinds.API_KEYS) else 0
             is_listed = kind.path and "{" not in kind.path and kind is not kinds.AUDIT_EVENTS
@@ -92,17 +95,18 @@ class Import:
                 raise CommandError(f"{self.account} is not new: it has {kind.path}. Import into a new account.")
 
     def _find_conflicts(self, old: str) -> Iterator[str]:
-        """Yield a sentence for each record that another account has, or that is there already."""
+        """Yield a sentence for each record that another account has, or that exists already."""
         if table.find(stored_accounts.SCOPE, old):
             yield f"The exported account {old} is there: delete it first."
         for some in _batches(self._records(old, "all")):
             wanted = {_place(record): record for record in some}
             for place, present in table.records(wanted).items():
-                if not (_may_replace(present, old) or "packed" in present):  # chunks follow the head of their list
+                # a chunk follows the head of its revocation list
+                if not (_may_replace(present, old) or "packed" in present):
                     yield f"{place[0]} is taken: {_advice(place)}"
 
     def _write(self, old: str, part: str) -> None:
-        """Write the records that are not there yet. Raises CommandError if another writer has taken one."""
+        """Write the records that do not exist yet. Raises CommandError if another writer has taken one."""
         count = 0
         for some in _batches(self._records(old, part)):
             wanted = {_place(record): record for record in some}
@@ -132,7 +136,7 @@ class Import:
         return not (is_same_item or present.get("account") == self.account)
 
     def _finish(self, old: str) -> None:
-        """Take over the settings of the account, and copy the states of owners and the rules to their keys."""
+        """Copy the settings of the exported account. Update the copies of owners and rules in all keys."""
         settings = next(self._settings(), None)
         if settings:
             changes.rewrite(Change(trail.OPERATOR), stored_accounts.SCOPE, self.account, partial(_configure, settings))
@@ -176,7 +180,7 @@ def _place(record: Record) -> tuple[str, str]:
 
 
 def _may_replace(present: Record, old: str) -> bool:
-    """Return whether a stored record gives way: it has expired, or is what the deletion of the account left."""
+    """Return whether a stored record may be replaced: it has expired, or the account's deletion left it."""
     body = present.get("body")
     owners = {present.get("account"), body.get("account") if isinstance(body, Mapping) else None}
     is_left = bool(owners & {portable.digest(old), old})
@@ -185,7 +189,7 @@ def _may_replace(present: Record, old: str) -> bool:
 
 
 def _put(record: Record, present: Record | None, account: str) -> Write:
-    """Return the write of a record. A list of revocations that was left only gets its account again."""
+    """Return the write of a record. A revocation list that the deletion left only gets its account again."""
     if present is None:
         return Write.put(record, _ABSENT)
     same = Condition("#revision = :present", {"present": present["revision"]})
@@ -208,7 +212,7 @@ def _advice(place: tuple[str, str]) -> str:
 
 
 def _configure(settings: Item, account: Item) -> Item:
-    """Return an account with the settings of an exported one."""
+    """Return an account with the settings of the exported account."""
     taken = {name: value for name, value in settings.body.items() if name not in _SETTINGS}
     return replace(account, body={**account.body, **taken}, modules={**account.modules, **settings.modules})
 

@@ -1,4 +1,7 @@
-"""Rules for the API keys of an account: lifetime, scopes, networks and idle time. For admins with the scope `*`."""
+"""Rules for the API keys of an account: lifetime, scopes, networks and idle time.
+
+Only for admins with a key of scope `*`.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,7 +23,7 @@ Network = Annotated[str, After(networks.check, {"format": "network"})]
 
 
 class APIKeyRules(Enabled):
-    """Rules for the API keys of the account. Null and absent fields are no rule."""
+    """Rules for the API keys of the account. A null or absent field is no rule."""
 
     max_lifetime: Annotated[int, between(60, _MAX_LIFETIME)] | None = None
     """Maximum lifetime in seconds of a new key. A key without an end is then refused."""
@@ -42,7 +45,7 @@ def _permit(caller: Caller) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _AccountModule(Module):
-    """A module of the caller's account. All tokens repeat parts of it."""
+    """A module of the caller's account. The tokens of the account copy parts of it."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         put, *others = super().endpoints()
@@ -52,7 +55,7 @@ class _AccountModule(Module):
         return accounts.SCOPE, call.caller.account
 
     def put(self, call: Call) -> Item | None:
-        """Set the rules. A call that was cut off can be repeated."""
+        """Set the rules, and copy them to all tokens. If a call was interrupted, repeat it."""
         if not places.is_latest_format():
             raise Conflict("Rules for API keys can be set once RECORD_FORMAT is 4: earlier versions ignore them.")
         allowed = call.body.allowed_networks if call.body.enabled else None

@@ -138,7 +138,7 @@ def make(caller: Caller, id: str, request: KeyCreate) -> New:
 
 
 def make_within(rules: AccountRules | None, caller: Caller, id: str, request: KeyCreate) -> New:
-    """Return a new key within the rules of its account, or one that ignores them if None.
+    """Return a new key that obeys its account's rules. With None, the key ignores them.
 
     Raises Forbidden, UnknownReference, aws.Unavailable.
     """
@@ -162,9 +162,9 @@ def issue(
     description: str = "",
     metadata: str = "",
 ) -> New:
-    """Return a new key. `rules` are the attributes that the rules of the account add to its token.
+    """Return a new key. `rules` are the account's rules, as its token copies them.
 
-    `disabled` is raised if the key belongs to the tree of a federated credential that is disabled meanwhile.
+    If the key belongs to a federated credential that is disabled meanwhile, `disabled` is raised.
     """
     root = {trees.ROOT: caller.federated} if caller.federated else {}
     token, digest = api_keys.new_token(id)
@@ -191,7 +191,7 @@ def issue(
 
 
 def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
-    """Return the limits of a new key. Raises Forbidden if they exceed the caller's own."""
+    """Return the limits of a new key. Raises Forbidden if they exceed the limits of the caller's key."""
     own, wrong = caller.limits, {}
     named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
     expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
@@ -214,7 +214,7 @@ def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
 class ApiKeys(OwnedResource):
     """API keys, with their usage, and the request's own key at `self`.
 
-    Every key may read and delete itself, whatever its scopes.
+    Every key may read and delete itself, even without a scope for it.
     """
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -245,7 +245,7 @@ class ApiKeys(OwnedResource):
 
     def get_own(self, call: Call) -> Item:
         key = table.read(self.scope(call), call.caller.key)
-        if key is None:  # deleted since the request was authenticated
+        if key is None:  # the key was deleted since the request was authenticated
             raise _gone()
         return key
 
@@ -255,7 +255,7 @@ class ApiKeys(OwnedResource):
 
 
 def _exceeds(rules: AccountRules, item: Item) -> bool:
-    """Return whether an existing key could not be created any more. A malformed one could not."""
+    """Return whether an existing key breaks the current rules. A malformed one does."""
     try:
         stored = ApiKey.of(item.body)
         limits = KeyLimits(tuple(stored.scopes), stored.end, tuple(stored.allowed_networks))

@@ -1,4 +1,7 @@
-"""Bots, which own credentials like users. They are for admins only. Only the operator makes a bot an admin."""
+"""Bots, which own credentials like users. Only admins may use these endpoints.
+
+Only the operator can make a bot an admin.
+"""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +28,7 @@ _FORM = rf"[^=+@{_CONTROLS}-][^{_CONTROLS}]*"
 
 
 def check_new_name(text: str) -> str:
-    """Return a name for a new user or bot. Raises ValueError if it must not have it."""
+    """Return a name for a new user or bot. Raises ValueError if the name is not permitted."""
     if not re.fullmatch(_FORM, text) or re.search(_HIDDEN, text):
         raise ValueError("must not be empty, begin with =, +, - or @, or contain control or formatting characters")
     return text
@@ -51,11 +54,11 @@ class BotChange(BotCreate):
 class BotUser(BotCreate, Shown):
     """A program that owns API keys and SSH credentials, like a user. For admins only."""
 
-    name: Name  # existing names may break the rules for new ones
+    name: Name  # without the rules for new names, because an existing name may break them
 
 
 def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
-    """Make a bot with the role admin. Only the operator may do this."""
+    """Return a bot with the role admin. Only the operator may do this."""
     return New(Bot.of({**request.values(), "admin": True}))
 
 

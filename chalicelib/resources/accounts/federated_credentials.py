@@ -1,7 +1,6 @@
-"""Federated credentials: tokens of an OpenID Connect issuer that the account trusts, and whom they act for.
+"""Federated credentials: tokens of an OpenID Connect issuer that the account trusts, and their owner.
 
-They are for admins only. Changes require the scope `*`, because a federated credential lets its tokens act as someone
-else.
+They are for admins only. Changes require the scope `*`, because the tokens act as the owner.
 """
 
 from collections.abc import Mapping
@@ -58,7 +57,7 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
 
 
 def _chain(caller: Caller) -> dict[str, str]:
-    """Return the attribute with the credentials of the caller's key, if it has any. Raises Conflict."""
+    """Return the attribute with the credentials from which the caller's key descends, if any. Raises Conflict."""
     if len(caller.federated.split()) >= federated_credentials.MAX_CHAIN:
         most = f"More than {federated_credentials.MAX_CHAIN} federated credentials"
         raise Conflict(f"{most}, each created by a key of the one before, are not permitted.")
@@ -72,12 +71,12 @@ def _check_size(key: UniqueKey) -> None:
 
 
 def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
-    """Return the stored sign-in parameters, None if the object is empty."""
+    """Return the sign-in parameters as they are stored, or None for an empty object."""
     return SignIn.of({"scopes": ["openid", "email"], **values}) if values else None
 
 
 def _check(stored: FederatedCredential) -> None:
-    """Raise InvalidRequest for fields that do not fit each other."""
+    """Raise InvalidRequest for fields that contradict each other."""
     from chalicelib.federation import claims, issuers  # here, because only a body needs them
 
     wrong = {}
@@ -128,7 +127,7 @@ class FederatedCredentials(EditableResource):
         return made
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return the credential with the requested fields. Raises InvalidRequest if they do not fit each other."""
+        """Return the credential with the requested fields. Raises InvalidRequest if they contradict each other."""
         before = records.decode(FederatedCredential, item)
         fields = request.fields_set()
         if "sign_in" in fields:
@@ -143,7 +142,7 @@ class FederatedCredentials(EditableResource):
 def remove(change: Change, scope: str, id: str) -> bool:
     """Remove a credential. Return False if it does not exist.
 
-    Raises Conflict if keys of its tree are live, and what `Change.commit` does.
+    Raises Conflict if keys of its tree are live, and the errors of `Change.commit`.
     """
 
     def attempt() -> bool:
@@ -152,7 +151,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
             return False
         removal = change.remove(credential)
         _check_unused(credential)
-        trees.close(credential)  # an exchange could commit after the count
+        trees.close(credential)  # otherwise an exchange could create a key after the check
         try:
             _check_unused(credential)
             removal.commit()

@@ -124,7 +124,10 @@ class FederatedCredentialCreate(FederatedCredentialChange):
 
 
 class FederatedCredentialShown(DescribedShape, TracedShape):
-    """The tokens of an OpenID Connect issuer that the account trusts, and whom they act for. For admins only."""
+    """The tokens of an OpenID Connect issuer that the account trusts, and the user or bot for which they act.
+
+    For admins only.
+    """
 
     issuer: str
     """The issuer."""
@@ -172,7 +175,7 @@ class LastRefusal(Shape):
 
 
 class FederatedCredentialUsage(Shape):
-    """The exchanges and refusals of the last hour. A refusal is recorded once a minute at most."""
+    """The exchanges and refusals of the last hour. At most one refusal per minute is recorded."""
 
     last_used_at: Timestamp | None
     """When a token was last exchanged, RFC 3339; null if never."""

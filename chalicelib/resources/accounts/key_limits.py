@@ -1,4 +1,4 @@
-"""The limits of new API keys, at most the account's and the creating key's."""
+"""The limits of a new API key. They cannot exceed the limits of the account and of the creating key."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -44,7 +44,7 @@ class MeKey(Shape):
 
 
 class MeNames(Shape):
-    """The names of the account: those below the domain of tunnels, ports, and reserved domains elsewhere."""
+    """The names of the account: below TUNNEL_DOMAIN, ports, and reserved domains outside TUNNEL_DOMAIN."""
 
     held: int
     """The number of names of its edges and reservations. Each counts once."""
@@ -70,7 +70,7 @@ class MeLimit(Shape):
 
 
 class MeLimits(Shape):
-    """The limits of the account and of the API key; null for those without a limit."""
+    """The limits of the account and of the API key. Null means no limit."""
 
     account: MeLimit | None
     """Requests of all API keys of the account."""
@@ -106,7 +106,7 @@ class Me(Shape):
 
 def _get(call: Call) -> Item:
     owner = accounts.read(call.caller.account, call.caller.id)
-    if owner is None:  # deleted since the request was authenticated
+    if owner is None:  # the owner was deleted since the request was authenticated
         raise Unauthenticated("The owner of the API key was deleted.")
     return owner
 

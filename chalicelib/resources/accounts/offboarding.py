@@ -46,7 +46,7 @@ class KeptResource(Shape):
 
 
 class OffboardingReport(Shape):
-    """The result of one call. The counters are of this call alone; a repeated call continues."""
+    """The result of one call. Its numbers are of this call only; a repeated call continues."""
 
     complete: bool
     """True: everything has ended. False: repeat the call."""
@@ -74,16 +74,18 @@ class OffboardingReport(Shape):
 
 
 def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False) -> Endpoint:
-    """Return the endpoint of a kind. It is for admins, and with `for_owners` also for the owner of the resource."""
+    """Return the endpoint of a kind. It is for admins. With `for_owners`, the owner of the resource may use it too."""
 
     def offboard(call: Call) -> dict[str, Any]:
-        from chalicelib.model.offboarding import offboarding  # here, because it delays the start of all other requests
+        # imported here, because the import takes long and other requests do not need it
+        from chalicelib.model.offboarding import offboarding
         from chalicelib.model.offboarding.tree_ends import Choice
 
         if not call.caller.admin:
             _check_owner(resource, call)
         choice = Choice(call.body.others, call.body.certificates)
-        change = replace(call.change, request=None)  # each call does something else
+        # without the idempotency key, because each call continues the previous one
+        change = replace(call.change, request=None)
         report = offboarding.offboard(change, call.caller.account, call.id, choice)
         if report is None:
             raise resource.missing()

@@ -1,4 +1,7 @@
-"""The parameters with which a client signs a person in at an issuer. They are open, because all of them are public."""
+"""The parameters with which a client signs a person in at an issuer.
+
+The endpoint requires no authentication, because all parameters are public.
+"""
 
 from typing import Any
 
@@ -17,7 +20,7 @@ _KIND = kinds.FEDERATED_CREDENTIALS
 
 
 def _get(call: Call) -> Item:
-    """Return the enabled credential of any account. Raises NotFound if people cannot sign in with it."""
+    """Return the enabled credential of any account. Raises NotFound if it is not for people who sign in."""
     attributes = table.look_up(federated_credentials.KIND, ids.unprefixed(call.id))
     item = table.read(items.scope(attributes["account"], _KIND.path), call.id) if attributes else None
     stored = records.decode(FederatedCredential, item) if item else None

@@ -1,7 +1,7 @@
-"""Audit events: who changed what, when and from where. Each was written with its change.
+"""Audit events: who changed what, when and from where. The transaction of a change also writes its event.
 
-A query by resource or by actor reads an index, which may lag by a second. A query by other parameters filters the
-newest events, some hundreds for each page: a page may be short although a next one follows.
+A query by resource or by actor reads an index, which may lag by a second. Any other query filters the newest events,
+some hundreds for each page. So a page can be short although another page follows.
 """
 
 import re
@@ -22,7 +22,7 @@ from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
-_READ = 500  # events that are filtered for one page
+_READ = 500  # events to filter for one page
 
 
 class Actor(Shape):
@@ -175,7 +175,7 @@ class AuditEvents(Resource):
         return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
 
     def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
-        """Return the events of a page, the last id that was filtered, and whether there are more."""
+        """Return the events of a page, the id of the last filtered event, and whether there are more."""
         account, before = call.caller.account, page.before_id
         if not wanted:
             found, has_more = reading.page(account, before=before, count=page.limit)

@@ -9,7 +9,7 @@ from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.schema.fields import DescribedShape, Line, Shown, Text
 from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
-# Headers of the connection, not of the response (RFC 9110, 7.6.1 and 8.6), and those that Envoy does not accept.
+# Headers of the connection instead of the response (RFC 9110, 7.6.1 and 8.6), and headers that Envoy does not accept.
 _NOT_OF_A_RESPONSE = (
     *("connection", "content-length", "host", "keep-alive", "proxy-connection"),
     *("te", "trailer", "transfer-encoding", "upgrade"),

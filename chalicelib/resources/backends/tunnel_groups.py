@@ -1,4 +1,7 @@
-"""Tunnel groups: backends of the online tunnels with all their labels. Without labels, a group is empty."""
+"""Tunnel groups: backends that consist of the online tunnels with all their labels.
+
+A group without labels is empty.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

@@ -31,7 +31,7 @@ class WeightedChange(WeightedCreate):
 
 
 class WeightedBackend(WeightedCreate, Shown):
-    """A backend that shares traffic between other backends by weight."""
+    """A backend that divides traffic among other backends by weight."""
 
 
 RESOURCE = EditableResource(

@@ -66,7 +66,7 @@ class CertificateStatus(Shape):
 
 
 def check(stored: ReservedDomain, given: CertificatePolicy | None) -> None:
-    """Raise InvalidRequest if a reservation cannot have its certificate and policy, or a policy that was given."""
+    """Raise InvalidRequest for a certificate together with a policy, or a policy that the domain cannot have."""
     if stored.policy and stored.chosen_certificate_id:
         sides = ((CERTIFICATE, POLICY), (POLICY, CERTIFICATE))
         raise InvalidRequest.of({field: _EXCLUSIVE.format(other) for field, other in sides})
@@ -76,14 +76,14 @@ def check(stored: ReservedDomain, given: CertificatePolicy | None) -> None:
 
 
 def check_certificate(account: str, stored: ReservedDomain) -> None:
-    """Raise InvalidRequest if the chosen certificate was issued for another domain and does not cover this one."""
+    """Raise InvalidRequest if a certificate was issued for another domain and does not cover this one."""
     id = stored.chosen_certificate_id
     if id and certificate_policies.is_offered() and not issued_certificates.covers(account, id, stored.domain):
         raise InvalidRequest.of({CERTIFICATE: _NOT_COVERED})
 
 
 def responses(stored: ReservedDomain, item: Item) -> dict[str, Any]:
-    """Return the fields of a response that describe the automatic certificate."""
+    """Return the response fields about the automatic certificate."""
     renewal = renewal_schedule.read(item) if stored.policy else None
     return {
         "certificate_management_status": _status(renewal) if renewal else None,

@@ -46,7 +46,7 @@ def _certificate(text: str) -> str:
 
 _CERTIFICATE = id_of("certificate_id", "must be the id of a TLS certificate (cert_…)")
 Domain = Annotated[str, After(_domain, {"pattern": f"^(?:[*][.])?{domains.PATTERN}[.]?$", "format": "own-domain"})]
-# There is only one region: the clients' values are accepted and shown as "".
+# There is only one region: any value is accepted and shown as "".
 Region = Annotated[Text, max_bytes(255), After(lambda _: "")]
 CertificateId = Annotated[str, After(_certificate, _CERTIFICATE.json_schema), if_empty("")]
 
@@ -169,7 +169,7 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a body without the mark that the issuer has set its certificate."""
+    """Return a body without `issued_certificate_id`, the mark that the issuer has set its certificate."""
     return {name: value for name, value in body.items() if name != "issued_certificate_id"}
 
 
@@ -187,7 +187,7 @@ def _remove(change: OneChange, scope: str, id: str) -> bool:
 
 
 class ReservedDomains(EditableResource):
-    """Reserved domains, with endpoints that unset fields and that request a check of the proof."""
+    """Reserved domains, with endpoints that remove fields, and one that requests a check of the proof."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         one = self.kind.one
@@ -203,7 +203,10 @@ class ReservedDomains(EditableResource):
         return self._rewritten(call, lambda item: self.changed(item, call.body))
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return a reservation with the requested fields, if its certificate and policy allow them."""
+        """Return a reservation with the requested fields.
+
+        Raises InvalidRequest for a certificate or policy that it cannot have.
+        """
         changed = super().changed(item, request)
         given = request.fields_set()
         if given.get("certificate_id"):
@@ -220,7 +223,8 @@ class ReservedDomains(EditableResource):
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:
             body = {**_unmarked(item.body), "certificate_id": ""}
-            references = replace_references(item.references, {"": ()})  # a reservation has only this one
+            # the certificate is a reservation's only reference
+            references = replace_references(item.references, {"": ()})
             return replace(item, body=body, references=references) if item.body.get("certificate_id") else item
 
         self._rewritten(call, without)
@@ -253,7 +257,7 @@ class ReservedDomains(EditableResource):
         return Made(writes.retried(attempt))
 
     def _rewritten(self, call: Call, edit: Callable[[Item], Item]) -> Item:
-        """Change a reservation, and with it the schedule of its certificate. Raises NotFound."""
+        """Change a reservation and the schedule of its certificate. Raises NotFound."""
 
         def attempt() -> Item:
             before = self.get(call)

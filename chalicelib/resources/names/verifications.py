@@ -1,4 +1,4 @@
-"""The state of the proof of a reserved domain, in responses."""
+"""The state of a reserved domain's proof, as responses show it."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -30,7 +30,7 @@ class ReservedDomainVerification(Shape):
 
 
 def response(domain: str, proof: Proof) -> dict[str, Any]:
-    """Return the field `verification` of a response."""
+    """Return the value of the response field `verification`."""
     checked = datetime.fromtimestamp(proof.checked_at, UTC)
     return {
         "name": proofs.record_name(domain),

@@ -22,7 +22,7 @@ from chalicelib.storage.records.items import Item
 
 
 def _integer(value: Any) -> Any:
-    if isinstance(value, float):  # 2048.0 would pass as 2048
+    if isinstance(value, float):  # otherwise 2048.0 would be accepted as 2048
         raise ValueError("must be an integer")
     return value
 
@@ -98,7 +98,7 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def permit(caller: Caller) -> None:
-    """Permit only admins to change and delete SSH authorities. Raises Forbidden."""
+    """Raise Forbidden unless the caller is an admin, who alone may change and delete SSH authorities."""
     if not caller.acts_for_all:
         raise Forbidden("Only an admin may change or delete an SSH certificate authority.")
 

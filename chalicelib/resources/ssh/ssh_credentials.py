@@ -20,7 +20,7 @@ from chalicelib.schema.fields import DescribedShape, OwnerId, TracedShape
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 from chalicelib.storage.client.aws import AwsError
 
-_MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below Lambda's limit for a response
+_MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred credentials fits into Lambda's limit for a response
 
 
 def _public_key(text: str) -> str:
@@ -69,7 +69,7 @@ def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
 
 
 class SshCredentials(OwnedResource):
-    """SSH credentials. A new one gets a copy of its owner's state; until then, a login reads the owner."""
+    """SSH credentials. The key of a new one gets a copy of the owner's state. Until then, a login reads the owner."""
 
     def post(self, call: Call) -> Made:
         made = super().post(call)

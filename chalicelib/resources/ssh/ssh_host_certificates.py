@@ -1,6 +1,6 @@
-"""SSH host certificates: clients with `@cert-authority` in known_hosts trust the host.
+"""SSH host certificates. Clients with `@cert-authority` in known_hosts trust these hosts.
 
-They are like user certificates, but last a year and have no options: OpenSSH defines none for hosts.
+They are like user certificates, but are valid for a year and have no options, because OpenSSH defines none for hosts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIFETIME = timedelta(days=365)
 
 
 class HostCreate(DescribedShape):
-    model_config = {"validate_default": True}  # also check that a default end is after the start
+    model_config = {"validate_default": True}  # also check a default end against the start
 
     ssh_certificate_authority_id: AuthorityId
     """The SSH certificate authority that signs the certificate."""

@@ -1,4 +1,4 @@
-"""Revocations of an SSH authority: of certificates, and of public keys that it no longer signs."""
+"""Revocations by an SSH authority: of certificates, and of public keys, which it then refuses to sign."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -70,7 +70,7 @@ class RevocationCreate(Shape):
 
 
 class SSHRevocation(Shape):
-    """A revocation by an SSH authority. It leaves the list when it ends. Fields without a value are absent."""
+    """A revocation by an SSH authority. It is removed from the list when it ends. Fields without a value are absent."""
 
     model_config = {"json_schema_serialization_defaults_required": False}
 
@@ -152,7 +152,7 @@ def _issuer(call: Call) -> Issuer:
 
 
 def _is_of_own(caller: Caller, revocation: Item) -> bool:
-    """Return whether a revocation is of an existing certificate that the caller may revoke."""
+    """Return whether a revocation is for an existing certificate that the caller may revoke."""
     for kind, field in revocations.FIELDS.items():
         if id := revocation.body.get(field):
             certificate = table.find(items.scope(revocation.account, kind.path), id)
@@ -161,7 +161,7 @@ def _is_of_own(caller: Caller, revocation: Item) -> bool:
 
 
 def _revocation(caller: Caller, issuer: Issuer, field: str, value: str) -> Revocation:
-    """Return the revocation for a field of the request.
+    """Return the revocation that a field of the request names.
 
     Raises UnknownReference, Forbidden, InvalidRequest, aws.Unavailable.
     """

@@ -1,4 +1,4 @@
-"""What SSH certificates of users and hosts share: the signature, and who may sign, read and delete."""
+"""The rules that SSH certificates of users and hosts share: the signature, and who may sign, read and delete."""
 
 import secrets
 from collections.abc import Callable
@@ -41,7 +41,8 @@ class Certificates(OwnedResource):
 def check_access(call: Call, item: Item) -> None:
     """Raise Forbidden if the caller must not read or change a certificate.
 
-    Its key may lack the scope for the authority. Callers that are not admins delete only what they own or made.
+    The caller's key may lack the scope for the authority. Callers other than admins can delete only certificates that
+    they own or made.
     """
     if call.caller.limits.scopes:
         call.caller.require(scopes.of_authority(call.method, kinds.of(item.id), _authority_of(item)))
@@ -50,7 +51,7 @@ def check_access(call: Call, item: Item) -> None:
 
 
 def is_own(caller: Caller, certificate: Item) -> bool:
-    """Return whether the caller may revoke a certificate: it requested or made it, or acts for all."""
+    """Return whether the caller may revoke a certificate: it requested or made the certificate, or may act for all."""
     maker = certificate.body.get("created_by")
     return caller.acts_for_all or owner_of(certificate) == caller.id or bool(maker and maker == caller.key)
 
@@ -61,7 +62,7 @@ def _authority_of(item: Item) -> str:
 
 @dataclass(frozen=True)
 class Signer:
-    """The authority that will sign, the public key's fingerprint, and whether it is revoked."""
+    """The authority that will sign, the public key's fingerprint, and whether the authority has revoked the key."""
 
     authority: Item
     fingerprint: str
@@ -69,7 +70,7 @@ class Signer:
 
 
 def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
-    """Return the authority of a request for a certificate of a kind, and whether it has revoked the key.
+    """Return the signer for a requested certificate of a kind.
 
     Raises Forbidden if the caller's key lacks the scope, UnknownReference, Conflict if the authority was imported
     without its private key, aws.Unavailable.
@@ -90,7 +91,7 @@ def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
 def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:
     """Return the fields that user and host certificates have in common.
 
-    The key id is the id of the resource, the serial is random. Without an end in the request, the certificate is valid
+    The key id is the id of the resource, the serial is random. If the request names no end, the certificate is valid
     from its creation for the policy's lifetime, or else the default.
     """
     return {
@@ -106,7 +107,7 @@ def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, de
 def check(
     certificate: "crypto.ssh_certificates.Certificate", bounds: PolicyBounds, caller: Caller, created_at: datetime
 ) -> None:
-    """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable.
+    """Raise InvalidRequest if a certificate exceeds the bounds of its authority's policy; aws.Unavailable.
 
     Raises Forbidden if the policy names other signers. Admins may always sign.
     """
@@ -118,7 +119,10 @@ def check(
 
 
 def _name_of(caller: Caller) -> str | None:
-    """Return the name of the caller. An exchange knows it, a token may repeat an earlier one."""
+    """Return the caller's current name.
+
+    In an exchange it is known; otherwise it is read, because the token's copy can be old.
+    """
     if kinds.FEDERATED_CREDENTIALS.has(caller.key):
         return caller.name
     owner = accounts.read(caller.account, caller.id)
@@ -154,8 +158,8 @@ def signed(
 
 
 def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:
-    """Raise InvalidRequest or Conflict for a certificate that must not be signed."""
-    if certificate.valid_until <= certificate.valid_after:  # the creation may be in a later second than the first check
+    """Raise InvalidRequest or Conflict if a certificate must not be signed."""
+    if certificate.valid_until <= certificate.valid_after:  # a second may have passed since the end was checked first
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
     if signer.has_revoked_key:
         rule = "must be a key that the authority has not revoked"

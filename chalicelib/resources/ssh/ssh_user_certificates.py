@@ -1,4 +1,4 @@
-"""SSH user certificates (SPEC 2.4), signed only at creation. Only description and metadata can be changed."""
+"""SSH user certificates (SPEC 2.4). They are signed at creation. Only description and metadata can be changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIFETIME = timedelta(hours=24)
 
 
 class UserCreate(DescribedShape):
-    model_config = {"validate_default": True}  # also check that a default end is after the start
+    model_config = {"validate_default": True}  # also check a default end against the start
 
     ssh_certificate_authority_id: AuthorityId
     """The SSH certificate authority that signs the certificate."""
@@ -101,7 +101,7 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
 
 
 def make_within(lifetime: timedelta | None, caller: Caller, id: str, request: UserCreate) -> New:
-    """Return a new certificate that ends within a lifetime from now, if there is one."""
+    """Return a new certificate. If `lifetime` is given, the certificate ends at most so many seconds from now."""
     if wrong := ssh_fields.check_bind(request.extensions):
         raise InvalidRequest.of(wrong)
     signer = ssh_signing.signer(caller, kinds.SSH_USER_CERTIFICATES, request)

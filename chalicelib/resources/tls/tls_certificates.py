@@ -1,4 +1,4 @@
-"""TLS certificates (SPEC 2.7). Responses are read from the leaf; the private key is never shown."""
+"""TLS certificates (SPEC 2.7). Most response fields are read from the leaf. The private key is never shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table, writes
 from chalicelib.storage.records.items import Item
 
-_MAX_CHAIN = 64  # KiB
+_MAX_CHAIN = 64  # KiB of PEM
 _IN_USE = "A policy uses this certificate for {0}: DELETE the certificate or the policy of the reserved domain first."
 
 
@@ -139,7 +139,7 @@ def _remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _require_unused(certificate: Item) -> Sequence[Write]:
-    """Return the check that no policy comes to use a certificate. Raises Conflict if one uses it."""
+    """Return the check that no policy starts to use a certificate. Raises Conflict if a policy uses it now."""
     reservation = issued_certificates.find_reservation(certificate)
     if reservation is None:
         return ()

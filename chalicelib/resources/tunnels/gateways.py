@@ -23,7 +23,7 @@ class ListedGateway(Shape):
 
 
 class GatewayList(Shape):
-    """The SSH gateways that are up, and the names that they serve."""
+    """The SSH gateways that are online, and the names that they serve."""
 
     gateways: list[ListedGateway]
     """The gateways. Those with the same address and region are one entry with the host keys of all."""
@@ -36,7 +36,7 @@ class GatewayList(Shape):
 
 
 def _get(_call: Call) -> Item:
-    return Item(gateways.GATEWAYS, "", {})  # the list is no record: its ETag depends only on what is shown
+    return Item(gateways.GATEWAYS, "", {})  # not a stored item, so the ETag depends only on the response
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

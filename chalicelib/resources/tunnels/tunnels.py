@@ -1,4 +1,4 @@
-"""Online tunnels (SPEC 2.8). They are read-only over HTTP: tunnel servers write them."""
+"""Online tunnels (SPEC 2.8). The API only reads them: gateways write them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ _REFS = ("tunnel_session", "endpoint")
 
 
 class Tunnel(Shape):
-    """An online tunnel: agent-initiated, or for backends. It has only the fields of its type."""
+    """An online tunnel, with the fields of its type: agent-initiated, or for backends."""
 
     model_config = {"json_schema_serialization_defaults_required": False}
 
@@ -65,7 +65,7 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
-    """Return a tunnel (SPEC 2.8), with a Ref to its group if it serves one."""
+    """Return the response for a tunnel (SPEC 2.8), with a Ref to its group if it serves one."""
     tunnel = tunnels.decode(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
     named = {name: stored.get(name) for name in _REFS} | {"backends": group}
@@ -75,13 +75,13 @@ def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
 
 
 class Tunnels(Resource):
-    """Tunnels, of both kinds."""
+    """Both types of tunnels."""
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         """Return the online tunnels on a page of the list, and whether there may be more."""
         found, has_more = super().listed(call, page)
         online = online_tunnels.keep_online(found)
-        wanted = page.limit + (len(online) < len(found))  # one more shows whether there is another page
+        wanted = page.limit + (len(online) < len(found))  # one more than shown, to know whether there is another page
         while has_more and len(online) < wanted:
             found, has_more = super().listed(call, replace(page, before_id=found[-1].id))
             online += online_tunnels.keep_online(found)

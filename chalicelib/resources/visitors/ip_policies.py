@@ -1,4 +1,4 @@
-"""IP policies: sets of rules about addresses, which the module `ip_restriction` of edges and routes names."""
+"""IP policies: sets of rules about addresses. The module `ip_restriction` of edges and routes names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of IP policies, which allow or deny the visitors of a network."""
+"""Rules of IP policies. A rule allows or denies the visitors of a network."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class IPPolicyRule(DescribedShape, Shown):
 
 
 class IPPolicyRules(EditableResource):
-    """Rules. Their policies have copies of them."""
+    """Rules. The record of their policy has copies of them."""
 
     def post(self, call: Call) -> Made:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))

@@ -26,8 +26,8 @@ from chalicelib.storage.client.aws_errors import Misconfigured as Misconfigured
 from chalicelib.storage.client.aws_errors import Unavailable as Unavailable
 from chalicelib.storage.client.aws_errors import translated
 
-# A call takes at most 15 seconds: three attempts of four seconds and three seconds of pauses. A call that begins within
-# these seconds of a request ends before the gateway's timeout of 29.
+# A call takes at most 15 seconds: three attempts of four seconds, and three seconds of pauses. A call that begins by
+# this second of a request ends before the gateway's timeout, which is 29 seconds.
 _DEADLINE = 13
 _CONFIG = Config(
     connect_timeout=1,
@@ -35,9 +35,10 @@ _CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=64,
     tcp_keepalive=True,
-    parameter_validation=False,  # the service validates; its refusal is translated to Misconfigured
+    parameter_validation=False,  # the service validates parameters; an invalid request raises Misconfigured
 )
-# The operations with answers that `parse_answer` parses: they contain no times. botocore parses all other answers.
+# The operations with answers that `parse_answer` parses, because these contain no times. botocore parses all other
+# answers.
 PARSED = (
     "BatchGetItem",
     "DeleteItem",
@@ -49,7 +50,7 @@ PARSED = (
     "UpdateItem",
 )
 _TRANSACTION = "TransactWriteItems"
-_BODY = "body"  # the key of a transaction's body in botocore's context of a call
+_BODY = "body"  # the key of the transaction's body in botocore's context of a call
 
 _clients: dict[str, Any] = {}
 _readers: dict[str, direct.DirectReader] = {}  # by service; empty until `read_directly` is called
@@ -96,7 +97,7 @@ def close_connections() -> None:
 
 
 def read_directly() -> None:
-    """Send the reads of this process without botocore's pipeline from now on, if possible."""
+    """Send the reads of this process without botocore's pipeline from now on, unless a setting prevents it."""
     for service in ("dynamodb", "kms"):
         made = client(service)
         _readers[service] = direct.DirectReader(made, _host(made.meta.endpoint_url), _find_credentials, parse)
@@ -119,21 +120,23 @@ def region() -> str:
     """Return the configured region, or "none"."""
     try:
         return _session().get_config_variable("region") or "none"
-    except BotoCoreError:  # the named profile does not exist
+    except BotoCoreError:  # the profile in AWS_PROFILE does not exist
         return "none"
 
 
 def _connect(service: str) -> Any:
-    config = _CONFIG.merge(Config(user_agent=_session().user_agent()))  # otherwise botocore builds it twice per call
+    # otherwise botocore builds the user agent twice per call
+    config = _CONFIG.merge(Config(user_agent=_session().user_agent()))
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
-        from localstack_client.session import Session as LocalStack  # only in the development environment
+        from localstack_client.session import Session as LocalStack  # installed only in the development environment
 
         made = LocalStack().client(service, config=config)
     else:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
-    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # no service reads them
+    # AWS does not read the headers that it adds
+    made.meta.events.unregister("request-created", handlers.add_retry_headers)
     made.meta.events.register_first(f"before-call.{name}", _set_host)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _retry_conflict)
@@ -167,7 +170,7 @@ def _host(address: str) -> str:
 
 
 def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
-    """Empty a body that is not a JSON object in UTF-8. botocore's parser would fail on it."""
+    """Empty a body that is not a JSON object in UTF-8, because botocore's parser would fail."""
     body = response_dict["body"]
     try:
         body.decode()
@@ -177,9 +180,9 @@ def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
 
 
 def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
-    """Parse the body of an answer instead of botocore, into the same form.
+    """Parse the body of an answer like botocore, but faster. Raises ValueError for malformed base64.
 
-    Raises ValueError for malformed base64. Such an answer is complete, so a retry would not help.
+    An answer with malformed base64 is complete, so a retry would not help.
     """
     body = response_dict["body"]
     if response_dict["status_code"] >= 300:
@@ -206,14 +209,14 @@ def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def take_parameters(params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object) -> None:
-    """Encode the body of a transaction instead of botocore, after botocore has added the idempotency token."""
+    """Encode the body of a transaction like botocore. Called after botocore has added the idempotency token."""
     if model.name == _TRANSACTION:
         context[_BODY] = json.dumps(params, default=_base64).encode()
         params.clear()
 
 
 def put_parameters(params: dict[str, Any], context: dict[str, Any], **_: object) -> None:
-    """Set the request's body to the one that `take_parameters` encoded."""
+    """Set the request's body to the text that `take_parameters` encoded."""
     params["body"] = context.pop(_BODY)
 
 
@@ -222,7 +225,7 @@ def _base64(value: bytes) -> str:
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
-    """Retry an incomplete answer. botocore does not check, and would treat it as "nothing found" or "done"."""
+    """Retry an incomplete answer. botocore would accept it as "nothing found" or "done"."""
     if response and not _is_complete(*response, operation):
         answer, parsed = response
         answer.status_code = 503
@@ -245,7 +248,7 @@ def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool
 
 
 def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Retry a single write that conflicted with a transaction. botocore would not."""
+    """Retry a single write that conflicted with a transaction, which botocore does not retry."""
     parsed = response[1] if response else {}
     if parsed.get("Error", {}).get("Code") == "TransactionConflictException":
         parsed["Error"]["Code"] = "TransactionInProgressException"
@@ -253,7 +256,7 @@ def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) ->
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """Raise Unavailable for calls in this block after 13 seconds. The gateway then gets an answer in time."""
+    """Raise Unavailable for calls in this block after 13 seconds, so that the gateway gets an answer in time."""
     before = _last_call.set(time.monotonic() + _DEADLINE)
     try:
         yield
@@ -265,7 +268,7 @@ def deadline() -> Iterator[None]:
 def translate_errors() -> Iterator[None]:
     """Translate botocore's errors to Unavailable or Misconfigured.
 
-    Other ClientErrors, for example a failed condition, are not translated.
+    Other ClientErrors, for example a false condition, are not translated.
     """
     if time.monotonic() > _last_call.get():
         raise Unavailable("OutOfTime")
@@ -275,7 +278,7 @@ def translate_errors() -> Iterator[None]:
         raise translated(error) from None
 
 
-# In Lambda an import has a full CPU, a request only a part of one.
+# Lambda gives a full CPU to the import, and only a part of a CPU to a request.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-    with suppress(BotoCoreError):  # the first call raises it again
+    with suppress(BotoCoreError):  # the first call raises the error again
         client("dynamodb")

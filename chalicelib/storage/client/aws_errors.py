@@ -31,7 +31,7 @@ _MISCONFIGURED = {
 
 
 class AwsError(Exception):
-    """A call to AWS failed. `code` names the error and contains nothing of the request."""
+    """A call to AWS failed. `code` names the error and contains no part of the request."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -43,7 +43,7 @@ class Unavailable(AwsError):
 
 
 class Misconfigured(AwsError):
-    """Credentials, region, profile, table, key or the right to use it are missing, or a request is invalid."""
+    """Credentials, region, profile, table, key or a permission is missing, or a request is invalid."""
 
 
 def translated(error: BotoCoreError | ClientError) -> Exception:

@@ -5,7 +5,7 @@ from collections import Counter
 KMS_CALLS, KMS_ERRORS = "KmsCalls", "KmsErrors"
 CONFLICTS, THROTTLES = "StoreConflicts", "StoreThrottles"
 
-# Since the last line of the log.
+# Calls since the last line of the log.
 COUNTS: Counter[str] = Counter()
 _THROTTLES = frozenset(("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"))
 
@@ -31,7 +31,7 @@ def throttle(error: Exception) -> Exception:
 
 
 def take() -> dict[str, int]:
-    """Return the counts and begin again."""
+    """Return the counts and reset them."""
     taken = dict(COUNTS)
     COUNTS.clear()
     return taken

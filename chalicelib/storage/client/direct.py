@@ -1,6 +1,6 @@
-"""Reads without botocore's pipeline, which takes most of their CPU time, for a process that reads much.
+"""Reads without botocore's pipeline, which takes most of their CPU time. For a process that reads much.
 
-A read that fails in any way is left to botocore, which repeats it and translates its errors.
+If such a read fails in any way, botocore repeats it and translates its errors.
 """
 
 import hashlib
@@ -21,10 +21,10 @@ OPERATIONS = {"batch_get_item": "BatchGetItem", "get_item": "GetItem", "query": 
 
 
 class DirectReader:
-    """Sends reads of one botocore client to `host`. Handlers of provide-client-params still see them.
+    """Sends reads of one botocore client to `host`. Handlers of provide-client-params still run.
 
-    `find_credentials` returns the current credentials, or None. `parse` returns the JSON object in a body, or
-    None. Both can raise ValueError or BotoCoreError.
+    `find_credentials` returns the current credentials, or None. `parse` returns the JSON object in a body, or None.
+    Both can raise ValueError or BotoCoreError.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class DirectReader:
     def _sign(self, credentials: ReadOnlyCredentials, headers: dict[str, str], body: bytes) -> Mapping[str, str]:
         """Return the headers with botocore's signature.
 
-        The canonical form is built here, because botocore parses the headers as an e-mail for it, several times.
+        The canonical form is built here, because botocore parses the headers as an e-mail several times to build it.
         """
         request, signer = AWSRequest(), SigV4Auth(credentials, self._service, self._region)
         request.context["timestamp"] = timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)

@@ -1,6 +1,6 @@
-"""Requests to DynamoDB: plain records in and out, and the meaning of refusals.
+"""Requests to DynamoDB: plain records in and out, and errors translated.
 
-In an expression `#id` is the attribute `id`, and `:name` is a value that is passed with the expression.
+In an expression, `#id` is the attribute `id`, and `:name` is a value that is passed with the expression.
 """
 
 import os
@@ -17,12 +17,12 @@ from botocore.exceptions import ClientError
 
 from chalicelib.storage.client import aws, call_counts
 
-OLDEST_FORMAT = 2  # the attribute `schema` of every record: formats 2 and 3 are read, records of 1.x have none
+OLDEST_FORMAT = 2  # the oldest `schema` of records that can be read; records of 1.x have no such attribute
 
 _NONE: Mapping[str, Any] = {}
-_PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each try at unprocessed keys, which botocore does not retry
-_TRIES = 24  # of a transaction that conflicts with others
-_PAUSE, _MAX_PAUSE = 0.02, 0.2  # seconds at most before the second try, and before any
+_PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each attempt to read unprocessed keys, which botocore does not retry
+_TRIES = 24  # attempts of a transaction that conflicts with others
+_PAUSE, _MAX_PAUSE = 0.02, 0.2  # the longest pause in seconds before the second attempt, and before any attempt
 _THROTTLED = ("ProvisionedThroughputExceeded", "ThrottlingError")  # reasons of a cancelled transaction
 _CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
@@ -37,10 +37,10 @@ class Condition:
 
 @dataclass(frozen=True)
 class Write:
-    """A write of one record, done alone or in a transaction.
+    """A write of one record, alone or in a transaction.
 
-    `failing` is the exception to raise if the condition is false; None means that the record has changed since it was
-    read. `counts` are added to the name counts of the account (see `name_counts`), by attribute.
+    `failing` is the exception if the condition is false; None means that the record has changed since it was read.
+    `counts` are added to the account's name counts (see `name_counts`), by attribute.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -68,9 +68,9 @@ class Write:
     ) -> "Write":
         """Return the write that changes a record.
 
-        `sets` are new values of attributes, "body.name" for one in the map `body`, and None removes the attribute.
-        `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings. `defaults` are
-        values of attributes that the record lacks.
+        `sets` are new values of attributes. "body.name" is an attribute of the map `body`, and None removes the
+        attribute. `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings.
+        `defaults` are used for attributes that the record lacks.
         """
         present = {name: value for name, value in sets.items() if value is not None}
         clauses = {
@@ -104,7 +104,7 @@ class Write:
         return Write("ConditionCheck", {**_key(scope, id), **_conditional(condition)}, failing)
 
     def and_check(self, check: "Write") -> "Write":
-        """Return this update with the condition of a check of the same record added."""
+        """Return this update with a second condition, from a check of the same record."""
         own, other = self.request, check.request
         both = {name: {**own.get(name, {}), **other.get(name, {})} for name in other if name.startswith("Expression")}
         text = f"({own['ConditionExpression']}) AND ({other['ConditionExpression']})"
@@ -115,13 +115,13 @@ _table: ContextVar[str] = ContextVar("table")
 
 
 class ConditionFailed(Exception):
-    """The condition of a write was false, so it did not happen."""
+    """A write did not happen, because its condition was false."""
 
 
 class TransactionFailed(Exception):
-    """A transaction did not happen: the conditions of the writes at the indexes `places` were false.
+    """A transaction did not happen. The conditions of the writes at the indexes `places` were false.
 
-    If `was_retried` is true, an earlier try without an answer may have succeeded.
+    If `was_retried` is true, an earlier attempt without an answer may have succeeded.
     """
 
     def __init__(self, places: list[int], was_retried: bool) -> None:
@@ -131,7 +131,7 @@ class TransactionFailed(Exception):
 
 
 class Throttled(aws.Unavailable):
-    """DynamoDB throttled a transaction: partitions of `scopes`, or of their indexes, are overloaded."""
+    """DynamoDB throttled a transaction: the partitions of `scopes`, or of their indexes, are overloaded."""
 
     def __init__(self, scopes: list[str]) -> None:
         super().__init__("ThrottlingException")
@@ -139,18 +139,18 @@ class Throttled(aws.Unavailable):
 
 
 def get(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record under a key, as it is now, or None. Raises aws.Unavailable."""
+    """Return the record with a key, or None. The read is consistent. Raises aws.Unavailable."""
     found = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
     return plain(found) if found else None
 
 
 def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
-    """Return the records under some keys of scope and id, as they are now, in one call. Raises aws.Unavailable."""
+    """Return the records with some keys (scope and id) in one consistent call. Raises aws.Unavailable."""
     wanted = [attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
     left: Mapping[str, Any] = {table_name(): {"Keys": wanted, "ConsistentRead": True}}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for pause in _PAUSES:
-        if pause:  # sleep(0) would yield the CPU
+        if pause:  # sleep(0) would give the CPU to another thread
             time.sleep(pause)
         answer = aws.call("dynamodb", "batch_get_item", RequestItems=left)
         records = map(plain, answer["Responses"].get(table_name(), ()))
@@ -187,7 +187,7 @@ def transact(writes: Sequence[Write]) -> None:
 
 
 def _try_transaction(writes: Sequence[Write]) -> bool:
-    """Do all writes or none. Return False if they conflicted with another transaction."""
+    """Do all writes or none. Return False if they conflict with another transaction."""
     actions = [{write.action: write.request} for write in writes]
     try:
         aws.call("dynamodb", "transact_write_items", TransactItems=actions)
@@ -208,7 +208,7 @@ def _try_transaction(writes: Sequence[Write]) -> bool:
 
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
-    """Use the named table in this block, not the environment's."""
+    """Use the named table in this block in place of the environment's."""
     before = _table.set(name)
     try:
         yield
@@ -221,10 +221,7 @@ def table_name() -> str:
 
 
 def attribute(value: Any) -> dict[str, Any]:
-    """Return a value as one attribute, for example {"S": "text"}.
-
-    Raises TypeError for a value that DynamoDB cannot store.
-    """
+    """Return a value in DynamoDB's format, for example {"S": "text"}. Raises TypeError if DynamoDB cannot store it."""
     match value:
         case None:
             return {"NULL": True}
@@ -246,7 +243,7 @@ def attribute(value: Any) -> dict[str, Any]:
 
 
 def attributes(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record in DynamoDB's format: each value as one attribute."""
+    """Return a record in DynamoDB's format."""
     return {name: attribute(value) for name, value in record.items()}
 
 
@@ -268,7 +265,7 @@ def _conditional(condition: Condition | None) -> dict[str, Any]:
 
 
 def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return expressions as parameters of a request, with the names and values that they use."""
+    """Return the parameters of a request for some expressions, with the names and values that they use."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
     given = {f":{name}": attribute(value) for name, value in values.items()}
     return {
@@ -297,4 +294,4 @@ def _plain(attribute: Mapping[str, Any]) -> Any:
             return set(kept)
         case "NULL":
             return None
-    return kept  # a type that this code never writes: decoding the record rejects it
+    return kept  # this code never writes such a type, so decoding the record rejects it

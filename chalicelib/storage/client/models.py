@@ -1,7 +1,7 @@
 """Service models and endpoint addresses for botocore, reduced to DynamoDB and KMS.
 
-botocore itself searches the folders of 400 services twice, reads the addresses of all of them (1.2 MB), and evaluates
-endpoint rules at each call. Those rules are only for settings that this API does not use.
+botocore itself searches the folders of 400 services twice, reads all their addresses (1.2 MB), and evaluates endpoint
+rules for each call. These rules only matter for settings that this API does not use.
 """
 
 from typing import Any
@@ -12,18 +12,19 @@ from botocore.session import Session
 
 SERVICES = ("dynamodb", "kms")
 _RULES = "endpoint-rule-set-1"
-_SETTINGS = ("data_path", "use_dualstack_endpoint", "use_fips_endpoint")  # if one is set, botocore loads everything
+# botocore loads everything if one of these settings is used
+_SETTINGS = ("data_path", "use_dualstack_endpoint", "use_fips_endpoint")
 
 
 class _Named(Loader):  # type: ignore[misc]  # botocore has no types
-    """A loader of botocore data that knows the two services without searching folders."""
+    """A loader of botocore's data that finds the two services without searching folders."""
 
     def list_available_services(self, type_name: str) -> tuple[str, ...]:
         return SERVICES
 
 
 class Models(Loader):  # type: ignore[misc]  # botocore has no types
-    """Loads botocore's data, without the endpoint rules of the two services."""
+    """Loads botocore's data without the endpoint rules of the two services."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +48,7 @@ class Models(Loader):  # type: ignore[misc]  # botocore has no types
 
 
 def install(session: Session) -> None:
-    """Make a session load these models, unless a setting requires other models or addresses."""
+    """Make a session use these models, unless a setting requires other models or addresses."""
     if not any(session.get_config_variable(setting) for setting in _SETTINGS):
         session.register_component("data_loader", Models())
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from chalicelib.storage.client import aws, dynamodb
 
 _NONE: Mapping[str, Any] = {}
-_SCANNED = 1000  # records of a page, because 16 pages of 1 MB take 200 MB of memory
+_SCANNED = 1000  # records per page; 16 parallel pages of 1 MB would take 200 MB of memory
 
 
 def pages(
@@ -18,9 +18,10 @@ def pages(
     first: Literal["highest", "lowest"] = "highest",
     **expressions: str,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records that a query selects, the highest or lowest id first, page by page. Raises aws.Unavailable.
+    """Yield the records that a query selects, page by page, the highest or the lowest id first.
 
-    `limit` applies only to the first page. It counts records before the filter, so that page can be empty.
+    `limit` applies only to the first page. It counts records before the filter, so this page can be empty. Raises
+    aws.Unavailable.
     """
     query: dict[str, Any] = {
         "TableName": dynamodb.table_name(),
@@ -39,7 +40,7 @@ def pages(
 
 
 def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list[dict[str, Any]]]:
-    """Yield all records of the table that pass a filter, page by page, in no order. Raises aws.Unavailable."""
+    """Yield all records of the table that pass a filter, page by page, unordered. Raises aws.Unavailable."""
     selected = dynamodb.expressed(values, **expressions) if expressions else {}
     request: dict[str, Any] = {"TableName": dynamodb.table_name(), "ConsistentRead": True, **selected}
     while True:
@@ -52,7 +53,7 @@ def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list
 
 @dataclass(frozen=True)
 class Segment:
-    """One of `total` parts of the table, which are scanned in parallel. The first has the number 0."""
+    """One of `total` parts of the table, which are scanned in parallel. `number` starts at 0."""
 
     number: int
     total: int
@@ -61,9 +62,9 @@ class Segment:
 def scan_page(
     segment: Segment, after: Mapping[str, str] | None, values: Mapping[str, Any] = _NONE, **expressions: str
 ) -> tuple[list[dict[str, Any]], dict[str, str] | None]:
-    """Return the next page of a segment, and the key after which the following page begins, or None at the end.
+    """Return the next page of a segment, and the key at which the following page starts. Raises aws.Unavailable.
 
-    Raises aws.Unavailable.
+    At the end of the segment, the key is None.
     """
     selected = dynamodb.expressed(values, **expressions) if expressions else {}
     request: dict[str, Any] = {

@@ -1,6 +1,6 @@
-"""An HTTP transport for botocore's clients, by http.client: half the CPU time of botocore's own session.
+"""An HTTP transport for botocore's clients. It uses http.client and takes half the CPU time of botocore's session.
 
-It is used only for direct connections to services that botocore's own authorities certify. If a proxy or other
+It is used only for direct connections to services with certificates of botocore's own authorities. If a proxy or other
 authorities are configured, botocore's session sends the requests.
 """
 
@@ -25,12 +25,12 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 from urllib3.util import wait_for_read
 
-_MAX_HEAD, _CHUNK = 1 << 16, 1 << 13  # bytes: larger pieces would stay in the memory of each thread
-_OK, _END = b"HTTP/1.1 200 ", b"\r\n\r\n"  # of an answer's first line and of its head
+_MAX_HEAD, _CHUNK = 1 << 16, 1 << 13  # bytes; larger pieces would stay in the memory of each thread
+_OK, _END = b"HTTP/1.1 200 ", b"\r\n\r\n"  # the start of an answer's first line, and the end of its head
 
 
 def install(session: Session) -> None:
-    """Make the clients of a session send by a Transport. Handlers of before-send still work."""
+    """Make the clients of a session use a Transport. Handlers of before-send still run."""
     other_authorities = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
 
     class Client:
@@ -48,7 +48,7 @@ def install(session: Session) -> None:
 
 @dataclass(frozen=True)
 class _Content:
-    """A complete body with the interface that botocore reads."""
+    """A complete body, with the methods that botocore calls to read it."""
 
     whole: bytes
 
@@ -57,7 +57,7 @@ class _Content:
 
 
 class Transport:
-    """Sends requests to one address over pooled connections, and all others by botocore's session."""
+    """Sends requests to one address over pooled connections. botocore's session sends all others."""
 
     def __init__(self, address: str, session: Any, config: Config) -> None:
         self._address, self._session, self._config = urlsplit(address), session, config
@@ -72,13 +72,13 @@ class Transport:
         try:
             answer = _answer(connection, request)
         except BotoCoreError:
-            self._close_idle()  # they may be broken for the same reason, and botocore has few attempts
+            self._close_idle()  # other idle connections may be broken too, and botocore makes few attempts
             raise
         self._put_back(connection)
         return answer
 
     def exchange(self, message: bytes) -> bytes | None:
-        """Send the bytes of a request. Return the body of its answer, or None unless it is whole and has status 200.
+        """Send the bytes of a request. Return the body of its answer, or None unless it is complete with status 200.
 
         Raises BotoCoreError if there is no answer.
         """
@@ -99,7 +99,7 @@ class Transport:
         self._session.close()
 
     def _put_back(self, connection: HTTPConnection) -> None:
-        """Pool a connection, or close it if the service closed it or the pool is full."""
+        """Return a connection to the pool. Close it if the service closed it or the pool is full."""
         if connection.sock and len(self._idle) < self._config.max_pool_connections:
             self._idle.append(connection)
         else:
@@ -107,10 +107,11 @@ class Transport:
 
     def _take_idle(self) -> HTTPConnection | None:
         """Return the most recently used connection that the service has not closed, or None."""
-        with suppress(IndexError):  # other threads may take the last one at the same time
+        with suppress(IndexError):  # another thread may take the last connection at the same time
             while True:
                 connection = self._idle.pop()
-                if not wait_for_read(connection.sock, 0):  # without a request, only the end can arrive
+                # before a request, data can only be the end of the connection
+                if not wait_for_read(connection.sock, 0):
                     return connection
                 connection.close()
         return None
@@ -143,7 +144,7 @@ def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSRespo
 
 
 def _read_body(connection: socket.socket) -> bytes | None:
-    """Return the body of an answer with status 200 and a length, or None for any other. Raises OSError."""
+    """Return the body of an answer with status 200 and a length, or None for any other answer. Raises OSError."""
     received = b""
     while _END not in received:
         if len(received) > _MAX_HEAD or not (more := connection.recv(_CHUNK)):
@@ -166,7 +167,10 @@ def _read_body(connection: socket.socket) -> bytes | None:
 def _botocore_errors(
     connection: HTTPConnection, url: str, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
-    """Close a failing connection. Raise `late` for a timeout, else `broken` or SSLError."""
+    """Close a failing connection, and translate its error to botocore's.
+
+    A timeout becomes `late`, an error of TLS becomes SSLError, and any other error becomes `broken`.
+    """
     try:
         yield
     except (OSError, HTTPException) as error:
@@ -178,7 +182,7 @@ def _botocore_errors(
 
 @cache
 def _tls_settings() -> ssl.SSLContext:
-    """Return TLS settings that trust botocore's authorities. They are read once per process."""
+    """Return TLS settings that trust botocore's authorities, which a process reads once."""
     return ssl.create_default_context(cafile=get_cert_path(True))
 
 

@@ -1,6 +1,6 @@
-"""The change log, which the live edge follows. Each transaction adds one record.
+"""The change log, which the live edge reads. Each transaction adds one record.
 
-Each record has its own key in a random shard, so that changes never wait for each other. Its id begins with the
+Each record has a separate key in a random shard, so that changes never wait for each other. Its id starts with the
 millisecond of the writer's clock. A record can therefore appear late, and readers must read the last OVERLAP seconds
 again.
 """
@@ -18,10 +18,11 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import places
 from chalicelib.storage.records.shards import Shards
 
-OVERLAP = 60  # seconds: longer than a writer's deadline plus the difference of clocks
+OVERLAP = 60  # seconds: more than a writer's deadline and the difference of clocks together
 SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
-# The scopes of items that the edge reads, or needs to decide about rights, and of the keys that decide who owns a name.
+# The scopes of items that the edge reads directly or uses for decisions about rights, and of the keys that decide who
+# owns a name.
 _LOGGED = (
     r"accounts|(?:domain|tunnel_name)#.+"
     r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
@@ -50,13 +51,13 @@ class Change:
 
 
 def entries(writes: Iterable[Write]) -> list[Write]:
-    """Return the writes of a transaction's log entry, none if the edge reads none of its items."""
+    """Return the writes of a transaction's log entry. There are none if the edge reads none of the items."""
     places = [place for write in writes if (place := _item_of(write)) and re.fullmatch(_LOGGED, place[0])]
     return [_record(places)] if places else []
 
 
 def entry_of(place: Place) -> Write:
-    """Return a log entry for one item, even if its record does not change."""
+    """Return the write of a log entry about one item, even if the item does not change."""
     return _record([(place.scope, place.id)])
 
 
@@ -72,7 +73,7 @@ def _record(places: Sequence[Sequence[str]]) -> Write:
 
 
 def since(moment: float) -> list[Change]:
-    """Return the changes after a Unix time on the writers' clocks. Raises aws.Unavailable."""
+    """Return the changes after a Unix time, by the clocks of the writers. Raises aws.Unavailable."""
     return [change for shard in SHARDS for change in _of_shard(shard, f"{int(moment * 1000):013}")]
 
 
@@ -84,7 +85,7 @@ def _of_shard(shard: str, after: str) -> Iterable[Change]:
 
 
 def _item_of(write: Write) -> Sequence[str] | None:
-    """Return the scope and id of the item that a write changes, or None for a check."""
+    """Return the scope and id of the item that a write changes. None for a check, which changes nothing."""
     if write.action == "ConditionCheck":
         return None
     key = write.request.get("Key") or write.request["Item"]

@@ -1,7 +1,7 @@
 """Cooldowns of released shared keys: for a day only the same account can take them again.
 
-A record lists all keys of an account with the same end of cooldown, so that a change writes only one record, however
-many keys it releases. The id is the end as a Unix second, so the oldest record comes first.
+One record lists all keys of an account with the same end of their cooldown. So a change writes only one record, even if
+it releases many keys. The id is the end as a Unix second, so the oldest record comes first.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ SCOPE = "/names/cooldown"
 
 @dataclass(frozen=True)
 class Cooldowns:
-    """Keys of an account with a cooldown until the Unix second `until`."""
+    """The keys of an account with a cooldown until the Unix second `until`."""
 
     account: str
     until: int
@@ -33,7 +33,7 @@ class Cooldowns:
         return Cooldowns(account, int(record["id"]), frozenset(record.get("names", ())), record["revision"])
 
     def without(self, values: Collection[str]) -> Write:
-        """Return the write that removes some values. It fails if the record has changed."""
+        """Return the write that removes some keys from the record. It fails if the record has changed."""
         scope, id = _key(self.account, self.until)
         same = Condition("#revision = :revision", {"revision": self.revision})
         if self.values <= {*values}:

@@ -1,6 +1,6 @@
 """Strict decoding of stored maps to frozen dataclasses, by the annotations of each class.
 
-The decoder of a class is compiled on first use. Unknown fields are ignored, because newer versions can write them.
+The decoder of a class is compiled at its first use. Unknown fields are ignored, because newer versions can write them.
 """
 
 import json
@@ -16,12 +16,12 @@ from chalicelib import clock
 T = TypeVar("T")
 EVENT = "malformed_record"  # the log event that a metric filter counts
 _ABSENT = object()
-_PACKED_ERRORS = (ValueError, LookupError)  # raised for bytes that are no packed text
+_PACKED_ERRORS = (ValueError, LookupError)  # raised for bytes that are not a packed text
 _logger = logging.getLogger("tunnel_edge")
 
 
 class MalformedRecord(Exception):
-    """A stored record does not match its type. The message contains no value of the record."""
+    """A stored record does not match its type. The message contains no value from the record."""
 
     def __init__(self, stored: str, field: str, problem: str) -> None:
         super().__init__(f"{stored}: {field or 'the record'} {problem}.")
@@ -75,7 +75,7 @@ def report(scope: str, id: str, malformed: MalformedRecord) -> None:
 
 
 class _Mismatch(Exception):
-    """A value does not have the annotated type; `path` is its path below the field."""
+    """A value does not have the annotated type. `path` is its position below the field."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -83,7 +83,7 @@ class _Mismatch(Exception):
 
 
 class _Form(NamedTuple):
-    """The compiled form of a class. `defaults` has _ABSENT for fields without a constant default."""
+    """The compiled form of a class. `defaults` contains _ABSENT for fields without a constant default."""
 
     fields: Mapping[str, "_Type"]
     defaults: dict[str, Any]
@@ -92,7 +92,10 @@ class _Form(NamedTuple):
 
 
 class _Type(NamedTuple):
-    """A compiled annotation. Values of the classes `plain` are used as they are; `read` checks and converts others."""
+    """A compiled annotation.
+
+    Values of the classes in `plain` are not converted. `read` checks and converts all others.
+    """
 
     plain: frozenset[type]
     read: Callable[[Any], Any]
@@ -165,7 +168,7 @@ def _plain(own: type) -> _Type:
     problem = f"must be {'null' if own is NoneType else own.__name__}"
 
     def read(value: Any) -> Any:
-        if not isinstance(value, own) or isinstance(value, bool):  # a bool is an int
+        if not isinstance(value, own) or isinstance(value, bool):  # in Python, a bool is an int
             raise _Mismatch(problem)
         return value
 

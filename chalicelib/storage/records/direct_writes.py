@@ -1,4 +1,4 @@
-"""Writes without an audit event: leases, marks of busy collections, and copied attributes of unique keys."""
+"""Writes without an audit event: leases, marks of collections with shards, and copied attributes of unique keys."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,18 +14,18 @@ _AT_ONCE = 100  # writes in one transaction
 
 
 def spread(collection: str) -> None:
-    """Mark a collection as busy. This process then puts new items into shards. Raises aws.Unavailable."""
+    """Mark a collection as divided into shards. This process then puts new items into them. Raises aws.Unavailable."""
     dynamodb.do(Write.update(collection, places.MARK, Condition(""), adds={"revision": 1}))
     places.spread(collection)
 
 
 def drop(item: Item) -> None:
-    """Remove an item that has only modules. Raises ConditionFailed, aws.Unavailable."""
+    """Remove an item that consists only of modules. Raises ConditionFailed, aws.Unavailable."""
     dynamodb.do(Write.delete(*item.place, Condition("attribute_not_exists(#body)")))
 
 
 def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool:
-    """Set attributes of a unique key; return False if no item holds it. Raises aws.Unavailable."""
+    """Set attributes of a unique key. Return False if no item holds the key. Raises aws.Unavailable."""
     try:
         dynamodb.do(_attributes(UniqueKey(kind, value), attributes))
     except ConditionFailed:
@@ -34,16 +34,16 @@ def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool
 
 
 def set_once(key: UniqueKey, name: str, value: Any) -> None:
-    """Set an attribute of a unique key unless it is set or no item holds the key. Raises aws.Unavailable."""
+    """Set an attribute of a unique key, unless it is set already or no item holds the key. Raises aws.Unavailable."""
     lacking = Condition(f"attribute_exists(#id) AND attribute_not_exists(#body.#{name})")
     with suppress(ConditionFailed):
         dynamodb.do(Write.update(key.scope, unique_keys.ID, lacking, sets={f"body.{name}": value}))
 
 
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: Sequence[Write] = ()) -> bool:
-    """Set attributes of unique keys in transactions with the checks; skip keys that no item holds.
+    """Set attributes of unique keys, in transactions with the checks. Skips keys that no item holds.
 
-    Returns False if a check fails; some attributes can be set then. Raises aws.Unavailable.
+    Returns False if a check fails; some attributes can be set by then. Raises aws.Unavailable.
     """
     count = _AT_ONCE - len(checks)
     for start in range(0, len(changes), count):
@@ -60,10 +60,7 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: S
 
 
 def exchange(before: Item, after: Item) -> Item | None:
-    """Turn an item into another state; return it, or None if it has changed meanwhile.
-
-    Raises aws.Unavailable.
-    """
+    """Replace an item by a new state. Return it, or None if it has changed meanwhile. Raises aws.Unavailable."""
     try:
         return Item.from_record(dynamodb.do(items.rewrite(before, after)))
     except ConditionFailed:
@@ -71,12 +68,12 @@ def exchange(before: Item, after: Item) -> Item | None:
 
 
 def renew(scope: str, id: str, *, lease: int) -> bool:
-    """Set the second when an item's lease ends; return False if it has ended. Raises aws.Unavailable."""
+    """Set the Unix second at which an item's lease ends. Return False if the lease is over. Raises aws.Unavailable."""
     return do_if(_renewed(scope, id, lease))
 
 
 def do_if(write: Write) -> bool:
-    """Do a write without a log entry; return False if its condition is false. Raises aws.Unavailable."""
+    """Do a write without a log entry. Return False if its condition is false. Raises aws.Unavailable."""
     try:
         dynamodb.do(write)
     except ConditionFailed:
@@ -85,7 +82,7 @@ def do_if(write: Write) -> bool:
 
 
 def do_logged(write: Write) -> bool:
-    """Do a write with its entry in the change log; return False if its condition is false. Raises aws.Unavailable."""
+    """Do a write with an entry in the change log. Return False if its condition is false. Raises aws.Unavailable."""
     try:
         dynamodb.transact([write, *change_log.entries([write])])
     except TransactionFailed:
@@ -94,9 +91,9 @@ def do_logged(write: Write) -> bool:
 
 
 def set_mark(item: Item, name: str, value: Any) -> None:
-    """Set a hidden attribute of an item, or remove it with None. Its revision stays. Raises aws.Unavailable.
+    """Set a hidden attribute of an item, or remove it if the value is None. Raises aws.Unavailable.
 
-    Does nothing if the item has no hidden attributes any more.
+    The revision stays. Does nothing if the item has no hidden attributes any more.
     """
     marked = Condition("attribute_exists(#unseen)")
     with suppress(ConditionFailed):
@@ -104,10 +101,7 @@ def set_mark(item: Item, name: str, value: Any) -> None:
 
 
 def merge(scope: str, id: str, body: Mapping[str, Any], **attributes: int) -> None:
-    """Set fields and attributes of a record, or create it. What another version stored stays.
-
-    Raises aws.Unavailable.
-    """
+    """Set fields and attributes of a record, or create it. Its other fields stay. Raises aws.Unavailable."""
     sets = {**{f"body.{name}": value for name, value in body.items()}, **attributes}
     try:
         dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#body)"), sets=sets, adds={"revision": 1}))

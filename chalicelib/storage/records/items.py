@@ -1,7 +1,7 @@
 """Items, which are stored under a scope and an id, and their records in DynamoDB.
 
-Records have the attribute names of 1.0.0: `parts` has modules, `claims` unique keys, `points` references,
-and `pointed_by` referrers.
+Records have the attribute names of 1.0.0: `parts` are modules, `claims` unique keys, `points` references, and
+`pointed_by` referrers.
 """
 
 import secrets
@@ -27,7 +27,7 @@ class Record:
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-    sealed: Any = None  # checked by `Secrets`, because lists do not read it
+    sealed: Any = None  # `Secrets` checks it, because lists do not read it
     unseen: dict[str, Any] = field(default_factory=dict)
     claims: list[list[str]] = field(default_factory=list)
     points: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -41,11 +41,11 @@ class Record:
 
 
 class Secrets(dict[str, bytes]):
-    """The sealed values of a record. A missing or malformed one raises MalformedRecord when it is used."""
+    """The sealed values of a record. Using a missing or malformed value raises MalformedRecord."""
 
     @staticmethod
     def of(sealed: Any) -> "Secrets":
-        """Return the well-formed values of an attribute."""
+        """Return the sealed values of an attribute, without malformed ones."""
         found = sealed if isinstance(sealed, Mapping) else {}
         return Secrets({name: value for name, value in found.items() if isinstance(value, bytes)})
 
@@ -100,12 +100,12 @@ class Item:
 
     @property
     def path(self) -> str:
-        """Return the scope without the account."""
+        """Return the scope without the account's id."""
         return self.scope.partition("#")[2]
 
     @property
     def place(self) -> Place:
-        """Return the place of the record, or the place for a new record."""
+        """Return the place of the record that was read, or else the place for a new record."""
         return self.read_at or places.written(self.scope, self.id)
 
     @property
@@ -147,7 +147,7 @@ class Item:
             return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
 
     def without_body(self, malformed: MalformedRecord) -> "Item":
-        """Return the item as a malformed one, without its body and modules."""
+        """Return the item marked as malformed, without its body and modules."""
         return replace(self, body={}, modules={}, malformed=malformed)
 
     def to_record(self) -> dict[str, Any]:
@@ -187,15 +187,15 @@ def of_record(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def live_item(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record even if it is malformed, or None if it has expired."""
+    """Return the item of a record, which can be malformed. None if it has expired."""
     item = Item.from_record(record) if record else None
     return item if item and item.is_live else None
 
 
 def rewrite(before: Item, after: Item) -> Write:
-    """Return the write that turns an item into another state; it fails if the item has changed meanwhile.
+    """Return the write that replaces an item by a new state. It fails if the item has changed meanwhile.
 
-    An item without body and modules is deleted.
+    If the new state has no body and no modules, the item is deleted.
     """
     if not after.body and not after.modules:
         return Write.delete(*before.place, unchanged(before))
@@ -212,7 +212,7 @@ def rewrite(before: Item, after: Item) -> Write:
 def following(item: Item) -> int:
     """Return the next revision of an item. A new item gets a number that it never had before.
 
-    That number is the Unix second followed by 20 random bits. It is below 2^53, and above every revision of an earlier
+    This number is the Unix second followed by 20 random bits. It is below 2^53, and above every revision of an earlier
     item with the same id.
     """
     return item.revision + 1 if item.body or item.modules else clock.seconds() << 20 | secrets.randbits(20)
@@ -224,7 +224,7 @@ def live() -> Condition:
 
 
 def lapsed() -> Condition:
-    """Return the condition that an item exists and has expired, or that its lease has ended."""
+    """Return the condition that an item exists, and that it has expired or its lease is over."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
@@ -237,7 +237,7 @@ def leased(until: int) -> dict[str, int]:
 def unchanged(item: Item) -> Condition:
     """Return the condition that an item has not changed since it was read.
 
-    A live item must still have its revision, and an absent one must still be absent. A malformed item must only exist.
+    A live item must still have its revision, and an absent one must still be absent. A malformed one may change.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")
@@ -248,13 +248,13 @@ def unchanged(item: Item) -> Condition:
 
 
 def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
-    """Return a malformed item with its readable relations."""
+    """Return a malformed item with the unique keys, references and referrers that can be read."""
     keys, targets, referrers = _keys(found), _references(found), frozenset(found.pointed_by)
     return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
 def _readable(record: Mapping[str, Any]) -> Record:
-    """Return the readable relations of a malformed record."""
+    """Return the unique keys, references and referrers of a malformed record that can be read."""
     found: dict[str, Any] = {}
     for name in ("claims", "points", "pointed_by"):
         try:
@@ -281,7 +281,7 @@ def _references(record: Record) -> tuple[Reference, ...]:
 
 
 def _relations(item: Item) -> dict[str, Any]:
-    """Return the attributes of a record that hold unique keys and references."""
+    """Return the record's attributes for unique keys and references."""
     return {
         "claims": [[key.kind, key.value] for key in item.unique_keys],
         "points": references.to_record(item.references) if item.references else {},
@@ -289,7 +289,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the modules that differ, by path in the record; all of them if there were none before."""
+    """Return the changed modules by path in the record, or all in one path if there were or are none."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

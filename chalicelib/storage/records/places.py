@@ -1,16 +1,16 @@
-"""Places of records, which can differ from the scopes and ids of their items.
+"""Places of records. They can differ from the scopes and ids of items.
 
 All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges:
 the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
 `acct_…#/edges/https/routes` and the id `E/R`. In format 2, which 2.0.0 writes, the record has the scope and id of the
-route. RECORD_FORMAT selects the format that is written; all are read. In format 4, records of API keys have what 2.0.0
-cannot read: networks, scopes with ids, tokens with a checksum.
+route. RECORD_FORMAT selects the format of writes; all formats can be read. In format 4, records of API keys contain
+what 2.0.0 cannot read: networks, scopes with ids, tokens with a checksum.
 
-A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates in format
-3 (`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When
-DynamoDB throttles a write, the process marks the collection for good and puts its new items into shards by id from then
-on. A marked collection is read from all shards. Marks are records without a body whose ids sort after all others, so
-that the newest page begins with them.
+A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates in format 3
+(`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When DynamoDB
+throttles a write, the process marks the collection permanently. From then on it puts new items into shards by id. A
+marked collection is read from all shards. Marks are records without a body. Their ids sort after all others, so that
+the newest page begins with the marks.
 """
 
 import os
@@ -22,10 +22,10 @@ from chalicelib.storage.records import shards
 
 Place = tuple[str, str]  # the scope and id of a record
 
-MARKS = "~"  # the ids of marks begin with it
+MARKS = "~"  # ids of marks begin with it
 MARK = f"{MARKS}shards"
 
-_MAX_KNOWN = 10_000  # collections
+_MAX_KNOWN = 10_000  # collections in the set below
 _spread: set[str] = set()  # collections whose new items this process puts into shards
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
@@ -40,7 +40,7 @@ def latest(scope: str, id: str) -> Place:
 
 
 def written(scope: str, id: str) -> Place:
-    """Return the scope and id under which to write the record of a new item."""
+    """Return the scope and id for the record of a new item."""
     if written_format() < 3:
         return scope, id
     if is_sharded(scope):
@@ -49,9 +49,9 @@ def written(scope: str, id: str) -> Place:
 
 
 def possible(scope: str, id: str) -> list[Place]:
-    """Return the places where the record of an item can be.
+    """Return the places where an item's record can be.
 
-    Reading them in this order also finds a record that is moved at the same time.
+    In this order, reads also find a record that is moved at the same time.
     """
     own, last = (scope, id), latest(scope, id)
     places = [last]
@@ -65,7 +65,7 @@ def possible(scope: str, id: str) -> list[Place]:
 
 
 def lasting(place: Place) -> Place:
-    """Return the place of a record after its migration to the written format. A record stays in its shard."""
+    """Return the place of a record after its migration to the written format. Its shard stays the same."""
     scope, id = of_item(*place)
     if written_format() < 3:
         return scope, id
@@ -78,7 +78,7 @@ def is_sharded(scope: str) -> bool:
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the scope in which the items of a scope have their records, and the prefix of the records' ids."""
+    """Return the scope in which the records of a scope's items are, and the prefix of their ids."""
     if found := _TOGETHER.fullmatch(scope):
         return f"{found[1]}{found[3]}", f"{found[2]}/"
     return scope, ""
@@ -100,7 +100,7 @@ def written_format() -> int:
 
 
 def is_latest_format() -> bool:
-    """Return whether new records can have what only format 4 stores: bounds of keys, and new fields of policies."""
+    """Return whether new records can contain what only format 4 has: bounds of keys, and new fields of policies."""
     return written_format() >= 4
 
 
@@ -110,7 +110,8 @@ def is_format_selected() -> bool:
 
 
 def _setting() -> str:
-    return os.environ.get("RECORD_FORMAT") or os.environ.get("RECORDS_EDITION") or ""  # the name before 3.0.0
+    # the second name was used before 3.0.0
+    return os.environ.get("RECORD_FORMAT") or os.environ.get("RECORDS_EDITION") or ""
 
 
 class Identified(Protocol):
@@ -132,16 +133,16 @@ def next_place(collection: str, id: str) -> tuple[str, int]:
 
 
 def spread(collection: str) -> None:
-    """Put the items that this process adds to a collection into shards. The collection must be marked."""
+    """Put new items of a collection into shards in this process. The collection must be marked already."""
     if len(_spread) >= _MAX_KNOWN:
-        _spread.clear()  # the next throttling of a collection adds it again
+        _spread.clear()  # after the next throttling, a collection is added again
     _spread.add(collection)
 
 
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
     """Merge pages into one of at most `count` items, newest first. Also return whether there are more."""
     known = list(pages)
-    # If a page has more, its items beyond the end are unknown: older items of other pages must wait for the next page.
+    # The older items of a page with more are unknown, so older items of other pages must wait for the next page.
     reached = max((found[-1].id for found, has_more in known if has_more), default="")
     every = sorted((it for found, _ in known for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
     return every[:count], bool(reached) or len(every) > count

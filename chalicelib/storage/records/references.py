@@ -1,6 +1,7 @@
-"""References from one item to another, its target. Both records store it, so that the target cannot be deleted.
+"""References from one item to another, the target. Both records contain a reference, so that the target cannot be
+deleted.
 
-Both are written in the transaction that writes the referring item.
+The transaction that writes the referring item writes both.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -10,7 +11,7 @@ from itertools import groupby
 
 from chalicelib.storage.client.dynamodb import Condition, Write
 
-MAX_REFERRERS = 1000  # per target: they are stored in its record, which DynamoDB limits to 400 KB
+MAX_REFERRERS = 1000  # per target: its record contains them, and DynamoDB limits a record to 400 KB
 
 _BODY = "body"  # the name of the module "" in a record
 
@@ -19,7 +20,7 @@ _BODY = "body"  # the name of the module "" in a record
 class Reference:
     """A reference from a module of an item ("" for its body) to a target.
 
-    `field` is the field of the request that names the target. At most `max_referrers` items may refer to the target.
+    `field` is the request's field with the target's id. At most `max_referrers` items may refer to the target.
     """
 
     module: str
@@ -51,7 +52,7 @@ class TooManyReferrers(Exception):
 
 
 class InUse(Exception):
-    """An item cannot be deleted because others refer to it; `referrers` are their paths."""
+    """An item cannot be deleted because others refer to it. `referrers` are their paths."""
 
     def __init__(self, referrers: Iterable[str]) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ class InUse(Exception):
 def replace_references(
     before: tuple[Reference, ...], by_module: Mapping[str, Iterable[Reference]]
 ) -> tuple[Reference, ...]:
-    """Return an item's references after some modules' references are replaced.
+    """Return an item's references, with those of some modules replaced.
 
     If none differs, the order stays too, so that the item stays equal.
     """
@@ -71,7 +72,7 @@ def replace_references(
 
 
 def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
-    """Group references by target, since a transaction has at most one action per record."""
+    """Group references by target, because a transaction has at most one action per record."""
     targets = groupby(sorted(references, key=lambda it: it.target), key=lambda it: it.target)
     return [list(group) for _, group in targets]
 
@@ -79,8 +80,8 @@ def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
 def record(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
     """Return the write that adds references to the record of their target.
 
-    `changed` is the Unix second if this counts as a change of the target, otherwise None.
-    It fails with MissingTarget if the target does not exist or has `max_referrers` already.
+    `changed` is the Unix second if this counts as a change of the target, or None. The write fails with MissingTarget
+    if the target does not exist, or has `max_referrers` referrers already.
     """
     first = named[0]
     free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
@@ -92,7 +93,7 @@ def record(named: list[Reference], scope: str, id: str, *, changed: int | None) 
 
 
 def erase(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
-    """Return the write that removes references from the record of their target, as `record` adds them."""
+    """Return the write that removes references from the record of their target."""
     exists, paths = Condition("attribute_exists(#id)"), _paths(named, scope, id)
     sets, counts = _count_change(changed)
     return Write.update(*named[0].target, exists, sets=sets, removes={"pointed_by": paths}, adds=counts)
@@ -108,7 +109,7 @@ def from_record(record: Mapping[str, list[list[str]]]) -> tuple[Reference, ...]:
 
 
 def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
-    """Return references as the referring item's record stores them: lists of targets, by module."""
+    """Return references as the referring item's record stores them: lists of targets by module."""
     record: dict[str, list[list[str]]] = {}
     for reference in sorted(references):
         record.setdefault(reference.module or _BODY, []).append([reference.scope, reference.id])
@@ -116,10 +117,10 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
 
 
 def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the attributes to set and to add for a change of a target."""
+    """Return the attributes to set and to add if this counts as a change of a target."""
     return ({"changed": changed}, {"revision": 1}) if changed else ({}, {})
 
 
 def _paths(references: list[Reference], scope: str, id: str) -> set[str]:
-    path = scope.partition("#")[2]  # without the account: both items belong to the same one
+    path = scope.partition("#")[2]  # without the account's id, which both items have
     return {f"{path}/{id}/{reference.module}".rstrip("/") for reference in references}

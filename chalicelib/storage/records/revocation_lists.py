@@ -1,7 +1,7 @@
 """Stored revocation lists of SSH authorities: a head, and 64 chunks of packed entries.
 
-A revocation rewrites one chunk: a few KB, even in the largest list. The key of a list does not contain the account,
-because servers fetch a list by the authority's id only. The head names the account.
+A revocation rewrites one chunk: a few KB, even in the largest list. The key of a list does not contain the account's
+id, because servers fetch a list by the authority's id only. The head contains it.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class ListFull(Exception):
 class Head:
     """The properties of a list, which can be read without its entries.
 
-    `count` includes expired entries that were not dropped yet. Every change sets a random `stamp` ("" before the first
+    `count` includes expired entries that were not removed yet. Every change sets a random `stamp` ("" before the first
     write) and increments `version`. `expires` is the Unix second at which the list expires.
     """
 
@@ -45,7 +45,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One of the 64 records with the entries of a list; `place` is its id."""
+    """One of the 64 records with the entries of a list. `place` is its id."""
 
     authority: str
     place: str
@@ -99,14 +99,17 @@ def read_each(authorities: Iterable[str]) -> list[Head | None]:
 
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
-    """Return the chunk for an entry. One read. Raises aws.Unavailable."""
+    """Return the chunk to which an entry belongs. One read. Raises aws.Unavailable."""
     scope, place = key_of(authority, entry)
     record = dynamodb.get(scope, place)
     return of_record(record) if record else Chunk(authority, place)
 
 
 def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"]) -> tuple[Head | None, list[Chunk]]:
-    """Return the head of a list, and the chunks for at most 99 entries. One read. Raises aws.Unavailable."""
+    """Return the head of a list, and the chunks to which at most 99 entries belong.
+
+    One read. Raises aws.Unavailable.
+    """
     keys = list(dict.fromkeys(key_of(authority, entry) for entry in entries))
     head, *found = dynamodb.get_each((_scope(authority), HEAD), *keys)
     stored = zip(keys, found, strict=True)
@@ -124,7 +127,7 @@ def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[st
 
 
 def chunks(authority: str) -> list[Chunk]:
-    """Return the chunks of a list that hold entries: two reads for 100,000 serials. Raises aws.Unavailable."""
+    """Return the chunks of a list that have entries. 100,000 serials take two reads. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -134,7 +137,7 @@ def chunks(authority: str) -> list[Chunk]:
 
 
 def packed(authority: str) -> list[bytes]:
-    """Return the packed entries of all chunks of a list, without the other attributes. Raises aws.Unavailable."""
+    """Return the packed entries of each chunk of a list. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -145,7 +148,7 @@ def packed(authority: str) -> list[bytes]:
 
 
 def begin(head: Head) -> Write:
-    """Return the write of a new list's head. It fails if an unexpired list exists."""
+    """Return the write of a new list's head. It fails if a list exists that has not expired."""
     known = {"body": {"account": head.account, "public_key": head.public_key}, "count": head.count}
     own = {"scope": _scope(head.authority), "id": HEAD, "revision": 1, **_marks()}
     absent = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
@@ -153,7 +156,7 @@ def begin(head: Head) -> Write:
 
 
 def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
-    """Return the writes that replace a chunk's entries. They fail after a change of the list. Raises ListFull."""
+    """Return the writes that replace a chunk's entries. They fail if the list has changed. Raises ListFull."""
     return rewrite_each(head, [(chunk, packed)])
 
 
@@ -189,7 +192,7 @@ def compact(head: Head) -> bool:
 
 
 def end(head: Head, found: Iterable[Chunk]) -> Write:
-    """Return the write that makes a deleted authority's list expire with its last entry."""
+    """Return the write that makes the list of a deleted authority expire with its last entry."""
     now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
     last = _latest(ends)
@@ -209,9 +212,10 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
 
 
 def _count(head: Head, end: int | None, added: int) -> Write:
-    """Return the write of the head for changed chunks, the last entry of which ends at a Unix second, or never.
+    """Return the write of the head for changed chunks.
 
-    Several such writes succeed at the same time, unless the list has an expiry.
+    `end` is the Unix second at which the last of their entries ends, None if one has no end. Such writes can succeed at
+    the same time, unless the list has an expiry.
     """
     if head.expires is None and head.stamp:
         lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"
@@ -229,7 +233,7 @@ def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added:
 
 
 def _latest(ends: Sequence[int | None]) -> int | None:
-    """Return the latest of some Unix seconds, None if one of them is None, 0 without any."""
+    """Return the latest of some Unix seconds. None if one of them is None, and 0 if there are none."""
     return None if None in ends else max((end for end in ends if end is not None), default=0)
 
 
@@ -238,7 +242,10 @@ def _same(head: Head) -> Condition:
 
 
 def _marks() -> dict[str, Any]:
-    """Return a new stamp and the time, for one write. Stamps are random, so that a restored table never repeats one."""
+    """Return a new stamp and the current time, for one write.
+
+    Stamps are random, so that a restored table does not repeat a stamp.
+    """
     return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
 
 
@@ -247,7 +254,7 @@ def _expiry(end: int | None) -> dict[str, int]:
 
 
 def _place(entry: "crypto.packed_revocations.Entry") -> str:
-    """Return the chunk of an entry, by a digest: serials that clients choose may be consecutive."""
+    """Return the chunk of an entry by a digest, because clients can choose consecutive serials."""
     key = entry[0]
     content = key if isinstance(key, bytes) else key.to_bytes(8)
     return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"
@@ -269,7 +276,7 @@ def _head(record: Mapping[str, Any]) -> Head:
 
 
 def of_record(record: Mapping[str, Any]) -> Chunk:
-    """Return the chunk of a record. Raises MalformedRecord: a list is never read as a shorter one."""
+    """Return the chunk of a record. Raises MalformedRecord: a damaged chunk must not be read as a shorter one."""
     found = decoding.decode(_ChunkRecord, record)
     try:
         crypto.packed_revocations.count(found.packed)

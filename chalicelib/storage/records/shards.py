@@ -1,7 +1,7 @@
-"""Shards: scopes among which the records of one kind are divided, because a partition takes 500 changes a second.
+"""Shards: scopes that divide the records of one kind, because one partition takes 500 changes a second.
 
-A kind with constantly many writes always has shards and declares them as `Shards`. A collection of an account gets
-`further` ones when DynamoDB throttles it. Stored keys contain the numbers: a different count needs a migration.
+A kind with many writes at all times has fixed shards, declared as `Shards`. A collection of an account gets `further`
+shards when DynamoDB throttles it. Stored keys contain the numbers of shards, so another count requires a migration.
 """
 
 import zlib
@@ -12,7 +12,7 @@ _FURTHER = 8
 
 @dataclass(frozen=True)
 class Shards:
-    """`count` shards. The scope of each is the prefix and its number, from `first` on."""
+    """`count` shards. The scope of each is the prefix and its number. The first number is `first`."""
 
     prefix: str
     count: int
@@ -33,5 +33,8 @@ class Shards:
 
 
 def further(collection: str) -> Shards:
-    """Return the shards of a throttled collection beside its first, which has the collection's scope and number 0."""
+    """Return the further shards of a throttled collection.
+
+    Its first shard has the collection's scope and the number 0.
+    """
     return Shards(f"{collection}/", _FURTHER, first=1)

@@ -1,9 +1,9 @@
-"""Shared keys: unique keys with several sharers of one account and one exclusive holder.
+"""Shared keys: unique keys with several sharers of one account, and at most one exclusive holder.
 
-The record has the same form as that of a unique key. Its `holder` is the exclusive holder, if any. `sharers` are the
-paths of the items that share it, and `account` is their account. When the last sharer releases the key, its cooldown
-begins: until the Unix second `rests` no other account can take it. A write that takes or releases a key also changes
-the account's count `names` or `cooldown`.
+The record has the same form as the record of a unique key. `holder` is the exclusive holder, if any. `sharers` are the
+paths of the items that share the key, and `account` is their account. When the last sharer releases the key, its
+cooldown begins: until the Unix second `rests` no other account can take it. A write that takes or releases a key also
+changes the account's count `names` or `cooldown`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from chalicelib.storage.records import cooldowns, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import ID, Taken, UniqueKey
 
-KINDS = frozenset({"tunnel_name"})  # 2.0.0 wrote them as exclusive keys; such records are still read
+KINDS = frozenset({"tunnel_name"})  # kinds of shared keys; 2.0.0 wrote them as exclusive keys, which can still be read
 
 _NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
 _ALONE = "attribute_not_exists(#holder)"
@@ -29,17 +29,17 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 class Endings(Protocol):
     """Decides whether the holders of keys have ended, and records their ends.
 
-    `lease` is the record with the lease of a holder without one of its own, or None if it is gone.
+    `lease` is the record with the lease of a holder without a separate lease, or None if it was deleted.
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the place of the record with the lease of a holder, if it can be another record than its own.
+        """Return the place of the record with a holder's lease, or None if the holder's own record has it.
 
-        `home` is the scope of the holder, `attributes` are those of its key.
+        `home` is the scope of the holder, `attributes` are the attributes of its key.
         """
 
     def end_lease(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
-        """Return the writes after which the lease of a holder cannot run again, or None while it runs."""
+        """Return the writes that prevent that a holder's lease runs again, or None while it runs."""
 
     def record_end(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write]:
         """Return the writes that record the end of a holder."""
@@ -70,7 +70,10 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
 
 
 def take(key: UniqueKey, scope: str, id: str) -> Write:
-    """Return the write that takes a key exclusively, or exclusively in spite of sharers. It fails with Taken."""
+    """Return the write that takes a key exclusively, for some kinds even if the key has sharers.
+
+    It fails with Taken.
+    """
     if key.hold == "over":
         return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
     values = {"now": clock.seconds(), "account": _account(scope), "id": id}
@@ -85,16 +88,14 @@ def take_over(
     """Return the writes that take a key from a holder that has ended or has the same successor.
 
     They also delete the holder, and record its end. Return None if the key's record has changed since the write with
-    these `counts` was made.
-
-    Raises Taken if the holder keeps the key, aws.Unavailable.
+    these `counts` was made. Raises Taken if the holder keeps the key, aws.Unavailable.
     """
     record = dynamodb.get(key.scope, ID) or {}
     holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
     if key.hold != "over" and state == "others":
         raise Taken(key, by=home)
     if not holder:
-        return None if key.hold == "together" else [take(key, scope, id)]  # the key was released meanwhile
+        return None if key.hold == "together" else [take(key, scope, id)]  # the holder has released the key meanwhile
     lapsed = items.lapsed()
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     item, lease, ending = _read_holder(record, endings)
@@ -117,7 +118,7 @@ def take_over(
 
 
 def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[Write]:
-    """Return the write that ends a key's cooldown, [] if the cooldown has another end."""
+    """Return the write that ends a key's cooldown. There is none if the cooldown has another end."""
     if record.get("sharers") or record.get("rests") != until:
         return []
     if record.get("holder"):
@@ -128,7 +129,7 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 def _read_holder(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the holder of a key, the record with its lease, and the writes that end a lease that is not its own."""
+    """Return the holder of a key, the record with its lease, and the writes that end a lease in another record."""
     place = record.get("home", ""), record["holder"]
     leased_at = endings.find_lease(place[0], record.get("body", {})) if endings else None
     before, lease = dynamodb.get_each(place, leased_at) if leased_at else (dynamodb.get(*place), None)
@@ -138,7 +139,7 @@ def _read_holder(
 
 
 def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was_listed: bool) -> Write:
-    """Return the write that takes a key. `record` is the key's present record."""
+    """Return the write that takes a key. `record` is the key's current record."""
     if key.hold != "together":
         return take(key, scope, id)
     account = _account(scope)
@@ -154,9 +155,9 @@ def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was
 
 
 def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, until: int) -> Write:
-    """Return the write by which an item releases a key.
+    """Return the write with which an item releases a key.
 
-    The last sharer's release begins the cooldown. A key without holder, sharers and cooldown is deleted.
+    If the item is the last sharer, the cooldown begins. A key without holder, sharers and cooldown is deleted.
     """
     path = _path(scope, id)
     sharers = record.get("sharers", set())
@@ -176,7 +177,7 @@ def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, unt
 
 
 def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "cooldown", "others"]:
-    """Return the state of a key for an account, ignoring an exclusive holder."""
+    """Return the state of a key for an account. An exclusive holder is ignored."""
     if not record.get("sharers") and record.get("rests", 0) <= clock.seconds():
         return "free"
     if record.get("account", "") != account:
@@ -193,7 +194,7 @@ def _write(
     after: Mapping[str, Any] | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> Write:
-    """Return the write that takes a key on a condition. `after` resets the former holder's attributes."""
+    """Return the write that takes a key on a condition. `after` removes the former holder's attributes."""
     sets: dict[str, Any] = {"schema": OLDEST_FORMAT, "expires": None, **(after or {})}
     if key.hold != "over":
         sets["account"] = _account(scope)

@@ -1,6 +1,6 @@
 """Reads of the table (DynamoDB): items by scope and id, lists of items, and attributes of unique keys.
 
-A scope holds the items of one kind of one account: a list is one Query and a read one GetItem, whatever the size.
+A scope contains the items of one kind of one account. So a list is one Query and a read is one GetItem.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,29 +15,29 @@ from chalicelib.storage.client.dynamodb import Condition
 from chalicelib.storage.records import decoding, items, places, shards, unique_keys
 from chalicelib.storage.records.items import Item
 
-_INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # the attribute of each index
+_INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # the attribute of the items in each index
 _KEYS = {
     "last": "#scope = :scope AND #id BETWEEN :first AND :last",
     "before": "#scope = :scope AND #id < :before",
     "scope": "#scope = :scope",
 }
 _AT_ONCE = 100  # writes per transaction, and records per read
-_MAX_MARKS = 2  # per collection
+_MAX_MARKS = 2  # marks per collection
 _OR_MARKS = " OR begins_with(#id, :marks)"
 _LISTED = "#scope, #id, #body, #parts, #unseen, #claims, #points, #pointed_by, #expires, #lease, #revision"
 _read: ContextVar[dict[tuple[str, str], dict[str, Any] | None]] = ContextVar("read")
-_LARGE = 800_000  # characters of a page; a response of DynamoDB ends at 1 MB
+_LARGE = 800_000  # characters of a page, because DynamoDB ends a response at 1 MB
 
 
 def read(scope: str, id: str) -> Item | None:
-    """Return the item, or None when there is none or it has expired. Raises MalformedRecord, aws.Unavailable."""
+    """Return the item, or None if it does not exist or has expired. Raises MalformedRecord, aws.Unavailable."""
     return items.of_record(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
-    """Return the item, even if only modules of it were ever set and its body is empty.
+    """Return the item.
 
-    Raises MalformedRecord, aws.Unavailable.
+    Its body is empty if only modules of it were ever set. Raises MalformedRecord, aws.Unavailable.
     """
     item = items.live_item(_record(scope, id))
     if item and item.malformed:
@@ -46,7 +46,7 @@ def read_any(scope: str, id: str) -> Item | None:
 
 
 def find(scope: str, id: str) -> Item | None:
-    """Return the same as `read`, but do not raise for a malformed item. Raises aws.Unavailable."""
+    """Return the item like `read`, even if it is malformed. Raises aws.Unavailable."""
     item = items.live_item(_record(scope, id))
     return item if item and (item.body or item.malformed) else None
 
@@ -58,7 +58,7 @@ def find_stored(scope: str, id: str) -> Item | None:
 
 
 def find_any(scope: str, id: str) -> Item | None:
-    """Return the same as `read_any`, but do not raise for a malformed item. Raises aws.Unavailable."""
+    """Return the item like `read_any`, even if it is malformed. Raises aws.Unavailable."""
     return items.live_item(_record(scope, id))
 
 
@@ -72,7 +72,7 @@ def well_formed(found: Iterable[Item]) -> Iterator[Item]:
 
 
 def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the existing records at some places by scope and id, 100 in a call. Raises aws.Unavailable."""
+    """Return the records that exist at some places (scope and id), 100 per call. Raises aws.Unavailable."""
     wanted, found = list(dict.fromkeys(places)), _read.get({})
     unknown = [it for it in wanted if it not in found]
     for start in range(0, len(unknown), _AT_ONCE):
@@ -83,7 +83,7 @@ def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Read no item twice in this block, which must not write."""
+    """Read each item at most once in this block, which must not write."""
     before = _read.set({})
     try:
         yield
@@ -106,7 +106,7 @@ def newest(scope: str) -> list[Item]:
 
 
 def newest_of_all(scope: str) -> list[Item]:
-    """Return items like `newest`. Raises MalformedRecord for a malformed one, aws.Unavailable."""
+    """Return items like `newest`. Raises MalformedRecord if one is malformed, aws.Unavailable."""
     found = list(every(scope))
     for item in found:
         if item.malformed:
@@ -117,8 +117,8 @@ def newest_of_all(scope: str) -> list[Item]:
 def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return at most `count` items older than the id `before`, newest first, and whether there are more.
 
-    Sealed values and expired items are left out. A page of large items is shorter: it is at most what DynamoDB reads
-    at once, 1 MB, because Lambda could not answer with more. Raises aws.Unavailable.
+    Sealed values and expired items are left out. A page of large items is shorter: DynamoDB reads at most 1 MB at once,
+    and a larger response would exceed Lambda's limit. Raises aws.Unavailable.
     """
     if not places.is_sharded(scope):
         return _page(_older(scope, before), count)
@@ -130,7 +130,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
 
 
 def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return a page of the items that have some ids, as `page` does. One call for a hundred ids."""
+    """Return a page of the items with some ids, like `page`. One call for a hundred ids."""
     wanted = [id for id in ids if before is None or id < before]
     live = map(items.live_item, records((scope, id) for id in wanted).values())
     found = sorted(well_formed(item for item in live if item), key=lambda item: item.id, reverse=True)
@@ -139,7 +139,7 @@ def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of one partition as `page` does, and its marks if `before` is None. Raises aws.Unavailable."""
+    """Return a page of one partition, and its marks if `before` is None. Raises aws.Unavailable."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
     found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
@@ -154,7 +154,7 @@ def is_spread(collection: str) -> bool:
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return at most `count` items with a value in an index, as `page` does. An index can lag by a second."""
+    """Return at most `count` items with a value in an index, like `page`. An index can lag by a second."""
     found: list[Item] = []
     for records in queries.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
@@ -172,7 +172,7 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
 def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[Item]:
     """Yield the items with a value in an index that meet a condition, newest first.
 
-    Only those with ids above `after` are read. An index can lag by a second. Raises aws.Unavailable.
+    Only items with ids above `after` are read. An index can lag by a second. Raises aws.Unavailable.
     """
     for records in queries.pages(
         {"value": value, "after": after, **only.values},
@@ -185,17 +185,14 @@ def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[I
 
 
 def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
-    """Return the existing items that have some ids, as `find` does, by id. One call for a hundred places."""
+    """Return the existing items with some ids, by id. Malformed ones are included. One call for a hundred places."""
     found = (items.live_item(record) for record in records(_possible(scope, ids)).values())
     return {item.id: item for item in found if item and (item.body or item.malformed)}
 
 
 def every(scope: str) -> Iterator[Item]:
-    """Yield all items of a scope, also malformed ones and items that have only modules.
-
-    Raises aws.Unavailable.
-    """
-    selections = [{"scope": scope}, _older(scope, None)]  # this order also finds items that are moved meanwhile
+    """Yield all items of a scope, including malformed ones and items that have only modules. Raises aws.Unavailable."""
+    selections = [{"scope": scope}, _older(scope, None)]  # in this order, items that are moved meanwhile are found too
     for selected in selections if selections[0] != selections[1] else selections[:1]:
         for page in queries.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
             yield from map(Item.from_record, page)
@@ -204,7 +201,7 @@ def every(scope: str) -> Iterator[Item]:
 def beneath(scopes: Sequence[str]) -> Iterator[Item]:
     """Yield the items of some scopes of one collection, last scope first, newest item first.
 
-    Scopes between them are read too. Malformed items are included, sealed values left out. Raises aws.Unavailable.
+    Scopes between them are read too. Malformed items are included, sealed values are left out. Raises aws.Unavailable.
     """
     collection, first = places.collected(min(scopes))
     last = places.collected(max(scopes))[1]
@@ -213,7 +210,7 @@ def beneath(scopes: Sequence[str]) -> Iterator[Item]:
 
 
 def in_format_2(scope: str) -> list[Item]:
-    """Return the items of a scope at their places in format 2, newest first, without sealed values.
+    """Return the items of a scope that are stored in format 2, newest first, without sealed values.
 
     Raises aws.Unavailable.
     """
@@ -233,7 +230,7 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
 
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record of an item from any of its possible places. Raises aws.Unavailable."""
+    """Return the record of an item from one of its possible places. Raises aws.Unavailable."""
     return next(filter(None, (_get(*place) for place in places.possible(scope, id))), None)
 
 
@@ -249,11 +246,11 @@ def _possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
-    """Return a page of one partition, as `page` does."""
+    """Return a page of one partition, like `page`."""
     found: list[Item] = []
     for records in _pages(selected, count + 1):
         if len(found) > 1 and len(repr(found)) > _LARGE:
-            return found[:-1], True  # the last item begins the next page, so that the next page is not empty
+            return found[:-1], True  # the last item moves to the next page, so that the next page is not empty
         found += _items(records)
         if len(found) > count:
             return found[:count], True
@@ -261,24 +258,24 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
 
 
 def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Return the items of records. Malformed ones are logged and left out."""
+    """Return the items of records. Malformed ones are left out and logged."""
     return well_formed(map(Item.from_record, records))
 
 
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
-    """Return a page that is not larger than what DynamoDB reads at once."""
+    """Return a page that is no larger than what DynamoDB reads at once."""
     sizes = accumulate(len(repr(item)) for item in found)
     count = sum(size <= _LARGE for size in sizes) or 1
     return found[:count], has_more or count < len(found)
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
-    """Return the values that select the items of a scope, or only those older than the id `before`."""
+    """Return the values of a query for all items of a scope, or only for items older than the id `before`."""
     collection, begin = places.collected(scope)
     if begin:
         below = (
             f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""
-        )  # the greatest id below `before` of the same length
+        )  # the greatest id of the same length below `before`
         return {"scope": collection, "first": begin, "last": f"{begin}{below}~"}
     return {"scope": scope, **({"before": before} if before else {})}
 
@@ -294,5 +291,5 @@ def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict
 
 
 def _key(selected: Mapping[str, str]) -> str:
-    """Return the key condition of a query for these values."""
+    """Return the key condition of a query with these values."""
     return next(condition for value, condition in _KEYS.items() if value in selected)

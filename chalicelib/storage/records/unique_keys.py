@@ -1,7 +1,7 @@
-"""Unique keys: values that only one item in the service can hold. Each has its own record.
+"""Unique keys: values that only one item in the service can have. Each has a separate record.
 
-Each key has its own scope, so that keys are distributed over all partitions, and is written in a transaction. When its
-holder has expired, the next item that wants the key takes it over.
+Each key has a separate scope, so that DynamoDB distributes keys over all partitions. Transactions write them. When the
+item that holds a key has expired, the next item that wants the key takes it over.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,13 @@ ID = "claim"  # the id of every unique key's record
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """A value of the field `kind` that one item holds, with attributes.
+    """A value of the field `kind` that only one item can have, with attributes.
 
     `field` is the dotted path of the value in the request, if it differs from `kind`. An item with the same `successor`
-    as the holder takes the key over at once, even if the holder is live. `expires` is the Unix second at which its
-    record expires with the item, or None.
-
-    `hold` is for kinds of `shared_keys`: the item is an exclusive holder ("alone"), a sharer with others of its account
-    ("together"), or an exclusive holder in spite of sharers ("over").
+    as the holder takes the key over at once, even if the holder is live. `expires` is the Unix second at which the
+    key's record expires with the item, or None. `hold` is for kinds of `shared_keys`: the item is an exclusive holder
+    ("alone"), a sharer with others of its account ("together"), or an exclusive holder even if there are sharers
+    ("over").
     """
 
     kind: str
@@ -41,7 +40,7 @@ class UniqueKey:
 
 
 class Taken(Exception):
-    """Another item holds the unique key; `by` is its scope, or "" if unknown."""
+    """Another item holds the unique key. `by` is the scope of that item, or "" if unknown."""
 
     def __init__(self, key: UniqueKey, *, by: str = "") -> None:
         super().__init__(key.kind)
@@ -50,7 +49,7 @@ class Taken(Exception):
 
 @dataclass(frozen=True)
 class Holder:
-    """The item that holds a key, and its `successor`. `scope` is "" in keys of 1.x, which 2.0.0 did not complete."""
+    """The item that holds a key, and its `successor`. `scope` is "" in keys of 1.x that 2.0.0 did not complete."""
 
     scope: str
     id: str
@@ -58,7 +57,7 @@ class Holder:
 
 
 def holder(key: UniqueKey) -> Holder | None:
-    """Return the live or expired item that holds the key, or None. Raises aws.Unavailable."""
+    """Return the item that holds the key, live or expired, or None. Raises aws.Unavailable."""
     record = dynamodb.get(key.scope, ID)
     return Holder(record.get("home", ""), record.get("holder", ""), record.get("successor", "")) if record else None
 
@@ -81,7 +80,7 @@ def change(key: UniqueKey, holder: str) -> Write:
 
 
 def release(key: UniqueKey, holder: str) -> Write:
-    """Return the write that releases a key. It fails if another item holds it."""
+    """Return the write that releases a key. It fails if another item holds the key."""
     return Write.delete(key.scope, ID, _held_by(holder))
 
 

@@ -1,4 +1,4 @@
-"""Writes of items with their unique keys and references, and the transaction that does all or nothing."""
+"""Writes of items with their unique keys and references, in transactions that write all or nothing."""
 
 import random
 import time
@@ -18,19 +18,20 @@ from chalicelib.storage.records.shared_keys import Endings
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 
 T = TypeVar("T")
-# Per item and per change: a transaction has 100 actions, four of them for item, event, idempotency key and change log.
+# Per item and per change. A transaction can have 100 actions: four are for the item, event, idempotency key and change
+# log.
 MAX_RELATIONS = 96
-TRIES = 12  # of a change that fails with Overtaken
+TRIES = 12  # attempts of a change that fails with Overtaken
 _UNLEASED = Condition("attribute_exists(#id) AND attribute_not_exists(#lease) AND attribute_not_exists(#expires)")
-_PAUSE = 0.02  # seconds: the longest pause before the second try; it grows by as much with each try
+_PAUSE = 0.02  # seconds; the longest pause before the second attempt, which grows by as much with each attempt
 
 
 class Overtaken(Exception):
-    """A record has changed since it was read. Nothing was written: read it again."""
+    """A record has changed since it was read. Nothing was written. Read the record again."""
 
 
 class TransactionTooLarge(Exception):
-    """An item or a change has more relations than a transaction can hold. `field` names their field."""
+    """An item or a change has more relations than one transaction can write. `field` names their field."""
 
     def __init__(self, named: Iterable[Reference]) -> None:
         super().__init__()
@@ -38,10 +39,9 @@ class TransactionTooLarge(Exception):
 
 
 def put(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes of a new item.
+    """Return the writes of a new item. `holder` is the parent that shows the item: its revision grows too.
 
-    `holder` is the parent that shows the item, so that its revision grows too. Writing the same item again is
-    harmless: a retry after a lost answer succeeds. Raises TransactionTooLarge.
+    Writing the same item again is harmless, so a retry after a lost answer succeeds. Raises TransactionTooLarge.
     """
     write = Write.put(item.to_record())
     if not (item.unique_keys or item.references or holder):
@@ -50,17 +50,17 @@ def put(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that turn an item into another state; they fail if the item has changed meanwhile.
+    """Return the writes that replace an item by a new state. They fail if the item has changed meanwhile.
 
-    Attributes of a unique key that stays are set. Raises TransactionTooLarge.
+    They also set the attributes of unique keys that stay. Raises TransactionTooLarge.
     """
     return [items.rewrite(before, after), *_relations(before, after, holder)]
 
 
 def remove(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that remove an item; they fail if it has changed. Raises InUse if an item refers to it.
+    """Return the writes that remove an item. They fail if it has changed. Raises InUse if an item refers to it.
 
-    For a malformed item they remove the unique keys it holds and the references to existing targets.
+    For a malformed item they remove the unique keys that it holds, and its references to existing targets.
     """
     if item.referrers:
         raise InUse(item.referrers)
@@ -74,16 +74,16 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that remove an item after the end of its lease; they fail if its own lease was renewed."""
+    """Return the writes that remove an item after the end of its lease. They fail if its own lease was renewed."""
     gone = replace(item, unique_keys=(), references=())
     condition = items.lapsed() if item.has_own_lease else _UNLEASED
     return [Write.delete(*item.place, condition), *_relations(item, gone, None)]
 
 
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
-    """Divide the throttled collections of new items into shards; return whether there were any.
+    """Divide the throttled collections of new items into shards. Return whether there were any.
 
-    Afterwards `moved` returns the write of such an item with its new place. Raises aws.Unavailable.
+    Afterwards, `moved` returns the write of such an item at its new place. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
     busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
@@ -93,7 +93,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def moved(write: Write) -> Write:
-    """Return the write of a new item, changed to the current place for its record."""
+    """Return the write of a new item, moved to the current place for its record."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
@@ -110,11 +110,10 @@ def commit(
 ) -> None:
     """Do all writes or none.
 
-    `proof` is the place of a record among the writes: after a lost answer, its presence proves that they were done.
-    The items `created` take over a unique key if its holder has ended or has the same `successor`. `endings` records
-    the ends of such holders.
-
-    Raises the `failing` of the write that failed, Overtaken if it has none, or TooManyReferrers; aws.Unavailable.
+    `proof` is the place of a record among the writes: after a lost answer, the record's existence proves that they were
+    done. The items in `created` take over a unique key if its holder has ended or has the same `successor`. `endings`
+    records the ends of such holders. Raises the `failing` of the write that failed, or Overtaken without one;
+    TooManyReferrers; aws.Unavailable.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
@@ -139,7 +138,7 @@ def commit(
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """Call `attempt`, again if it raises Overtaken; return its result. Raises aws.Unavailable."""
+    """Call `attempt`, and call it again if it raises Overtaken. Return its result. Raises aws.Unavailable."""
     for number in range(TRIES):
         try:
             return attempt()
@@ -149,7 +148,7 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 def pause(number: int) -> None:
-    """Wait for a random time, longer after each try, so that competing writers spread out."""
+    """Wait for a random time, which grows with each attempt, so that competing writers do not collide again."""
     time.sleep(random.uniform(0, (number + 1) * _PAUSE))
 
 
@@ -161,7 +160,7 @@ def _error_of(failing: Exception | None) -> Exception:
 
 
 def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
-    """Merge the release of a unique key by one item with its taking by another into one write."""
+    """Merge two writes of a unique key into one, if one item releases it and another takes it."""
     released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
     taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
     if not released.keys() & taken.keys():
@@ -176,7 +175,7 @@ def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
 
 
 def _held(item: Item) -> Item:
-    """Return a malformed item with only those unique keys and references that can be removed."""
+    """Return a malformed item with only the unique keys and references that can be removed."""
     keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
     targets = [it for it in item.references if dynamodb.get(*it.target)]
     return replace(item, unique_keys=tuple(keys), references=tuple(targets))
@@ -196,7 +195,7 @@ def _conditions(write: Write) -> Mapping[str, Any]:
 
 
 def _joined(writes: Sequence[Write]) -> Sequence[Write]:
-    """Merge each check with the update of the same record, because a transaction allows one action per record."""
+    """Merge each check with an update of the same record, because a transaction permits one action per record."""
     checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
     if not checks:
         return writes
@@ -214,7 +213,7 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
 def _take_over(
     writes: Sequence[Write], taken: Taken, created: Sequence[Item], endings: Endings | None
 ) -> Sequence[Write]:
-    """Return the writes by which a created item takes a key over, or none if the key has no holder any more.
+    """Return the writes with which a created item takes a key over. There are none if no item holds the key any more.
 
     Raises Taken if the holder is live.
     """
@@ -244,7 +243,7 @@ def _take_over(
 
 
 def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
-    """Return the writes that change the relations of an item. Raises TransactionTooLarge."""
+    """Return the writes that change an item's unique keys and references. Raises TransactionTooLarge."""
     changes = [*_unique_keys(before, after), *_references(before, after, holder)]
     if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
         raise TransactionTooLarge(after.references)

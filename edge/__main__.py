@@ -21,7 +21,7 @@ from edge.process.progress import Progress
 from edge.process.settings import SettingError, Settings
 from edge.ssh.loops import CheckingLoop
 
-_LOCK_TIMEOUT = 5.0  # seconds to wait for an old process that has lost its parent
+_LOCK_TIMEOUT = 5.0  # seconds to wait for the end of an old process after its parent has died
 
 _GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that a SIGTERM drains. A host can run two instances of each
 

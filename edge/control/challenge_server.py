@@ -1,4 +1,4 @@
-"""Answers challenges over HTTP-01 at a socket, to which Envoy's port without TLS sends them."""
+"""Answers challenges over HTTP-01 at a socket. Envoy's port without TLS sends them there."""
 
 import asyncio
 import contextlib
@@ -66,7 +66,7 @@ class ChallengeServer:
             await server.serve_forever()
 
     async def respond(self, host: str, path: str) -> ChallengeResponse:
-        """Return the response to a challenge. `host` is as in the request, and can be invalid."""
+        """Return the response to a challenge. `host` is the Host header, which can be invalid."""
         name = host.partition(":")[0].lower()
         if not cold_reads.is_host(name):
             return challenge_answers.UNKNOWN
@@ -103,7 +103,7 @@ class ChallengeServer:
         return "unreserved" if view.refuses_challenges(account, name) else "known"
 
     async def _wait_for_log(self) -> None:
-        """Wait until the log was read after this call, unless too many requests wait or the store does not answer."""
+        """Wait for a read of the log that begins now, unless too many requests wait or the store does not answer."""
         if self._waiting >= _MAX_WAITING:
             return
         self._waiting += 1

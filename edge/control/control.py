@@ -121,7 +121,7 @@ class Control:
                 await tasks.run_all(*following, *serving, *others)
 
     def _on_demand(self, demand: Demand) -> None:
-        """Load the names that Envoy requests, and those that it has already."""
+        """Load the names that Envoy requests, and the names that it already has."""
         self._loader.restore({it.name.rpartition("/")[2] for it in demand.held if it.kind in ("secret", "scope")})
         self._loader.request(demand.requested)
 
@@ -129,7 +129,7 @@ class Control:
         """Follow the log of changes. The first read includes the changes during the start."""
         read = partial(self._read_changes, Follower(self._store, time.time()))
         await tasks.retry(self._start, Unavailable)
-        changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # Envoy keeps its configuration meanwhile
+        changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # on failure Envoy keeps its configuration
         await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())
 
     def _periodic_tasks(self) -> Iterator[PeriodicTask]:
@@ -146,7 +146,7 @@ class Control:
         """
         await self._read_gateways()
         await self._reads.of_change(self._operator.refresh)
-        await self._special.start(Progress(self._settings.directory, ENVOY).report)  # Envoy is ready only afterwards
+        await self._special.start(Progress(self._settings.directory, ENVOY).report)  # Envoy is not ready before
         self.discovery.send_listeners()
 
     async def _read_changes(self, follower: Follower) -> None:
@@ -211,7 +211,7 @@ class Control:
         return Service(settings.tunnel_domain, settings.tcp_ports, self._operator_names, self._managed_apps)
 
     def _read_renewed(self) -> Changes:
-        """Return the resources of renewed certificates of the operator and the link."""
+        """Return the resources of the operator's and the link's certificates that were renewed."""
         pairs = {name: pair() for name, pair in self._pairs.items()}
         new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
         self._published |= new
@@ -269,7 +269,7 @@ class Control:
         return await found.read()
 
     def is_current(self, since: float) -> bool:
-        """Return whether Envoy has answered about all changes before a monotonic time."""
+        """Return whether Envoy has answered about all changes that were made before a monotonic time."""
         is_busy = self._loader.is_busy or self._special.is_busy
         return self._read_at > since + POLL and not is_busy and self.discovery.is_settled
 

@@ -44,7 +44,7 @@ class GatewaySweeps:
             if gateway.ended:
                 await self._end_tunnels(gateway)
             else:
-                await self._call(self._store.fence_gateway, gateway.id)  # the log then reports it
+                await self._call(self._store.fence_gateway, gateway.id)  # the change log then reports the end
 
     async def _end_tunnels(self, gateway: Gateway) -> None:
         """End all tunnels of an ended gateway, and remove its record after the last one. Raises Unavailable."""

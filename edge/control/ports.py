@@ -31,14 +31,14 @@ class Ports:
         self._recorded: dict[Name, tuple[str, str]] = {}  # tunnel id and reason
 
     def on_answers(self, names: Iterable[Name]) -> None:
-        """Handle resources with new answers of Envoy."""
+        """Handle the resources about which Envoy has sent new answers."""
         ports = {it for it in names if it.kind == "listener" and it.name.startswith(PORT_PREFIX)}
         self._refused |= {it for it in ports if self._discovery.catalog.refusal(it)}
         for name in ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Record the tunnel for which a port is open, or that it is closed."""
+        """Record for which tunnel a port is open, or that the port is closed."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
         with suppress(OSError):  # the gateway waits only for some seconds

@@ -1,4 +1,4 @@
-"""Scheduling of DNS checks that prove domains: many at once, few for each account.
+"""Schedules the DNS checks that prove domains: many at a time, but few for each account.
 
 All edge hosts share the work. A host claims a check by a conditional write to the reservation. The claim of a host that
 stops expires automatically.
@@ -25,7 +25,7 @@ R = TypeVar("R")
 _POLL = 2.0  # seconds between reads of due checks
 _CLAIM_LEASE = 60  # seconds: more than two checks of three seconds each, and their writes
 _MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks
-_MAX_READ = 512  # due reservations in one read: more than one account can have, so that no account delays the others
+_MAX_READ = 512  # due reservations in one read: more than an account can have, so that accounts do not delay others
 
 
 class ProofStore(Protocol):

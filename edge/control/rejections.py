@@ -20,7 +20,7 @@ from edge.control.names.loading import NameErrors
 from edge.envoy.resources import PORT_PREFIX
 from edge.plan.names import NamePlan
 
-Errors = Mapping[str, str]  # by hostport, or by the id of a route or a certificate
+Errors = Mapping[str, str]  # sentences by hostport, or by the id of a route or certificate
 
 _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
 _FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")
@@ -45,7 +45,7 @@ class Rejections:
     def __init__(self, host: str, write: Callable[[str, str, Report | None], None]) -> None:
         self._host, self._write = host, write
         self._rejected: dict[str, _Rejected] = {}  # by edge
-        self._certificates: dict[str, str] = {}  # accounts of rejected certificates, by certificate
+        self._certificates: dict[str, str] = {}  # accounts of rejected certificates, by the id of the certificate
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
         """Replace the errors about the hostport of a name, and add those about certificates."""
@@ -67,7 +67,7 @@ class Rejections:
         self._put(plan, listener, {edge_states.hostport_of(it): error for it in hosts})
 
     def forget(self, places: Iterable[Place]) -> None:
-        """Forget the errors that changes of records may have made invalid: those of changed edges and of refused names.
+        """Forget errors that changed records may have resolved: errors of changed edges and of refused names.
 
         The next request for a refused name reports its error again.
         """

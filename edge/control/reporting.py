@@ -24,7 +24,7 @@ from edge.store.records import Store
 class Reporting:
     """The reports of one edge host.
 
-    `is_changing` returns whether names of an account that are not special are being changed.
+    `is_changing` returns whether names of an account, other than special names, are being changed.
     """
 
     def __init__(

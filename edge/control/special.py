@@ -30,7 +30,7 @@ _CHECK_PERIOD = 0.5  # seconds
 _RESYNC_PERIOD = 180.0
 _PATIENCE = 10.0  # seconds in which accounts that cannot be read delay the start
 _PROVED = "domain#"  # the prefix of the scopes of proved domains' unique keys
-_ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before a change that depends on them
+_ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
 
 
@@ -50,7 +50,7 @@ class EnvoyPublisher:
                     await asyncio.sleep(_FORM_POLL)
 
     def _has_scope(self, host: str, requirement: str) -> bool:
-        """Return whether all loaded names at a host already have the route scope for a requirement on handshakes."""
+        """Return whether all loaded names of a host have a route scope for its requirement on handshakes."""
         loaded = self._sender.scopes
         return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
 
@@ -78,7 +78,7 @@ class SpecialNames:
         self._reading: set[SpecialOwner] = set()  # owners of entries in the current read
         self._waiting: dict[str, set[Place]] = {}  # changes that are handled after that read, by account
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
-        self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
+        self._suspects: set[Place] = set()  # changes that only a resync found. The log may still report them
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property
@@ -265,7 +265,7 @@ class SpecialNames:
 
 
 def _names_at(host: str, names: Iterable[str]) -> Iterable[str]:
-    """Return the names at a host, which may be a wildcard."""
+    """Return the names that match a host, which can be a wildcard."""
     if host.startswith(domains.WILDCARD):
         return [it for it in names if f"{domains.WILDCARD}{it.partition('.')[2]}" == host]
     return {host}.intersection(names)

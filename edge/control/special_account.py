@@ -38,7 +38,7 @@ class Publisher(Protocol):
         """Send clusters that loaded names can also use. They replace the owner's earlier clusters."""
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        """Wait, at most a second, until loaded names meet new requirements on handshakes."""
+        """Wait, at most a second, until loaded names have routes for new requirements on handshakes."""
 
     async def publish(self, changes: Changes) -> None:
         """Send resources that only special names use: additions first, removals last."""
@@ -79,7 +79,7 @@ class SpecialAccount:
     def __init__(self, account: str, shared: Shared) -> None:
         self.account = account
         self.plans = SpecialPlans()
-        self.missed: set[Place] = set()  # records that a resync found changed
+        self.missed: set[Place] = set()  # changed records that only a resync found
         self.was_tried = False  # whether its first work has ended, with plans or closed names
         self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
@@ -121,7 +121,7 @@ class SpecialAccount:
         return name in hosts or f"{WILDCARD}{name.partition('.')[2]}" in hosts
 
     def put_first(self, entry: SpecialEntry) -> None:
-        """Add an entry that Envoy may serve already. Its hosts are closed while it cannot be read."""
+        """Add an entry that Envoy may already serve. Its hosts are closed while its records cannot be read."""
         self._closed |= {entry.owner.id}
         self.put(entry.owner.id, entry)
 
@@ -137,12 +137,12 @@ class SpecialAccount:
         self.wake()
 
     def resync(self) -> None:
-        """Read all records again. Places that differ are added to `missed`."""
+        """Read all records again. Add changed records that the log has not reported to `missed`."""
         self._work.is_resync = True
         self.wake()
 
     def check(self) -> None:
-        """Repeat failed work, and handle leases and certificates that began or ended."""
+        """Repeat failed work, and handle leases and certificates that have begun or ended."""
         if self._expires_at <= time.time():
             self._expires_at = float("inf")
             self.change(self._find_lapsed())
@@ -223,7 +223,7 @@ class SpecialAccount:
     async def _read_entries(
         self, ids: Sequence[str], known: AccountRecords | None
     ) -> tuple[AccountRecords | None, frozenset[str]]:
-        """Return the known records, extended by those of edges and tunnels, and the ids without malformed records."""
+        """Return the known records with the records of edges and tunnels, and the ids that have no malformed record."""
         if not ids:
             return known, frozenset()
         try:
@@ -266,7 +266,7 @@ class SpecialAccount:
 
     @property
     def _owner(self) -> str:
-        """Return the name under which the clusters are sent. No host has this name."""
+        """Return the owner's name for the account's clusters. No host has this name."""
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:

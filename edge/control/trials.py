@@ -29,7 +29,7 @@ from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 
-_POLL, _PAUSE = 0.2, 2.0  # seconds: between checks; until a trial without a result is repeated
+_POLL, _PAUSE = 0.2, 2.0  # seconds between checks, and until a trial without a result is repeated
 _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded

@@ -11,7 +11,7 @@ from edge.process.settings import Settings
 _MORE_KIB = 36  # for headers that the edge adds, such as the client's certificate
 _MAX_BODY = 64 << 10
 _WITHOUT_BODY = frozenset({204, 205, 304})
-# Headers of the connection (RFC 9110, 7.6.1), which would break it, and host, which Envoy rejects.
+# Headers about the connection (RFC 9110, 7.6.1), which would break the connection, and Host, which Envoy rejects.
 _CONNECTION_HEADERS = frozenset(
     {
         "connection",
@@ -33,7 +33,7 @@ _LISTENER = v3.Listener(
 
 
 def build_response_listener(backend: str, response: HttpResponse, settings: Settings) -> Resource:
-    """Return the listener that gives every request the same response."""
+    """Return the listener that answers every request with the same response."""
     manager = parts.copy(_manager(settings.limits.max_header_kib))
     config = manager.route_config
     config.name = clusters.response_name(backend)

@@ -13,7 +13,7 @@ from edge.link import proxy_protocol
 from edge.process.settings import Limits, Settings
 
 LINK_SECRET = parts.reserved_secret("link")
-TUNNEL_KEY = "edge.tunnel"  # the filter state with the tunnel id of a byte connection
+TUNNEL_KEY = "edge.tunnel"  # the filter state with the tunnel id of a connection that is forwarded as bytes
 Members: TypeAlias = "Sequence[tuple[ServedTunnel, Gateway]]"
 _TLS = "envoy.transport_sockets.tls"
 _TLS_1_3 = v3.TlsParameters(
@@ -57,8 +57,8 @@ def group_name(backend: str) -> str:
 def stream_name(plan: Plan) -> str:
     """Return the name of the cluster of an edge that forwards bytes.
 
-    It differs for each set of authorities: if Envoy rejects a listener with new authorities, it keeps the old listener,
-    which then must not find the cluster.
+    It differs for each set of client CAs. If Envoy rejects a listener with new CAs, it keeps the old listener, which
+    must not find the new cluster.
     """
     return f"stream/{plan.edge.id}/{plan.digest}" if plan.trusted else f"stream/{plan.edge.id}"
 
@@ -157,7 +157,7 @@ def build_response_cluster(backend: str) -> Resource:
 
 
 def build_listener_cluster(host: str, listener: str) -> Resource:
-    """Return the cluster from a host name to an internal listener."""
+    """Return the cluster that connects a host name to an internal listener."""
     cluster = parts.copy(_name_template())
     _internal_address(cluster).server_listener_name = listener
     return _encode(cluster, NAME_PREFIX + host)

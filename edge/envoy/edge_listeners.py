@@ -9,7 +9,7 @@ from edge.process.settings import Settings
 
 
 def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
-    """Return the listener of an edge with TLS that ends upstream."""
+    """Return the listener of an edge that passes TLS through to its upstream."""
     chain = v3.FilterChain(filters=stream_filters.build_edge_filters(plan, settings))
     matcher = policy_matchers.build_address_matcher(plan.refusals)
     return listeners.build_stream_listener(listener_name(plan.edge.id, ""), chain, matcher)

@@ -74,7 +74,7 @@ def _add_targets(host: v3.VirtualHost, plan: Plan) -> None:
     if plan.requires_sign_in:
         host.routes.append(sign_in.build_service_route(plan))
     if len(plan.targets) > 1 and not all(target.admits_ambiguous_paths for target in plan.targets):
-        host.routes.append(_AMBIGUOUS_REFUSAL)  # the upstream might read another route's path as the restricted one
+        host.routes.append(_AMBIGUOUS_REFUSAL)  # the upstream might normalize the path to that of a restricted route
     for target in plan.targets:
         first = len(host.routes)
         _add_routes(host, plan, target)
@@ -103,10 +103,10 @@ def _any_host(names: Sequence[str]) -> v3.StringMatcher:
 
 
 def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
-    """Add Envoy's routes for a route of the edge. The last one refuses all remaining requests.
+    """Add Envoy's routes for a route of the edge. The last of them refuses all remaining requests.
 
-    Envoy checks header conditions before the path. With the path as the first of them, a request does not pay for the
-    filters of all other routes.
+    Envoy checks header conditions before the path. So the path is also the first header condition: requests for other
+    routes do not run the patterns of this one.
     """
     template, rules = _template(target.route), target.route.modules.get(user_agent_filter.MODULE)
     if rules and not target.page:
@@ -117,7 +117,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         route_modules.configure(passing, plan, target)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
-    if rules or target.page or not target.rule:  # beside OAuth it would take 2 KiB, although no request reaches it
+    if rules or target.page or not target.rule:  # with OAuth no request reaches this route, which would take 2 KiB
         refusal = _add_copy(host, template)
         refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
 

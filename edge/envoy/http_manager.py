@@ -22,7 +22,7 @@ _HTTP2 = v3.Http2ProtocolOptions(
     initial_stream_window_size=parts.STREAM_WINDOW,
     initial_connection_window_size=parts.CONNECTION_WINDOW,
 )
-# The last filter, which forwards requests. Counts by upstream and status are unused.
+# The last filter, which forwards requests. Its counts by upstream and status are not used.
 ROUTER = v3.HttpFilter(
     name="envoy.filters.http.router",
     typed_config=parts.pack(v3.Router(suppress_envoy_headers=True, dynamic_stats=v3.BoolValue(value=False))),
@@ -81,8 +81,8 @@ def build_redirect_manager(settings: Settings) -> v3.Filter:
 def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.HttpFilter:
     """Return the filter that replaces a client's claims (see `claims`) with true headers.
 
-    `more` are further headers to set. Only upgrades still have `Connection` here. It is reset to `upgrade`, since a
-    proxy behind the tunnel would remove the headers that it names (RFC 9110, 7.6.1).
+    `more` are further headers to set. Only upgrades still have `Connection` here. It is reset to `upgrade`, because a
+    proxy behind the tunnel would remove all headers that `Connection` lists (RFC 9110, 7.6.1).
     """
     removal = v3.HeaderMutation(remove_on_match=v3.HeaderMutation.RemoveOnMatch(key_matcher=parts.regex(claims.REGEX)))
     connection = v3.HeaderValueOption(

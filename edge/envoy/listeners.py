@@ -23,7 +23,7 @@ TLS_INSPECTOR = v3.ListenerFilter(
 )
 _BACKLOG = 4096  # connections that wait to be accepted
 _INTERNAL = v3.Listener(
-    stat_prefix="certificate",  # shared counters: separate ones would take longer to create than all else
+    stat_prefix="certificate",  # shared counters: creating separate ones would take longer than everything else
     internal_listener=v3.Listener.InternalListenerConfig(),
     listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
 )

@@ -149,9 +149,9 @@ def secret(name: str) -> v3.SdsSecretConfig:
 def add_endpoints(
     cluster: v3.Cluster, members: Sequence[tuple[ServedTunnel, Gateway]], region: str
 ) -> list[v3.LocalityLbEndpoints]:
-    """Add the tunnels of a group to a cluster: those in a region with priority 0, and the others with priority 1.
+    """Add the tunnels of a group to a cluster: tunnels in the region with priority 0, and others with priority 1.
 
-    Without any in the region, all have priority 0.
+    If the region has none, all have priority 0.
     """
     own = [it for it in members if it[1].region == region]
     others = [it for it in members if it[1].region != region]

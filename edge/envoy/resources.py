@@ -1,4 +1,4 @@
-"""Resources of Envoy, which its discovery protocol updates and rejects by name. Pure."""
+"""Resources of Envoy. Its discovery protocol updates and rejects each by name. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Envoy's filters for byte connections: limits, and access log. Pure."""
+"""Envoy's filters for connections that are forwarded as bytes: limits, and access log. Pure."""
 
 from collections.abc import Mapping
 from functools import cache

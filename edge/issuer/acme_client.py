@@ -97,7 +97,7 @@ class AcmeClient:
 
     @property
     def authority(self) -> CaAccount:
-        """Return the CA as CAA records name it, and the account. Raises AttemptFailed."""
+        """Return the CA's names in CAA records, and the URL of the account. Raises AttemptFailed."""
         with self._requests() as acme:
             meta = getattr(acme.directory, "meta", None)
             identities = tuple(meta.caa_identities or ()) if meta else ()
@@ -277,7 +277,7 @@ class AcmeClient:
                 self._status = 0
                 yield self._connect()
         except messages.Error as error:
-            if error.code == "accountDoesNotExist":  # then it is registered again
+            if error.code == "accountDoesNotExist":  # the next request registers it again
                 self._connected, self._account = False, ""
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
             is_ours = error.code == "unauthorized"  # for example after a change of the key, not the domain's mistake

@@ -38,7 +38,7 @@ class AttemptCa(OrderingCa, Protocol):
         """Return when the CA suggests to renew, or None. Raises AttemptFailed."""
 
 
-Preflight = Callable[[str, ReservedDomain], Method]  # of a reservation and its id; raises AttemptFailed
+Preflight = Callable[[str, ReservedDomain], Method]  # of an id and its reservation. Raises AttemptFailed
 
 
 class Current(NamedTuple):
@@ -79,7 +79,7 @@ class Attempt:
         except AttemptFailed as failed:
             self._report(stored.domain if stored else "", failed)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random(), failed.reason)
-            renewal_schedule.conclude(due, failure, self._second, keeps=True)  # what is left is removed later
+            renewal_schedule.conclude(due, failure, self._second, keeps=True)  # what is left is used or removed later
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
         """Log a failure. Failures of the CA or of this service have another event, for the alarm."""
@@ -113,7 +113,7 @@ class Attempt:
     def _order(self, due: DueRenewal, stored: ReservedDomain, replaced: x509.Certificate | None) -> None:
         store = self._store(due, stored.domain)
         store.is_renewal = replaced is not None
-        if stored.progress is None or not stored.progress.holds:  # a new order needs more: the preflight checks it
+        if stored.progress is None or not stored.progress.holds:  # for a new order, the preflight checks more
             self._give_up(store, store.find())
             raise AttemptFailed(outcomes.domain_unproved(stored.domain), "domain_unproved")
         if ordering.find_current(self.ca, store) is None:

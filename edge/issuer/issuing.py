@@ -35,7 +35,7 @@ from edge.proofs.resolver import Resolver
 
 @dataclass(frozen=True)
 class Parameters:
-    """Pace, bounds and clock of an issuer. Tests use others."""
+    """Pace, bounds and clock of an issuer. Tests use other values."""
 
     pace: Pace = field(default_factory=Pace)
     bounds: OrderBounds = field(default_factory=OrderBounds)

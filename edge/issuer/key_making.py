@@ -1,6 +1,8 @@
-"""Private keys of certificates. A short child process creates and seals each: the issuer's memory never has one.
+"""Private keys of certificates.
 
-`python -m edge.issuer.key_making` makes one: the wish is JSON on its standard input, the result JSON on its output.
+A short-lived child process creates and seals each key, so that no key is in the issuer's memory.
+
+`python -m edge.issuer.key_making` makes a key: the wish is JSON on its standard input, the result JSON on its output.
 """
 
 import base64

@@ -20,7 +20,7 @@ from edge.issuer.rules import outcomes
 from edge.issuer.stored_order import TxtWriter
 from edge.process import log
 
-_ACCOUNT = "edge"  # the account of the sealed key, and in the counts of orders
+_ACCOUNT = "edge"  # the account that is used for the sealed key and in the counts of orders
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class OperatorOrders:
     domain: str
     ca: AttemptCa
     txt: TxtWriter
-    check: Callable[[str, str], None]  # of the domain and the target of its alias
+    check: Callable[[str, str], None]  # called with the domain and the target of its alias
     counts: OrderCounts = field(default_factory=OrderCounts)
     keys: MakeKey = key_making.make_in_child
     claim: int = 600

@@ -12,7 +12,7 @@ from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import order_bounds, outcomes
 from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
-_ORDERED, _MIRRORED = ("account",), ("every", "registered")  # the sets to which an order adds its time
+_ORDERED, _MIRRORED = ("account",), ("every", "registered")  # the sets of times to which an order is added
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class OrderCounts:
     def count(self, account: str, domain: str, now: int, *, replaces: bool) -> None:
         """Count an order that follows. Raises AttemptFailed if a bound forbids it.
 
-        Orders that replace a certificate do not count for the bounds that mirror those of the CA.
+        Orders that replace a certificate do not count for the bounds that repeat the limits of the CA.
         """
         sets = self._sets(account, domain)
         names = _ORDERED if replaces else (*_ORDERED, *_MIRRORED)

@@ -67,7 +67,7 @@ class OrderStore(Protocol):
         """Return the id of a new certificate, and a key that is sealed for it."""
 
     def publish(self, challenge: Challenge) -> None:
-        """Make the answer of a challenge readable for the CA, and wait until it is."""
+        """Publish the answer of a challenge, and wait until the CA can read it."""
 
     def withdraw(self) -> None:
         """Remove the answers of all challenges, if there are any."""
@@ -135,7 +135,7 @@ def obtain(
 
 
 def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder:
-    """Create a key and an order. The order is stored before anything else happens with it."""
+    """Create a key and an order. The order is stored before it is used."""
     id, made = store.make_key(wanted.names, wanted.key_type)
     store.admit()
     url = ca.order(wanted.names, wanted.replaces)
@@ -145,7 +145,7 @@ def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder
 
 
 def _list_new(wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder, answered: set[str]) -> list[Challenge]:
-    """Return the pending challenges without those that were answered, and remember them as answered."""
+    """Return the pending challenges that were not answered yet. Add them to `answered`."""
     new = [it for it in ca.challenges(order.url, wanted.method) if it.token not in answered]
     answered.update(it.token for it in new)
     return new
@@ -174,7 +174,7 @@ def _withdrawing(store: OrderStore) -> Iterator[None]:
     finally:
         try:
             store.withdraw()
-        except AttemptFailed as failed:  # it must not hide the result of the order
+        except AttemptFailed as failed:  # this failure must not hide the result of the order
             log.event("answer_left", reason=failed.reason)
 
 

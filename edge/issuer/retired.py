@@ -1,4 +1,4 @@
-"""Revocation of certificates of lost domains, deletion of replaced ones, and replacement of those Envoy rejects."""
+"""Revokes certificates of lost domains, deletes replaced certificates, and replaces those that Envoy rejects."""
 
 import asyncio
 import random
@@ -108,7 +108,7 @@ class Retired:
                     continue
                 if replaced_certificates.delete(replaced):
                     log.event("replaced_certificate_deleted", certificate=replaced.certificate_id)
-            except (InUse, MalformedRecord) as error:  # the account uses it elsewhere
+            except (InUse, MalformedRecord) as error:  # for example, the account uses it elsewhere
                 log.event("replaced_certificate_kept", certificate=replaced.certificate_id, error=type(error).__name__)
 
     def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:

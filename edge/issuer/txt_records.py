@@ -21,7 +21,7 @@ _TIMEOUT = 5.0  # seconds for one update
 _PATIENCE, _PAUSE = 60.0, 1.0  # seconds until all name servers have a record, and between two checks
 _TTL = 1  # seconds: only the CA reads the record, once
 
-FindWithout = Callable[[str, str], Coroutine[Any, Any, list[str]]]  # of a name and a value; raises Unreachable
+FindWithout = Callable[[str, str], Coroutine[Any, Any, list[str]]]  # called with a name and a value. Raises Unreachable
 
 
 class TxtRecords:
@@ -34,7 +34,7 @@ class TxtRecords:
     def add(self, name: str, value: str) -> None:
         """Add a TXT record, and wait until all name servers return it. Raises AttemptFailed.
 
-        The same value again changes nothing.
+        Adding a value that exists changes nothing.
         """
         update = self._update()
         update.add(dns.name.from_text(name), _TTL, "TXT", f'"{value}"')

@@ -1,6 +1,7 @@
 """Certificate authorities of the edge: one for local domains, and one for the link to gateways.
 
-Browsers can trust the local one. A name constraint limits it to its domain, so that a stolen key is useless elsewhere.
+Browsers can trust the local authority. A name constraint limits it to its domain, so that a stolen key is useless for
+other domains.
 """
 
 import ipaddress
@@ -105,7 +106,7 @@ def load_or_make(file: Path, name: str, domain: str) -> Authority:
 
 
 def load_into(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a key pair into a TLS context. Python accepts only files, so one in memory is used."""
+    """Load a key pair into a TLS context. Python accepts only files, so this uses a file in memory."""
     descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, (pair.key + pair.chain).encode())

@@ -53,7 +53,7 @@ class _Opening(asyncio.Protocol):
         secured.begin()
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
-        """Return the protocol of the connection, or None for another gateway than the expected one."""
+        """Return the protocol of the connection, or None if the gateway is not the expected one."""
         names = (secured.tls.getpeercert() or {}).get("subjectAltName", ())
         if ("DNS", self._gateway.lower()) not in names:
             self.failed()

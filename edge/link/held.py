@@ -32,7 +32,7 @@ class Side(asyncio.Protocol):
         self._has_ended = True
         if self._other:
             self._other.write_end()
-        return True  # the other direction stays open
+        return True  # keeps the other direction open
 
     def pause_writing(self) -> None:
         if self._other and self._other.transport:

@@ -2,8 +2,8 @@
 
 Headers are written in version 2. In version 1, they are only read, as text of one line.
 
-Specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of the values after the addresses only the
-two defined here are read.
+Specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of the values after the addresses, only the
+two types below are read.
 """
 
 import struct

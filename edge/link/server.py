@@ -88,7 +88,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     returns the function that finds its tunnel. Clients are trusted if they can open the socket, which has mode 0660.
     """
     pending = _PendingConnections(None)
-    before = os.umask(0o117)  # the socket never exists with another mode
+    before = os.umask(0o117)  # so that the socket never has another mode
     try:
         with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
@@ -175,7 +175,7 @@ class _RemotePending(_Pending):
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
         self.failed()
-        target = self._requested.get(secured.tls)  # None without a server name, because then the callback is not called
+        target = self._requested.get(secured.tls)  # None if the client sent no server name
         return target.connected(secured, self._visitor) if target else None
 
 

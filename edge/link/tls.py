@@ -99,7 +99,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             return
         self._unread += self._read()  # unwrap would drop it
         self._has_ended = True
-        with suppress(ssl.SSLError):  # raised because the other direction is still open
+        with suppress(ssl.SSLError):  # unwrap raises it, because the other direction is still open
             self.tls.unwrap()
         self._flush()
         self._end_if_over()

@@ -1,1 +1,1 @@
-"""The plan of what is served, decided from the records. Pure, without Envoy's terms."""
+"""Plans of what the edge serves, decided from the records. Pure, and independent of Envoy."""

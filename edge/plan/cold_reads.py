@@ -123,7 +123,7 @@ class Answers:
 
 
 class Unserved:
-    """The names without a plan: those that were refused, and unknown ones that got a page.
+    """The names without a plan: refused names, and unknown names that got a page.
 
     A page ends after some seconds, but its connections can stay open for `duration` seconds. If the name is served
     meanwhile, it must be loaded for them, because they do not request its certificate again. A change of an account
@@ -142,7 +142,7 @@ class Unserved:
     def take_affected(self, accounts: Collection[str], is_named: Callable[[str], bool]) -> tuple[list[str], list[str]]:
         """Forget the affected names.
 
-        Return the names that have a page, and the names of each base name that were visited last.
+        Return the names that have a page, and the latest visited names of each base name.
         """
         self.refused.take_affected(accounts, is_named)
         by_base: defaultdict[str, list[str]] = defaultdict(list)

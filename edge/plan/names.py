@@ -1,4 +1,4 @@
-"""The plan of a name: who answers it, and with which certificate. Pure."""
+"""The plan of a name: which edge or tunnel answers, and with which certificate. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -53,11 +53,14 @@ class NamePlan:
 
     @property
     def restricts_visitors(self) -> bool:
-        """Return whether the edge or tunnel keeps some visitors out."""
+        """Return whether the edge or tunnel refuses some visitors."""
         return self.edge.restricts_visitors if self.edge else self.site is not None and self.site.restricts_visitors
 
     def close_refused(self, error: str) -> "NamePlan":
-        """Return the plan after Envoy rejected its routes. It admits no visitor if the routes restrict visitors."""
+        """Return the plan to use after Envoy rejected its routes.
+
+        If the routes restrict visitors, it admits no visitor.
+        """
         if self.site and self.site.restricts_visitors:
             return replace(self, site=replace(self.site, refusals=ip_policies.REFUSE_ALL))
         return replace(self, edge=edge_plans.close_refused(self.edge, error)) if self.edge else self

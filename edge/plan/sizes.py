@@ -22,7 +22,7 @@ from chalicelib.model.tunnels import online_tunnels
 from edge.plan.names import NamePlan
 
 # Sizes measured in Envoy. Constants with LETTERS in their name are bytes of memory for each byte of a text.
-WITHDRAWN_KIB = 1  # a name that is not served, but still followed for changes
+WITHDRAWN_KIB = 1  # a name that is not served, while changes of its records are still read
 _NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its 404 page; a tunnel; a route
 _LETTERS_OF_CHAIN = 6.5  # a chain longer than _CHAIN_KIB, as text and parsed
 _CHAIN_KIB = 1.5  # a chain of usual length

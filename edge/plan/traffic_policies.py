@@ -104,7 +104,7 @@ def _list_networks(condition: Condition) -> Iterator[Network]:
 
 
 def _find_levels(admitted: Mapping[Network, bool]) -> Iterable[tuple[int, bool, Network]]:
-    """Yield level, verdict and network of each network whose verdict differs from that of the network around it."""
+    """Yield each network with a different verdict than the network around it, with its nesting level and verdict."""
     around: list[Network] = []
     for network in sorted(admitted, key=_sort_key):
         while around and not _contains(around[-1], network):

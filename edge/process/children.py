@@ -13,7 +13,7 @@ from pathlib import Path
 from subprocess import DEVNULL
 
 _MIN_PAUSE, _MAX_PAUSE = 0.2, 5.0  # seconds before a restart
-_STABLE = 30.0  # seconds: after running for so long, the next pause is the shortest again
+_STABLE = 30.0  # seconds of running after which the next pause is the shortest again
 _PR_SET_PDEATHSIG = 1
 
 

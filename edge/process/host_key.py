@@ -8,7 +8,7 @@ from pathlib import Path
 from edge.process import files
 from edge.process.settings import Settings
 
-_FILE = "ssh_host_ed25519_key"  # in the folder of the edge
+_FILE = "ssh_host_ed25519_key"  # the private key, in the folder of the edge
 
 
 def private_file(settings: Settings) -> Path:

@@ -1,10 +1,10 @@
-"""The memory of this process: returned to the system, garbage-collected rarely, and in no core dump."""
+"""Settings for the memory of this process: returning it to the system, garbage collection, and core dumps."""
 
 import ctypes
 import gc
 import resource
 
-_THRESHOLD = 10_000  # new objects between two collections; with Python's default of 700 a start takes a fifth longer
+_THRESHOLD = 10_000  # new objects between two collections. With Python's default of 700, a start takes a fifth longer
 _PR_SET_DUMPABLE = 4
 
 

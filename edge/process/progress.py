@@ -8,12 +8,12 @@ from pathlib import Path
 
 from edge.process import files
 
-ENVOY = "Envoy"  # the name under which control reports what Envoy waits for at its start
+ENVOY = "Envoy"  # the name under which control reports the progress of Envoy's start
 PERIOD = 2.0  # seconds between two writes of a process that serves
 
 
 class Progress:
-    """The progress of the process with a name."""
+    """The progress of a process with a name."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._file = directory / f"{name}.progress"

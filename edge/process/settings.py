@@ -44,7 +44,7 @@ class Limits:
     tunnel_timeout: int = 10
     upstream_timeout: int = 10
     idle_timeout: int = 300
-    tcp_idle_timeout: int = 7440  # what RFC 5382 requires of NATs
+    tcp_idle_timeout: int = 7440  # the shortest timeout that RFC 5382 permits for NATs
     header_timeout: int = 15
     min_rate: int = 100
     min_rate_grace: int = 30
@@ -142,7 +142,7 @@ class Settings:
         return self.list_files(name)[self.instance]
 
     def list_files(self, name: str) -> Mapping[str, Path]:
-        """Return the paths of a file of each instance, by instance."""
+        """Return the path that each instance has for a file, by instance."""
         first = self.directory / name
         return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
 
@@ -243,7 +243,7 @@ def _read(environment: Mapping[str, str]) -> Settings:
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
-    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # in the folder of make run
+    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # the folder that `make run` uses
     given["directory"] = Path(str(given.get("directory", local)))
     return Settings(**given, limits=Limits(**limits))  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ _NOTICE = 5.0  # seconds between two lines about what is awaited
 
 @dataclass(frozen=True)
 class Readiness:
-    """A path at a socket that is answered with the status 200 while the process is ready."""
+    """A path at a socket. While the process is ready, it answers with the status 200."""
 
     socket: Path
     path: str

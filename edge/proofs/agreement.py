@@ -1,4 +1,4 @@
-"""Agreement of name servers: a majority of those that answer, and at least a quorum. Pure."""
+"""Agreement of name servers: of a majority of the answering servers, and of at least a quorum. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -23,7 +23,7 @@ Answer = Records | Failed
 
 
 def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, asked: int, quorum: int) -> Records | None:
-    """Return the records that enough servers agree on, or None while that is undecided.
+    """Return the records on which enough servers agree, or None while more answers are needed.
 
     `answers` are the answers so far, of `asked` servers. Servers agree if `say` returns the same value for their
     records.

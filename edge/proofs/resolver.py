@@ -69,7 +69,7 @@ class Resolver:
         return CheckResult("absent", f"There is no TXT record {place}.")
 
     async def _alias(self, domain: str, target: str) -> CheckResult:
-        """Follow the aliases of a domain. For `*.d` they are the records of the name `*.d` itself."""
+        """Follow the aliases of a domain. For `*.d`, the CNAME record of the name `*.d` itself is used."""
         name, passed = domain, {domain}
         for _ in range(_MOST_ALIASES):
             records = await self._agreed(name, CNAME, lambda it: it)

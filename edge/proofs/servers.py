@@ -18,7 +18,7 @@ from chalicelib.federation import addresses
 from edge.process.settings import SettingError
 from edge.proofs.transport import Bounded
 
-Role: TypeAlias = Literal["authoritative", "resolver"]  # a server of the zone, or one that queries others
+Role: TypeAlias = Literal["authoritative", "resolver"]  # a server of the zone, or a resolver that queries other servers
 
 _MOST_NAMES = 8  # name servers of which addresses are looked up
 _TIMEOUT = 1.5  # seconds for one answer of this host's resolver

@@ -47,7 +47,7 @@ class Sender:
     def __init__(self, discovery: Discovery, wait_for_matcher: Callable[[str], Awaitable[None]] | None = None) -> None:
         self._discovery, self._wait_for_matcher = discovery, wait_for_matcher
         self._counts = ReferenceCounts()
-        self._scopes: dict[str, Key] = {}  # the accepted scope of each name
+        self._scopes: dict[str, Key] = {}  # the scope of each name that Envoy has accepted
         self._sending: dict[str, NameResources] = {}  # the latest call about each name
         self._closed: dict[Key, float] = {}  # replaced scopes, with the monotonic time of their removal
 

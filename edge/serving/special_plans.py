@@ -21,8 +21,8 @@ from edge.plan.names import NamePlan, PortPlan
 class SpecialPlans:
     """The plans of the special names of one account. `tunnels` are names of tunnels with TLS passed through.
 
-    `below` are hosts of the account directly below special wildcards, which their own edges and tunnels serve.
-    `closed` are hosts whose records cannot be read: Envoy closes their connections.
+    `below` are hosts directly below special wildcards that other edges and tunnels of the account serve. `closed` are
+    hosts whose records cannot be read: Envoy closes their connections.
     """
 
     edges: tuple[Plan, ...] = ()

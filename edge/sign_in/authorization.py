@@ -35,7 +35,7 @@ from edge.sign_in.sign_in_records import REFRESH, SignInRecords
 from edge.sign_in.visits import Visit
 from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
-_MAX_HEADERS = 1 << 20  # bytes of a request without its body, as Envoy describes it
+_MAX_HEADERS = 1 << 20  # bytes of a check request without the body
 _TOLD = {429: "stopped"}
 _PERMISSION_DENIED = 7  # a code of google.rpc.Code
 

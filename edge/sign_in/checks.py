@@ -9,7 +9,7 @@ from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
 
-WAIT = 5.0  # seconds for which a request waits
+WAIT = 5.0  # seconds that a request waits for a check
 _POLL = 0.25  # seconds between reads while another process asks
 _TURN = 12.0  # seconds after which another process may ask
 

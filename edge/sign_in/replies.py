@@ -30,7 +30,7 @@ UNAVAILABLE = "A sign-in is not possible at the moment. Try again in a few secon
 
 @dataclass(frozen=True)
 class Reply:
-    """A response to the visitor instead of the upstream's."""
+    """A response of the sign-in service to the visitor. The request does not reach the upstream."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -84,14 +84,14 @@ def no_session(path: str) -> Reply:
 
 
 def denied(address: str, provider: str, path: str) -> Reply:
-    """Return the response to a user who may not pass. It shows who is signed in."""
+    """Return the response to a user who is signed in but may not pass. It shows the user's address or name."""
     who = address or "this user"
     text = f"{who} ({TITLES[provider]}) may not visit this page."
     return page(403, text, link=(sign_in_link(path), "Sign in as somebody else"))
 
 
 def sign_out_page(path: str) -> Reply:
-    """Return a page with a button: another site's link must not end sessions."""
+    """Return a page with a sign-out button, so that a link on another site cannot end a session."""
     action = html.escape(f"/_service/sign-out?to={quote(path, safe='/')}")
     form = f'<form method="post" action="{action}"><button>Sign out</button></form>'
     policy = f"{_POLICY}; form-action 'self'"

@@ -1,6 +1,6 @@
 """The sign-in service: decides about each request of an OAuth route that has no valid session token.
 
-Envoy names the route. No function here decides about access by matching a path.
+Envoy names the route: no function here matches paths to decide about access.
 """
 
 from chalicelib.model.edges.sign_in_rules import SignInRule

@@ -35,7 +35,7 @@ class SignInMetrics:
             self._checks.labels(outcome)
 
     def on_sign_in(self, provider: str, outcome: str, seconds: float) -> None:
-        """Count the answer to a callback, with the seconds since its request."""
+        """Count a completed or failed sign-in, with the seconds that the exchange with the provider took."""
         self._sign_ins.labels(provider, outcome).inc()
         self._seconds.observe(seconds)
 

@@ -49,7 +49,7 @@ class SecretUnreadable(Exception):
 
 @dataclass(frozen=True)
 class RouteOfHost:
-    """A route of an edge: what it matches, and its rule if it has OAuth."""
+    """A route of an edge: the paths that it matches, and its rule if it has OAuth."""
 
     match_type: str
     match: str
@@ -144,7 +144,7 @@ class SignInRecords:
         return SigningKey(pair.kid, self._private[pair.kid].private)
 
     def state_keys(self) -> dict[str, bytes]:
-        """Return the keys of states by name."""
+        """Return the keys that encrypt states, by their ids."""
         return {kid: it.state_key for kid, it in self._private.items()}
 
     async def session(self, id: str) -> Session | None:

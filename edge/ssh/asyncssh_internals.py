@@ -125,7 +125,7 @@ class Connection(asyncssh.SSHServerConnection):
     # Key exchange
 
     def _send_kexinit(self) -> None:
-        """Offer OpenSSH only ciphers with an integrated MAC: it would choose others, which are a third slower."""
+        """Offer OpenSSH only ciphers with an integrated MAC. Its own choice would be a third slower."""
         if b"OpenSSH" in self._client_version:
             self._enc_algs = [it for it in self._enc_algs if not encryption_needs_mac(it)]
         super()._send_kexinit()

@@ -15,7 +15,7 @@ class ChannelQuota:
     def __init__(self, online: Mapping[str, OnlineTunnel], limits: Limits) -> None:
         self._online, self._limits = online, limits
         self._by_account: Counter[str] = Counter()
-        self._closing: Counter[str] = Counter()  # by account: evicted, but not closed by the SSH client yet
+        self._closing: Counter[str] = Counter()  # evicted channels that the SSH client has not closed, by account
         self.refused = self.evicted = 0
 
     def take(self, tunnel: OnlineTunnel) -> None:

@@ -59,7 +59,7 @@ class Channels:
         self._is_paused = False
 
     def accept(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
-        """Return the relay of a new connection, with a new channel if the tunnel can have one more."""
+        """Return the relay of a new connection. It opens a channel, if the tunnel can have one more."""
         source = (visitor and visitor.source) or transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
         address = visitor.source[0] if visitor and visitor.source else ""
         metered = MeteredConnection(tunnel.meter, self._create_view(tunnel.opening.proto, source[0]), address)
@@ -127,7 +127,7 @@ class _EnvoyRelay(Relay, asyncio.Protocol):
 class _Connection:
     """A connection from Envoy and its channel.
 
-    If the limit of channels is reached, it waits until its visitor is known.
+    If the limit of channels is reached, the channel waits until the visitor is known.
     """
 
     relay: Relay

@@ -1,7 +1,7 @@
 """Parses the tunnel that an `ssh -R` requests, and builds the sentences for its terminal. Pure.
 
-The host and port of the request choose the tunnel. ssh sends "localhost" for `-R 80:…`, and an empty host or `*`
-unchanged.
+The host and port of the request choose the tunnel. ssh sends the host "localhost" for `-R 80:…`. It sends an empty host
+and `*` unchanged.
 """
 
 import re
@@ -189,7 +189,7 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
 
 
 def describe_tunnel(id: str, opening: Opening) -> str:
-    """Return the sentence about an open tunnel."""
+    """Return the sentence that announces an open tunnel."""
     if opening.labels:
         labels = ", ".join(f"{key}={value}" for key, value in opening.labels)
         return f"The backend tunnel {id} is online with {labels}: tunnel groups with these labels use it."

@@ -37,7 +37,7 @@ from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
 _BLOCKS_PERIOD = 2.0  # seconds between two reads of the blocked networks and banned patterns
-_THREADS = 64  # for calls of the store
+_THREADS = 64  # threads for calls of the store
 _NOTICE_TIME = 0.5  # seconds in which a client can read the notice before it is disconnected
 _MAX_WAIT = 10.0  # the most seconds that a client is asked to wait after the loss of the lease
 # ssh would choose ChaCha20, which takes twice the time here. All versions of ssh since 2015 have these ciphers.

@@ -15,7 +15,7 @@ _SKIPPED = 1.0  # seconds until a skipped renewal is tried again
 
 
 class LeaseLost(Exception):
-    """The lease of the gateway is over. The process needs a new id before it can open other tunnels."""
+    """The lease of the gateway is over. The gateway needs a new id before it can open tunnels again."""
 
 
 class GatewayLease:

@@ -24,7 +24,7 @@ class TunnelSession(Protocol):
         """Handle the end of a tunnel."""
 
     def on_port_refusal(self, tunnel: "OnlineTunnel") -> None:
-        """Handle a new value of `tunnel.refusal`."""
+        """Handle a change of `tunnel.refusal`: the port was refused, or is open again."""
 
 
 class TunnelConnection(Protocol):

@@ -76,7 +76,7 @@ class RightsChecks:
                 self._mark_unchecked(by_account[account])
 
     async def follow(self, follower: Follower) -> None:
-        """Check the tunnels that a change concerns at once, so that a revocation acts within a second.
+        """Check the tunnels that new changes concern, so that a revocation takes effect within a second.
 
         A check that fails is repeated by the next call. Raises Unavailable.
         """

@@ -77,7 +77,7 @@ class Session(Client):
         return self._tunnels.online
 
     def announce_drain(self) -> None:
-        """Show the client that it will be disconnected. Refuse further tunnels."""
+        """Announce to the client that it will be disconnected. Refuse further tunnels."""
         self._tunnels.announce_drain()
 
     def send_away(self) -> None:

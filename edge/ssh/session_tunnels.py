@@ -85,7 +85,7 @@ class SessionTunnels:
         return tuple(self._tunnels)
 
     def announce_drain(self) -> None:
-        """Show that the gateway will disconnect the client. Refuse further tunnels."""
+        """Announce that the gateway will disconnect the client. Refuse further tunnels."""
         self._is_draining = True
         self.terminals.show(Notice(forwarding.RESTART_SOON))
 
@@ -114,7 +114,7 @@ class SessionTunnels:
             self._gateway.close(tunnel, "its client disconnected")
 
     def on_policies(self, value: str) -> None:
-        """Apply a value of TUNNEL_IP_POLICIES. If it comes too late, the tunnels end."""
+        """Apply a value of TUNNEL_IP_POLICIES. If it arrives too late, end the tunnels."""
         self.policies.set(value)
         if self.policies.refusal:
             self._end_late()

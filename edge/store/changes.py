@@ -5,13 +5,13 @@ from edge.store.records import Store
 
 _SHORT_OVERLAP = 2.0  # seconds that each read repeats: more than the writers' clocks differ
 _LONG_PERIOD = 15.0  # seconds between reads that repeat OVERLAP
-OVERLAP = 60.0  # seconds: more than a writer's deadline plus the difference of clocks
+OVERLAP = 60.0  # seconds: longer than a writer's deadline plus the difference between clocks
 
 
 class Follower:
     """One reader of the log, its cursor, and the changes that it has returned.
 
-    The cursor is the time of the newest change that was read, by its writer's clock, but not after the reader's.
+    The cursor is the time of the newest change that was read, by its writer's clock, but at most the reader's time.
     """
 
     def __init__(self, store: Store, now: float) -> None:

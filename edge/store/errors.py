@@ -1,4 +1,4 @@
-"""Errors of the storage as errors of the edge's store."""
+"""Converts errors of the storage to errors of the edge's store."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def raises_unavailable(call: Callable[P, R]) -> Callable[P, R]:
-    """Make a call raise Unavailable if the store does not answer, Undecodable if a required record is malformed."""
+    """Make a call raise Unavailable if the store does not answer, and Undecodable for malformed required records."""
 
     @wraps(call)
     def wrapped(*arguments: P.args, **named: P.kwargs) -> R:

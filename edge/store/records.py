@@ -40,7 +40,7 @@ class NameNotReserved(NotOpened):
 
 
 class NameNotProved(NotOpened):
-    """The name is not below TUNNEL_DOMAIN, and the account has not proved that it owns it."""
+    """The name is not below TUNNEL_DOMAIN, and the account has not proved that it owns the name."""
 
 
 class NameUnreadable(NotOpened):
@@ -63,7 +63,8 @@ class TooManyTunnels(NotOpened):
 class Grant:
     """The rights of a signed-in client: its account, and the id and ACL of its credential.
 
-    The ACL of a user certificate is in its extension bind@tunnel-edge. Without one it is empty and permits everything.
+    The ACL of a user certificate is in its extension bind@tunnel-edge. Without the extension, it is empty and permits
+    everything.
     """
 
     account: str
@@ -214,7 +215,7 @@ class Store(Protocol):
         """End a gateway whose lease has been over for long enough. Return False if it is live or ended already."""
 
     def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
-        """Claim to end the tunnels of an ended gateway. Return False if another host has claimed it."""
+        """Claim the task of ending the tunnels of an ended gateway. Return False if another host has claimed it."""
 
     def remove_gateway(self, gateway: str) -> None:
         """Delete the record of an ended gateway without tunnels."""

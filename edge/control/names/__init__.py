@@ -1,1 +1,1 @@
-"""Names on demand: reading the records of a visited name, its plan, and loading it."""
+"""Names on demand: reads the records of a visited name, plans the name, and loads it into Envoy."""

@@ -1,4 +1,4 @@
-"""The work for the loaded names of one account, one step after the other."""
+"""Does the work for the loaded names of one account, one step after the other."""
 
 import asyncio
 import random
@@ -36,7 +36,7 @@ class AccountNames:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.account = account
-        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # spread evenly over time
+        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # spread over time
         self._shared, self._plans = shared, AccountPlans(account, shared)
         self._work = _Steps()
         self._task: asyncio.Task[None] | None = None
@@ -51,7 +51,7 @@ class AccountNames:
         return self._task is not None
 
     def has_name_of(self, domain: str) -> bool:
-        """Return whether a proved domain may decide about a name that is loaded or being loaded."""
+        """Return whether the proof of a domain can affect a name that is loaded or being loaded."""
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
 
     def want(self, name: str, found: Found | None = None) -> None:
@@ -91,17 +91,17 @@ class AccountNames:
             self._wake()
 
     def end_page(self, name: str) -> None:
-        """Remove the page of a loaded or withdrawn name, unless the name is served now."""
+        """Remove the 404 page of a loaded or withdrawn name, unless the name is served now."""
         self._work.ended_pages.add(name)
         self._wake()
 
     def remove_secret(self, name: str) -> None:
-        """Schedule the removal of a name's secret. A request that comes earlier cancels it."""
+        """Schedule the removal of a name's secret. A request before the removal cancels it."""
         self._work.without_secret.add(name)
         self._wake()
 
     def unload(self, name: str) -> None:
-        """Schedule the unloading of a name without a secret. A request that comes earlier cancels it."""
+        """Schedule the unloading of a name without a secret. A request before the unloading cancels it."""
         self._work.unused.add(name)
         self._wake()
 
@@ -176,7 +176,7 @@ class AccountNames:
         await self._shared.answer(name, self.account, outcome, self._plans.find_pair(name))
 
     async def _try_load(self, name: str) -> Outcome:
-        """Load a name. Raises Unavailable, also while changes of the account are unread."""
+        """Load a name. Raises Unavailable also while changed records of the account are unread."""
         is_new = name not in (names := self._plans.names)
         if self._plans.unread and (is_new or name in self._plans.unreadable):
             raise Unavailable("changed records")

@@ -20,7 +20,7 @@ from edge.process import log
 from edge.serving.order import Rejection
 from edge.store.records import Unavailable
 
-_AT_ONCE = 16  # names that are sent in a row before other tasks of this process run
+_AT_ONCE = 16  # names that are sent before other tasks of this process can run
 _MAX_PLANS = 4  # plans that are tried for a name that Envoy rejects
 _TOO_LARGE = "The routes need more memory than an account can have on an edge host."
 _UNREADABLE = "A changed record cannot be read."
@@ -45,7 +45,7 @@ class AccountPlans:
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
         self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
         self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # the reported errors of loaded names
-        self.unread: set[Place] = set()  # changed records after a failed read
+        self.unread: set[Place] = set()  # changed records that could not be read
         self.unreadable: set[str] = set()  # names refused because a changed record could not be read
 
     @property
@@ -84,7 +84,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
-            self._plans.pop(name, None)  # Envoy's errors stay reported
+            self._plans.pop(name, None)  # Envoy's errors are still reported
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
@@ -107,13 +107,13 @@ class AccountPlans:
             await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
 
     async def refuse_unreadable(self, places: Set[Place]) -> None:
-        """Withdraw the names that use changed records which cannot be read, until they can be read."""
+        """Withdraw the names that use unreadable changed records, until these can be read."""
         plans = [plan for name, plan in self._plans.items() if not self.used[name].isdisjoint(places)]
         self.unreadable.update(it.name for it in plans)
         await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
 
     async def end_pages(self, names: Iterable[str]) -> None:
-        """Remove the pages of names that are not served."""
+        """Remove the 404 pages of names that are not served."""
         await self._sender.withdraw([it for it in names if not self._is_served(it)])
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
@@ -140,7 +140,7 @@ class AccountPlans:
             self._drop([name])
 
     async def _withdraw_with(self, refusal: str, plans: Iterable[NamePlan]) -> None:
-        """Withdraw names for a reason, which their status shows."""
+        """Withdraw names. The status of their edges shows the reason."""
         refused = [NamePlan(it.name, it.account, refusal=refusal, refused_by=it.edge) for it in plans]
         await self._withdraw(refused)
         for plan in refused:

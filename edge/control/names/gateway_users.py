@@ -1,4 +1,4 @@
-"""Which accounts use a gateway, so that a change of the gateway reaches only these. Pure."""
+"""Finds the accounts that use a gateway, because only they need its changes. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable

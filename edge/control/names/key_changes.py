@@ -12,7 +12,7 @@ BASE_NAME, PROVED = f"{base_names.KIND}#", f"{PROVED_DOMAIN}#"
 
 
 class KeyChanges:
-    """The keys among changed records, by their scopes."""
+    """The unique keys among changed records, parsed from their scopes."""
 
     def __init__(self, scopes: Iterable[str], tunnel_domain: str) -> None:
         every, self._tunnel_domain = list(scopes), tunnel_domain
@@ -20,7 +20,7 @@ class KeyChanges:
         self._proved = [it.removeprefix(PROVED) for it in every if it.startswith(PROVED)]
 
     def concern(self, server_name: str) -> bool:
-        """Return whether a changed key can decide which account a name has."""
+        """Return whether a changed key can decide which account has a name."""
         name = server_name.lower()
         if self._bases and domains.is_below(name, self._tunnel_domain):
             return cold_reads.find_base_name(name, self._tunnel_domain) in self._bases

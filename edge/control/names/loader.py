@@ -42,7 +42,7 @@ _MAX_RESTORING = 32  # the most of these searches for names that Envoy already h
 class Loader:
     """The names that one edge host has loaded. Other reads of cold names count against its `budget`, too.
 
-    `report` receives Envoy's errors about a plan, none when the name is unloaded.
+    `report` receives Envoy's errors about a plan, and an empty NameErrors when the name is unloaded.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Loader:
 
     @property
     def secrets(self) -> int:
-        """Return the number of secrets that Envoy has."""
+        """Return the number of secrets (certificates with keys) that Envoy has."""
         return self._loaded.secrets + len(self._pages)
 
     @property
@@ -131,7 +131,7 @@ class Loader:
         self._drop_answers(by_account.keys(), {it.scope for it in changed})
 
     def ban(self, patterns: Iterable[str]) -> None:
-        """Set the banned patterns. Cold names that match one are unknown, without a read."""
+        """Set the banned patterns. Cold names that match a pattern count as unknown, and are not read."""
         self._banned = tuple(patterns)
 
     def replan(self) -> None:
@@ -210,12 +210,12 @@ class Loader:
                 await self._answer(name, "", "unserved")
 
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
-        """Answer the visitors of a name who still wait for a secret."""
+        """Answer the visitors of a name who wait for Envoy to receive its secret."""
         pending = self._pending.pop(name)
         self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
             if outcome == "unavailable":
-                return  # it stays in service, and is tried again
+                return  # Envoy still serves the name, and loading it is tried again
             self._restored.discard(name)
             self._restore_next()
             if outcome != "served":
@@ -251,7 +251,7 @@ class Loader:
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
     def _drop_answers(self, changed: Collection[str], scopes: Iterable[str]) -> None:
-        """Forget the answers about names of changed accounts or with changed keys."""
+        """Forget the negative answers for names of changed accounts or with changed keys."""
         keys = KeyChanges(scopes, self._domain)
         pages, visited = self._unserved.take_affected(changed, keys.concern)
         self._end_pages(pages)
@@ -260,7 +260,7 @@ class Loader:
                 self._start(name)
 
     def _end_pages(self, names: Iterable[str]) -> None:
-        """Remove pages. If the name is loaded or withdrawn, its account decides, because it may be served now."""
+        """Remove 404 pages. For a loaded or withdrawn name, its AccountNames decides, because it may be served now."""
         unfollowed = []
         for name in names:
             if loaded := self._loaded.find(name):

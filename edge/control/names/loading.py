@@ -25,7 +25,7 @@ Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None
 
 @dataclass(frozen=True)
 class Request:
-    """A name that is being loaded: the monotonic time of its start, and the spellings of the waiting visitors."""
+    """A name that is being loaded: the monotonic time of its start, and the spellings that its visitors use."""
 
     since: float
     server_names: set[str]
@@ -79,7 +79,7 @@ class NameSender(Protocol):
 class NameErrors:
     """Envoy's errors about a name: the reason if it is refused, and errors about its routes and its certificates.
 
-    After an error about routes, the last good ones are served, or a page if the new ones restrict visitors.
+    After an error about routes, the previous routes are served, or a page if the new routes restrict visitors.
     """
 
     refusal: str = ""
@@ -92,11 +92,11 @@ Report: TypeAlias = Callable[[NamePlan, NameErrors], None]
 
 @dataclass(frozen=True)
 class Loading:
-    """The parts that all accounts share.
+    """The objects that all accounts share.
 
-    `report` receives Envoy's errors about a plan, none when the name is unloaded. `answer` receives the outcome for
-    each wanted name and account, with its key pair, and answers the visitors. `pages` are server names that have only a
-    certificate. `missed` are changes that only a resync found. `resync_period` is in seconds.
+    `report` receives Envoy's errors about a plan, and an empty NameErrors when the name is unloaded. `answer` receives
+    the outcome for each wanted name and account, with its key pair, and answers the visitors. `pages` are server names
+    that have only a certificate. `missed` are changes that only a resync found. `resync_period` is in seconds.
     """
 
     reader: AccountReader

@@ -1,7 +1,7 @@
 """Reads for names on demand: finds the account of a host, and the records that decide about the host.
 
-All methods block, and raise Unavailable. The reads of one account are batched: each round reads all records that the
-earlier rounds name.
+All methods block, and raise Unavailable. The reads of one account are batched: each round reads all records to which
+the records of earlier rounds refer.
 """
 
 import base64
@@ -60,12 +60,12 @@ class NameResolver:
 
     @raises_unavailable
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
-        """Return an account's known records, extended by one host."""
+        """Return an account's known records, with those of one more host."""
         return self._add(Wanted(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
 
     @raises_unavailable
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
-        """Return an account's known records, extended by edges and tunnels by id."""
+        """Return an account's known records, with those of edges and tunnels by id."""
         return self._add(Wanted(account, ids=frozenset(ids)), known, {})
 
     @raises_unavailable
@@ -142,7 +142,7 @@ class NameResolver:
         return AccountRecords.of(before.wanted, kept | left, before.rejected)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
-        """Return the known records extended by the wanted ones."""
+        """Return the known records together with the wanted records."""
         if known is None:
             return self._complete(more, keys, {})
         return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))

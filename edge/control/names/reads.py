@@ -1,4 +1,4 @@
-"""Blocking reads of the store in bounded threads, which give up when the store does not answer."""
+"""Blocking reads of the store in a limited number of threads. Reads fail early if the store does not answer."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from edge.store.records import Unavailable, Undecodable
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_AWAY = 0.8  # seconds without any answer after which the store counts as unavailable
+_AWAY = 0.8  # seconds without any answer until the store counts as unavailable
 _CHECK = 0.1  # seconds between two checks while a visitor waits
 
 

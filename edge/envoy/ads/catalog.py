@@ -27,7 +27,7 @@ class Encoded:
 
 
 class Parts:
-    """The parts of a resource, in any order. The digest is an XOR, so a change costs one hash."""
+    """The parts of a resource, in any order. Their digest is the XOR of their hashes: a change needs only one hash."""
 
     def __init__(self) -> None:
         self.digest = 0

@@ -50,7 +50,7 @@ class _Subscription:
     versions: dict[str, str]
     wants_all: bool
     names: set[str] = field(default_factory=set)
-    accepted: set[str] = field(default_factory=set)  # names of which Envoy has a version
+    accepted: set[str] = field(default_factory=set)  # names of resources that Envoy has
 
     def wants(self, name: str) -> bool:
         return self.wants_all or name in self.names
@@ -97,7 +97,7 @@ class Stream:
         return self._current_answers(kind) if is_first else self._read_answer(request)
 
     def take_demand(self) -> Demand:
-        """Return what Envoy requested since the last call."""
+        """Return Envoy's demand since the last call."""
         found, self._demand = self._demand, Demand()
         return found
 
@@ -128,7 +128,7 @@ class Stream:
             self._append_different("listener")
 
     def take_settled(self) -> list[Name]:
-        """Return the resources about which Envoy has answered everything since the last call."""
+        """Return the resources that have become settled since the last call: Envoy has answered all that was sent."""
         found, self._settled = self._settled, []
         return found
 
@@ -188,7 +188,7 @@ class Stream:
             self._append(_Batch(kind, batch.names, is_first=number == 0))
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
-        """Return current versions that Envoy accepted in an earlier stream. They are not sent again."""
+        """Return the current versions that Envoy already has from an earlier stream. They are not sent again."""
         versions = self._subscriptions[kind].versions
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 

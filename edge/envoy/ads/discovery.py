@@ -20,11 +20,11 @@ from edge.envoy.ads.delta import Demand, Stream
 from edge.envoy.resources import Changes
 from edge.process import log
 
-_MAX_MESSAGE = 64 << 20  # bytes of a request: after a reconnect it names all that Envoy has
+_MAX_MESSAGE = 64 << 20  # bytes of a request: after a reconnect it lists all resources of Envoy
 
 
 class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # no type hints
-    """The streams of Envoy, which receive every change. `key` is the secret of the versions.
+    """The streams of Envoy, which receive every change. `key` is the secret from which versions are computed.
 
     `on_demand` is called when Envoy requests certificates by server name, or connects with resources that it has.
     """

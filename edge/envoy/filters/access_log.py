@@ -1,7 +1,7 @@
 """The configuration of Envoy's access logs. Pure.
 
-A line has at most 4 KiB. Visitors' texts are cut, since a byte can become four in JSON; `header_bytes` is the full
-size. Of refused requests and those for unknown hosts, one in ten is logged.
+A line has at most 4 KiB. Texts of visitors are truncated, because a byte can become four in JSON. `header_bytes` is the
+full size. One in ten refused requests, and requests for unknown hosts, is logged.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.Access
 def build_session_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
     """Return the log of requests to edges with OAuth. The field `session` is true for requests with a session.
 
-    Only the edge itself sets the header that tells them apart. A log for each value would take 30 KiB more of memory.
+    It depends on a header that only the edge can set. A log for each value would take 30 KiB more of memory.
     """
     return build_request_log(settings, {**owner, "session": f"%TYPED_CEL('{HEADERS['provider']}' in request.headers)%"})
 

@@ -1,8 +1,8 @@
 """Refusal of blocked networks and banned hosts, without ending other connections. Pure.
 
 HTTP requests are refused by filters with separate resources for their rules. Byte connections are refused when they
-open: the listener's matcher chooses no filter chain. A filter would decide at the client's first byte only, after an
-upstream that speaks first.
+open: the listener's matcher chooses no filter chain. A filter would decide only at the client's first byte, when an
+upstream that sends first has already sent data.
 """
 
 import re
@@ -17,7 +17,7 @@ from edge.envoy.resources import BLOCKED_PART, Changes, Key, Resource, encode, e
 _NAME, _CONNECTIONS = "blocked", "blocked/bytes"
 CHAIN = "bytes"  # the filter chain of each listener for byte connections
 MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))  # of these listeners. The blocked part extends it
-_MOST_LETTERS = 1500  # of one expression: up to six RE2 instructions a letter, and Envoy accepts 10,000
+_MOST_LETTERS = 1500  # letters of one expression: a letter takes up to six RE2 instructions, and Envoy accepts 10,000
 
 
 def _discover(rules: Message) -> v3.ExtensionConfigSource:

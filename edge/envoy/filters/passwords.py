@@ -77,12 +77,12 @@ FILTER = v3.HttpFilter(name=_ASK, disabled=True, typed_config=parts.pack(_SERVIC
 
 
 def require_route(route: v3.Route, rule: BasicAuthRule, plan: Plan, target: RouteTarget) -> None:
-    """Let only requests with a password of the module pass a route of an edge."""
+    """Require a password of the module for requests to a route of an edge."""
     require(route, {"account": plan.edge.account, "edge": plan.edge.id, "holder": target.route.id}, rule)
 
 
 def require(route: v3.Route | v3.VirtualHost, facts: Mapping[str, str], rule: BasicAuthRule) -> None:
-    """Let only requests with a password pass to upstreams, which do not receive it.
+    """Require a password for requests to upstreams, which do not receive the password.
 
     `facts` name the account, the edge, and as `holder` the route or reservation that has the passwords.
     """

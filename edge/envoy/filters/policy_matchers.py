@@ -1,7 +1,7 @@
 """Traffic policies as matchers of a port's listener, which choose the chain of a connection as it opens. Pure.
 
-A filter would decide at the client's first byte only, after an upstream that speaks first. All matchers are side by
-side, since Envoy reads messages only to a depth of 100.
+A filter would decide only at the client's first byte, when an upstream that sends first has already sent data. All
+matchers are side by side, since Envoy reads messages only to a depth of 100.
 """
 
 from functools import lru_cache

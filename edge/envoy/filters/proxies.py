@@ -21,7 +21,7 @@ def build_filters(settings: Settings) -> list[v3.ListenerFilter]:
 
 
 def build_match(settings: Settings) -> v3.FilterChainMatch | None:
-    """Return the match of a filter chain that only accepts connections from the proxies, or None without proxies."""
+    """Return the match that limits a filter chain to connections from the proxies, or None without proxies."""
     ranges = parts.networks(settings.proxy_protocol_from)
     return v3.FilterChainMatch(direct_source_prefix_ranges=ranges) if ranges else None
 

@@ -1,4 +1,4 @@
-"""The modules that configure Envoy's routes, each by the function that its declaration names. Pure."""
+"""Configures Envoy's routes for their modules. The declaration of a module names its function here. Pure."""
 
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -29,7 +29,7 @@ _CACHED = 500  # verified tokens of each route
 _METADATA = "envoy.filters.http.jwt_authn"
 _PAYLOAD = "session"
 _ASK, _RECORD, _RESTORE = "sign-in", "cookies/record", "cookies/restore"
-_KEPT = "cookies"  # the metadata namespace of the other cookies
+_KEPT = "cookies"  # the metadata namespace for cookies that are not the service's
 _OPTIONS = v3.HeaderMatcher(name=":method", string_match=v3.StringMatcher(exact="OPTIONS"))
 _IS_SIGNED_IN = v3.MetadataMatcher(
     filter=_METADATA,

@@ -12,7 +12,7 @@ _NETWORK = v3.RateLimit.Action.MaskedRemoteAddress(
     v4_prefix_mask_len=parts.number(32), v6_prefix_mask_len=parts.number(64)
 )
 _BURST = 5  # seconds of requests that a visitor can send at once: a page of modules loads a thousand files
-_FILLS_PER_SECOND = 10  # of a bucket: with one a second, all waiting visitors would return at the same time
+_FILLS_PER_SECOND = 10  # refills of a bucket: with one a second, all waiting visitors would return at the same time
 _UNLIMITED = 1_000_000_000
 _ALL = v3.RuntimeFractionalPercent(default_value=v3.FractionalPercent(numerator=100))
 
@@ -21,7 +21,7 @@ def build_rate_limit(limits: Limits) -> v3.HttpFilter:
     """Return the filter that answers 429 to visitors above the rate. Unused requests allow a burst."""
     most = limits.max_requests_per_visitor
     at_once = -(-most // _FILLS_PER_SECOND)
-    interval = round(at_once / most, 3)  # Envoy requires the same for all buckets
+    interval = round(at_once / most, 3)  # Envoy requires the same interval for all buckets
     network = v3.LocalRateLimitDescriptor(
         entries=[v3.RateLimitDescriptor.Entry(key=_KEY)], token_bucket=_bucket(_BURST * most, at_once, interval)
     )

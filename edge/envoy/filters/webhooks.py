@@ -29,7 +29,7 @@ def build_filter(limits: Limits) -> v3.HttpFilter:
 
 
 def require(route: v3.Route, rule: WebhookRule, plan: Plan, target: RouteTarget) -> None:
-    """Let only signed requests pass a route to upstreams."""
+    """Require a valid signature for requests to a route."""
     edge = plan.edge
     asked = parts.check_settings(account=edge.account, edge=edge.id, route=target.route.id, webhook=rule.digest)
     route.typed_per_filter_config[_NAME].CopyFrom(asked)

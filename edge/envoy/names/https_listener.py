@@ -13,7 +13,7 @@ from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import NAME_PREFIX, Key, Resource, encode, encode_part
 from edge.process.settings import Settings
 
-INTERNAL = "passed-on"  # the filter chain of exact names with a separate listener
+INTERNAL = "passed-on"  # the filter chain of names, other than wildcards, with a separate listener
 _NO_NAME = " "  # never a server name
 # Selects the cluster by the server name, with a prefix. Envoy's tcp_proxy reads this key.
 _NAME_TO_CLUSTER = v3.NetworkFilterState(
@@ -70,7 +70,7 @@ def _front_limit(settings: Settings) -> v3.Filter:
 
 
 def _cluster_proxy(cluster: str) -> v3.Filter:
-    """Return the filter that passes bytes to an internal listener's cluster, which has a timeout itself."""
+    """Return the filter that passes bytes to the cluster of an internal listener, which has its own timeout."""
     proxy = v3.TcpProxy(stat_prefix="front", cluster=cluster, idle_timeout=parts.seconds(0))
     return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
 

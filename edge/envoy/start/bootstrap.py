@@ -59,7 +59,7 @@ def _runtime(settings: Settings) -> v3.Struct:
 
 
 def _control_source() -> v3.ApiConfigSource:
-    """Return how Envoy reaches control: one delta stream, reopened within a second if it breaks."""
+    """Return the source of configuration: one delta stream from control, reopened within a second if it breaks."""
     backoff = v3.BackoffStrategy(base_interval=parts.seconds(0.1), max_interval=parts.seconds(1))
     service = v3.GrpcService.EnvoyGrpc(cluster_name="control", retry_policy=v3.GrpcRetryPolicy(retry_back_off=backoff))
     return v3.ApiConfigSource(

@@ -22,7 +22,7 @@ from edge.issuer.rules.outcomes import Failure
 from edge.issuer.rules.preflight import CaAccount, Finding, HttpAnswer
 
 _MAX_ADDRESSES = 4
-_PATIENCE = 5.0  # seconds until all edge hosts answer a new token: they read the change log
+_PATIENCE = 5.0  # seconds until all edge hosts have read the change log and answer a new token
 _PAUSE = 0.5  # seconds
 
 
@@ -94,7 +94,7 @@ class DomainChecks:
             challenge_records.remove(domain)
 
     def _probe_address(self, address: str, expected: Expected) -> HttpAnswer:
-        """Fetch the answer until it is ours, at most for as long as edge hosts need to read the change log."""
+        """Fetch the answer until it is right, for at most the time in which edge hosts read the change log."""
         until = time.monotonic() + self.patience
         while True:
             answer = http_probe.probe(address, self.port, expected)

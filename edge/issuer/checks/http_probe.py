@@ -71,7 +71,7 @@ def _with_tls(plain: socket.socket, domain: str) -> ssl.SSLSocket:
 
 
 def _read(connection: socket.socket, deadline: float) -> bytes:
-    """Return what a server sends until it closes the connection, bounded in size and time."""
+    """Return the bytes that a server sends until it closes the connection, limited in size and time."""
     read = b""
     while len(read) < _MAX_BYTES:
         try:

@@ -1,4 +1,4 @@
-"""Which due certificates are attempted first: urgent renewals, then accounts take turns. Pure."""
+"""Decides which due certificates are attempted first: urgent renewals, then one of each account in turn. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ def candidate(entry: RenewalEntry, now: int) -> Candidate:
 
 @dataclass
 class AccountTurns:
-    """The turns of accounts. Each attempt is one turn, also of urgent renewals."""
+    """The turns of accounts. Each attempt, also an urgent renewal, is one turn of its account."""
 
     _count: int = 0
     _last: dict[str, int] = field(default_factory=dict)  # the number of the last turn of each account

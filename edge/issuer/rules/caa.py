@@ -16,7 +16,7 @@ class CaaRecord(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """The needs of an order: the CA's identities, the account's URL, the challenge, and if it is for a wildcard."""
+    """An order: the identities of its CA, the URL of its account, its challenge, and whether it is for a wildcard."""
 
     identities: tuple[str, ...]
     account_url: str

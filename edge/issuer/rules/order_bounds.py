@@ -1,4 +1,4 @@
-"""Bounds of orders: how many there may be in a period for a domain, an account, and all accounts. Pure.
+"""Bounds of orders: the most orders in a period for a domain, for an account, and for all accounts. Pure.
 
 Times are Unix seconds.
 """
@@ -13,7 +13,10 @@ _HOUR, _DAY = 3600, 86400
 
 @dataclass(frozen=True)
 class Bound:
-    """At most `count` orders in any period of `seconds`. `limit` completes the sentence of a job."""
+    """At most `count` orders in any period of `seconds`.
+
+    `limit` is the part of a job's sentence that names the bound.
+    """
 
     count: int
     seconds: int
@@ -58,7 +61,7 @@ class Limit:
 def find_limit(bounds: OrderBounds, history: History, now: int, *, replaces: bool) -> Limit | None:
     """Return the reached bound that is the last to admit an order, or None if all admit it now.
 
-    Orders that replace a certificate do not count for the bounds that mirror those of the CA.
+    Orders that replace a certificate do not count for the bounds that repeat the limits of the CA.
     """
     checks = [(bounds.failed, history.failed), (bounds.account, history.account)]
     if not replaces:

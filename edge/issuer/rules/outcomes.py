@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from chalicelib.model.tls.renewals import ErrorCode, Renewal
 from edge.issuer.rules.renewal_times import Plan, Validity
 
-OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})  # codes of failures for which no domain is responsible
+OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})  # codes of failures that a domain's owner cannot resolve
 _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure. The last repeats
 _SPREAD = 0.2  # the share by which an interval varies at random
 _DAILY = _INTERVALS[-1]
@@ -26,7 +26,7 @@ class Failure:
 
 
 def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: str = "") -> Renewal:
-    """Return the state after a failed attempt. `random` is from 0 to 1. The order stays, to be continued.
+    """Return the state after a failed attempt. `random` is from 0 to 1. The next attempt continues the order.
 
     The `reason` is for the operator.
     """
@@ -138,7 +138,7 @@ def ca_unreachable(not_before: int = 0) -> Failure:
 
 
 def rejected_identifier(domain: str, sentence: str) -> Failure:
-    """Return the failure of a domain for which the CA issues nothing."""
+    """Return the failure of a domain for which the CA issues no certificates."""
     return Failure("rejected_identifier", f"Use another domain than {domain}; the CA says: {_clean(sentence)}")
 
 

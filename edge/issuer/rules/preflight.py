@@ -1,4 +1,4 @@
-"""Decisions of the preflight from its findings: the challenge of an order, or its obstacle. Pure."""
+"""Decides about an order from the findings of the preflight: its challenge, or why it would fail. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,10 @@ Finding = Literal["present", "absent", "unknown"]
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """The answer of an address to the preflight: a status, or an error as a phrase. `is_ours` if it was our token."""
+    """The answer of an address to the preflight: a status, or an error as a phrase.
+
+    `is_ours` if it was the expected answer.
+    """
 
     address: str
     answer: str
@@ -24,7 +27,7 @@ class HttpAnswer:
 
 @dataclass(frozen=True)
 class CaAccount:
-    """The CA as CAA records name it, and our account there."""
+    """The CA's names in CAA records, and the URL of our account there."""
 
     identities: tuple[str, ...]
     account_url: str
@@ -36,7 +39,7 @@ def choose_method(domain: str, alias: Finding) -> Method:
 
 
 def check_domain(domain: str, *, is_verified: bool, alias: Finding, target: str) -> Failure | None:
-    """Return why a domain cannot be ordered, from its proof and its alias, or None."""
+    """Return why a certificate for a domain cannot be ordered, from its proof and its alias, or None."""
     if not is_verified:
         return outcomes.domain_unproved(domain)
     if not domain.startswith(WILDCARD) or alias == "present":

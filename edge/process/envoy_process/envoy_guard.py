@@ -15,7 +15,7 @@ from edge.process.tasks import PeriodicTask
 
 _PERIOD = 5.0  # seconds between two checks
 _MAX_SILENCE = 30.0  # seconds for which control may be away
-_MAX_GROWTH = 50_000  # additional requested certificates during that time
+_MAX_GROWTH = 50_000  # certificates that may be requested during that time
 _PATH = r"/stats/prometheus?filter=^.*on_demand_secret\.cert_active$"
 _COUNT = re.compile(r"^\w*cert_active(?:\{[^}]*\})? (\d+)$", re.MULTILINE)
 

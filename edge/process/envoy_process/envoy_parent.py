@@ -1,4 +1,6 @@
-"""Runs Envoy (`python -m edge envoy`) and drains it at SIGTERM. Like Envoy, it has no settings of the cloud.
+"""Runs Envoy (`python -m edge envoy`) and drains it at SIGTERM.
+
+Like Envoy, it gets no settings or credentials of the cloud.
 
 Another Envoy can serve the same ports meanwhile, with another EDGE_INSTANCE.
 """
@@ -21,7 +23,7 @@ from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_
 # listeners if clients open and close 50 ports per second. Connections of a replaced listener have the same time to end.
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
-_ACCEPT_TIME = 1.0  # seconds in which Envoy accepts the connections that have begun
+_ACCEPT_TIME = 1.0  # seconds in which Envoy accepts connections that the kernel has already assigned to it
 _POLL = 0.2  # seconds between two counts of the visitors' connections
 _ACTIVE = re.compile(r"^envoy_listener_downstream_cx_active\S* (\d+)$", re.MULTILINE)
 _COUNTS = r"/stats/prometheus?filter=^listener\.(https?|port)\.downstream_cx_active$"
@@ -46,7 +48,7 @@ async def run(settings: Settings, draining: asyncio.Event) -> None:
 
 
 async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout: float) -> None:
-    """Wait for the begin of a drain, close the public ports, and wait until the visitors have left.
+    """Wait until a drain begins, close the public ports, and wait until the visitors have left.
 
     Envoy's readiness ends with the first call, which also makes it close each connection after its next response.
     """

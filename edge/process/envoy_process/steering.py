@@ -72,8 +72,8 @@ def _listening() -> Iterator[list[str]]:
 def _steer(process: int, number: int, own: int, others: int) -> None:
     """Attach a program to the sockets of a port that chooses one of the others.
 
-    It returns the index of a socket, at random. When the first sockets are closed, the index is invalid, and the system
-    chooses without the program.
+    The program returns the index of a random socket. After the first sockets are closed, this index is invalid, and the
+    system chooses by itself.
     """
     code = ((_LOAD, _RANDOM), (_MODULO, others), (_ADD, own), (_RETURN, 0))
     instructions = ctypes.create_string_buffer(b"".join(_INSTRUCTION.pack(it, 0, 0, value) for it, value in code))

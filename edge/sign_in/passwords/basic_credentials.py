@@ -1,4 +1,4 @@
-"""The credentials of a request with the scheme Basic (RFC 7617). Pure."""
+"""Parses the credentials of HTTP Basic authentication (RFC 7617). Pure."""
 
 import base64
 import binascii

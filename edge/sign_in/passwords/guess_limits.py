@@ -1,4 +1,4 @@
-"""How many wrong passwords one visitor may send to a route or tunnel. Pure."""
+"""Limits how many wrong passwords one visitor may send to a route or tunnel. Pure."""
 
 import ipaddress
 from collections import OrderedDict

@@ -1,6 +1,6 @@
-"""The operator's setting OAUTH_ENDPOINTS: a JSON file with other endpoints of providers.
+"""The operator's setting OAUTH_ENDPOINTS: a JSON file that replaces endpoints of providers.
 
-Accounts can set none of them.
+Accounts cannot change endpoints.
 """
 
 import json

@@ -31,7 +31,10 @@ class Permission:
 
 
 def admit(facts: Facts, rule: SignInRule) -> Permission | None:
-    """Return the permission of a user who matches one entry of one list, or None. Empty lists admit every user."""
+    """Return the permission of a user who matches an entry of any list, or None.
+
+    If all lists are empty, every user may pass.
+    """
     addresses = [it for it in facts.addresses if is_address(it)]
     first = addresses[0] if addresses else ""
     if rule.is_open_to_all:
@@ -51,7 +54,7 @@ def is_address(text: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """Return a text with ASCII letters in lower case. Other letters stay: `ſ` is no `s`."""
+    """Return a text with ASCII letters in lower case. Other letters stay: `ſ` does not become `s`."""
     return text.translate(_LOWER)
 
 

@@ -139,14 +139,14 @@ _READERS: Mapping[str, Callable[[ProviderAnswer, SignInRule, Ask], Awaitable[Fac
 
 
 def _openid(claims: Mapping[str, Any]) -> Facts:
-    """Return the facts of OpenID claims. The address counts only if `email_verified` is the JSON value true."""
+    """Return the facts of OpenID claims. The address is accepted only if `email_verified` is the JSON value true."""
     email = _text(claims.get("email")) if claims.get("email_verified") is True else ""
     name = claims.get("name") or claims.get("preferred_username")
     return Facts(_subject(claims.get("sub")), (email,) if email else (), _text(name))
 
 
 def _vouched(user: Mapping[str, Any], id: str) -> Facts:
-    """Return the facts of a provider that does not report verification. Its addresses always count."""
+    """Return the facts of a provider that does not report verification. Its addresses are always accepted."""
     email = _text(user.get("email"))
     return Facts(_subject(user.get(id)), (email,) if email else (), _text(user.get("name")))
 

@@ -13,12 +13,12 @@ COOKIE = "__Host-confirmed"
 TOKEN_COOKIE = "__Host-confirm"  # noqa: S105  # a name
 VALIDITY = 30 * 24 * 60 * 60  # seconds
 _MAX_SITES = 50
-_PURPOSE = b"confirmations"  # a state cannot be used as this cookie
+_PURPOSE = b"confirmations"  # keeps a state from being used as this cookie
 
 
 @dataclass(frozen=True)
 class Confirmations:
-    """Confirmed sites (account and host), with the Unix second until which each counts."""
+    """Confirmed sites (account and host), with the Unix second at which each confirmation expires."""
 
     sites: Mapping[str, int] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class Confirmations:
 
 
 def read(text: str, keys: Mapping[str, bytes], now: float) -> Confirmations:
-    """Return the confirmations of a cookie. A malformed one has none."""
+    """Return the confirmations of a cookie, or none if the cookie is malformed."""
     plain = sealing.unseal(text, keys, _PURPOSE)
     found = json.loads(plain) if plain else {}
     return Confirmations({host: end for host, end in found.items() if end > now})

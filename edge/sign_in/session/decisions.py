@@ -12,7 +12,7 @@ _SKEW = 1  # seconds that Envoy accepts a token after its end
 
 
 class Access(Enum):
-    """Access of a request, or the reason against it."""
+    """The access of a request: it passes, or why it does not."""
 
     SIGN_IN = auto()  # it has no valid session
     ASK = auto()  # the provider must be asked
@@ -67,7 +67,7 @@ def facts_of(session: Session) -> Facts:
 
 
 def is_seen_late(session: Session, rule: SignInRule, now: float) -> bool:
-    """Return whether `seen_at` must be stored: at most once per quarter of the inactivity timeout."""
+    """Return whether `seen_at` must be stored again, once per quarter of the inactivity timeout."""
     return bool(rule.inactivity_timeout) and now >= session.seen_at + max(1, _quarter(rule) - 1)
 
 
@@ -89,7 +89,7 @@ def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
     if rule.inactivity_timeout:
         limits.append(rule.inactivity_timeout)
-        if not is_seen_late(session, rule, now):  # a later use would not be stored
+        if not is_seen_late(session, rule, now):  # it ends before the next use must be stored
             limits.append(max(session.seen_at + _quarter(rule) - int(now), 1 + _SKEW))
     usual = max(1, int(_quarter(rule)) - _SKEW)
     return max(0, min(usual, int(min(limits)) - _SKEW))

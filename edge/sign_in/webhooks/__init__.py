@@ -1,1 +1,1 @@
-"""Webhooks: the schemes by which providers sign them, and the decision about a request."""
+"""Webhooks: the signature schemes of providers, and the decision about a request."""

@@ -1,6 +1,6 @@
 """A table of the signatures of ten providers of webhooks, and the verification of a request. Pure.
 
-A header that is read has to occur exactly once, since an upstream could read another one of the same name.
+Each header that is verified must occur exactly once, since an upstream could read another header of the same name.
 """
 
 import base64
@@ -18,7 +18,7 @@ MAX_AGE = 300  # seconds between a signed timestamp and now, in either direction
 _MAX_SIGNATURES = 16  # in one header: a provider that changes its secret sends two
 _SECONDS = re.compile(rb"[0-9]{1,12}")
 _UTC = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-_ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, which ends it in the signed text
+_ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, because a dot ends the id in the signed text
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ SCHEMES: Mapping[WebhookProvider, Scheme] = {
         timestamp="x-zendesk-webhook-signature-timestamp",
     ),
 }
-# Standard Webhooks has the scheme of Svix under neutral names. Svix itself can send both.
+# Standard Webhooks is the scheme of Svix with neutral header names. Svix can send both.
 _STANDARD = replace(_SVIX, header="webhook-signature", timestamp="webhook-timestamp", id="webhook-id")
 
 

@@ -1,4 +1,4 @@
-"""Decides about requests of routes with webhook verification, for Envoy."""
+"""Decides for Envoy about requests to routes with webhook verification."""
 
 import asyncio
 import time
@@ -63,7 +63,7 @@ class WebhookChecks:
             return 503
         self._remember(webhook.route, rule.digest, module)
         if any(name == "upgrade" for name, _ in webhook.headers):
-            return 403  # what follows an upgrade is not signed
+            return 403  # data after an upgrade is not signed
         try:
             secret = await asyncio.to_thread(module.open_secret, vault.context(webhook.account, webhook.route))
         except vault.Unreadable:

@@ -35,7 +35,7 @@ class Exchange(Protocol):
 
     def on_request(self, data: bytes) -> None: ...
     def on_response(self, data: bytes) -> bool:
-        """Return whether the bytes must wait for the end of their request."""
+        """Return whether the bytes must wait until their request is complete."""
 
     def on_close(self) -> None: ...
 

@@ -1,7 +1,6 @@
-"""Parses SSH packets with a tunnel's data, which would take two thirds of asyncssh's time.
+"""Parses SSH packets with a tunnel's data. In asyncssh this takes two thirds of the time.
 
-The reasons, and what asyncssh still does:
-docs/decisions/0024-packets-of-a-tunnels-bytes-are-opened-before-asyncssh.md.
+The reasons, and what asyncssh still does: docs/decisions/0024-packets-of-a-tunnels-bytes-are-opened-before-asyncssh.md.
 """
 
 MSG_CHANNEL_DATA = 94
@@ -33,9 +32,9 @@ class Unread:
         return self
 
     def join_head(self, head: bytes, end: int) -> bytes | memoryview:
-        """Return the head that was taken last and the `end` bytes after it.
+        """Return the head, which was taken before, and the `end` bytes after it.
 
-        They are not copied if they are adjacent.
+        Nothing is copied if both are adjacent in the buffer.
         """
         if self._at < len(head):  # the buffer was replaced: the head is not in it
             return head + self._data[:end]

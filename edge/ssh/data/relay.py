@@ -137,7 +137,7 @@ class Relay:
         if self._transport:
             try:
                 self._transport.write_eof()
-            except OSError:  # reset by the visitor; if raised, it would end the client's whole SSH connection
+            except OSError:  # reset by the visitor. An error here would end the client's whole SSH connection
                 self._transport.abort()
             self._watch()
 
@@ -173,7 +173,7 @@ class Relay:
         self._watch()
 
     def on_visitor_left(self) -> None:
-        """Handle a visitor that has left while some of its data is unread. Can be called often."""
+        """Handle a visitor that has left while some of its data is unread. Can be called several times."""
         if self._channel and not self._has_visitor_left:
             self._has_visitor_left = True
             self._watch()

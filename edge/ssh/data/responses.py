@@ -15,9 +15,9 @@ _MAX_TRAILERS = 4096  # bytes that are searched for the last chunk
 class Response:
     """An HTTP/1 response that arrives before its request is complete.
 
-    A response other than 2xx waits as a whole: some clients, such as curl, stop sending when they read its head, which
-    breaks the request. A 2xx response can answer the first part of a request: only its end waits. A response without a
-    length ends with its connection.
+    A response other than 2xx waits as a whole: some clients, such as curl, stop sending when they read its head, and
+    the request fails. A 2xx response can answer the first part of a request, so only its end waits. A response without
+    a length ends when its connection closes.
     """
 
     def __init__(self) -> None:

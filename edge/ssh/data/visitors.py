@@ -1,4 +1,4 @@
-"""The visitors of requests: their addresses, which of them is evicted, and how fast their bodies arrive. Pure."""
+"""The visitors of requests: their addresses, whom to evict, and how fast request bodies arrive. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ def get_visitor(address: str) -> str:
 
 
 def choose_eviction(counts: Mapping[str, int], newcomer: str) -> str | None:
-    """Return the visitor with most connections, which loses one to the newcomer.
+    """Return the visitor with the most connections, who loses one to the newcomer.
 
-    Return None if the newcomer would then have as many as that visitor: the newcomer is refused.
+    Return None to refuse the newcomer, if it would then have as many connections as that visitor.
     """
     busiest = max(counts, key=lambda visitor: counts[visitor])
     return busiest if counts[busiest] > counts.get(newcomer, 0) + 1 else None

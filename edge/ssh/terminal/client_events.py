@@ -42,7 +42,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Refused:
-    """A refused request for a tunnel. `is_final` says that the same request would be refused again."""
+    """A refused request for a tunnel. `is_final` is true if the same request would be refused again."""
 
     line: str
     code: str

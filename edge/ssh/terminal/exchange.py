@@ -43,7 +43,7 @@ class HttpView:
         self._pending: _Unanswered | None = None
 
     def on_request(self, data: bytes) -> None:
-        """Remember the request that the bytes begin."""
+        """Remember the request, if the bytes begin with one."""
         if self._terminals.show_connections and (pending := _parse_request(data)):
             self._pending = pending
 

@@ -33,7 +33,7 @@ class Billing:
         self._due = float("inf")  # the time of the next write to the store
 
     async def serve(self) -> None:
-        """Write the usage that the previous gateway left, then this gateway's until cancelled."""
+        """Write the usage that the previous gateway left, then the usage of this gateway, until cancelled."""
         await self._recover()
         self._due = time.monotonic() + _WRITE_PERIOD
         try:

@@ -1,7 +1,7 @@
 """The traffic of a gateway's tunnels by account and hour, until it is stored. Pure.
 
-Each write contains the sum of an hour so far, so that a repeated write does not count traffic twice. `to_text` returns
-the unwritten sums for the next process.
+A write contains the whole sum of an hour until now, so that a repeated write does not count traffic twice. `to_text`
+returns the unwritten sums for the next process.
 """
 
 import json

@@ -184,21 +184,19 @@ def _fetch(session: "Session") -> "Service":
 
 def _read_identity(file: str) -> "SignIns":
     """Return the key of a file, or the keys of the agent. Prompt for a passphrase on a terminal only."""
-    import asyncssh
-
     from tunnel_edge.tunnels import sign_in
 
     if file == sign_in.AGENT:
         return sign_in.agent_keys()
     try:
         return sign_in.read_identity(file)
-    except asyncssh.KeyEncryptionError:
+    except sign_in.PassphraseNeeded:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             message = f"{file} has a passphrase: add it to the agent and use --identity agent, or use a terminal."
             raise CommandError(message, NOT_SIGNED_IN) from None
     try:
         return sign_in.read_identity(file, click.prompt(f"Passphrase of {file}", hide_input=True, err=True))
-    except asyncssh.KeyEncryptionError:
+    except sign_in.PassphraseNeeded:
         raise CommandError(f"The passphrase of {file} is wrong.", FAILED) from None
 
 

@@ -34,6 +34,7 @@ _LIFETIME = 24 * 3600  # seconds; a policy can permit less
 _MARGIN, _MIN_MARGIN = 60.0, 2.0  # seconds before the end of a certificate when it is renewed
 _MAX_PORTS = 100  # that a credential permits at random, since an ACL has at most 1,000 rules
 _MOST_SECONDS = re.compile(r"at most (\d+) seconds")
+_ENCRYPTED = ("Passphrase must be specified", "Unable to decrypt")  # the only sign of it in asyncssh's other errors
 _TRIES = 3  # to change the ACL, while other processes change it too
 
 
@@ -143,8 +144,12 @@ class Identity:
         return SignIn(self.username, self.keys)
 
 
+class PassphraseNeeded(Exception):
+    """A private key has a passphrase, and it is not the given one."""
+
+
 def read_identity(file: str, passphrase: str | None = None) -> Identity:
-    """Return the key of a file, with the certificate beside it. Raises asyncssh.KeyEncryptionError, CommandError."""
+    """Return the key of a file, with the certificate beside it. Raises PassphraseNeeded, CommandError."""
     import asyncssh
 
     certificate = Path(f"{file}-cert.pub")
@@ -153,9 +158,9 @@ def read_identity(file: str, passphrase: str | None = None) -> Identity:
         pairs = tuple(asyncssh.load_keypairs([file], passphrase))
         if certificate.exists():
             principals = getattr(asyncssh.read_certificate(certificate), "principals", None) or []
-    except asyncssh.KeyEncryptionError:
-        raise
     except (OSError, ValueError) as error:
+        if isinstance(error, asyncssh.KeyEncryptionError) or str(error).startswith(_ENCRYPTED):
+            raise PassphraseNeeded from None
         raise CommandError(f"{file} is not a private key that can be read: {error}", USAGE) from error
     return Identity(pairs, principals[0] if principals else _USER)
 

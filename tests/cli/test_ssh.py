@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import threading
@@ -222,26 +221,6 @@ def watch(program: str, seen: list[bytes], stop: threading.Event) -> None:
             except OSError:
                 continue
         time.sleep(0.01)
-
-
-def test_ctrl_c_at_the_prompt_leaves_nothing(user: User, api: Served) -> None:
-    import pty
-
-    terminal, slave = pty.openpty()
-    command = [str(user.te), "login", api.base_url, "--key"]
-    process = subprocess.Popen(
-        command, env=user.environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
-    )
-    assert b"API key" in os.read(terminal, 100)
-    os.write(terminal, api.token.encode())
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
-    os.set_blocking(terminal, False)
-    assert api.token.encode() not in os.read(terminal, 10_000)
-    os.close(terminal)
-    os.close(slave)
-    assert [file for file in user.home.rglob("*") if file.is_file()] == []
 
 
 def test_a_certificate_or_a_key_is_revoked(agent: User, admin: Client, authority: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tunnel_edge import output
-from tunnel_edge.commands import options
+from tunnel_edge.commands import editing, options
 from tunnel_edge.commands.options import Group
 from tunnel_edge.errors import FAILED, NOT_FOUND, USAGE, CommandError
 from tunnel_edge.inspector.control import shortened, socket_file
@@ -63,7 +63,7 @@ def replay(id: int, edit: bool, pid: int | None) -> None:
     edited = {}
     if edit:
         _check_editor()
-        text = click.edit(_ask(pid, command="text", id=id), extension=".http")
+        text = editing.edit(_ask(pid, command="text", id=id), "request.http")
         if text is None:
             raise CommandError("The editor saved nothing, so nothing was sent.", FAILED)
         edited = {"text": text}

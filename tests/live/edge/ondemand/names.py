@@ -61,7 +61,7 @@ class Name:
         met, is_over = Counter[str](), threading.Event()
 
         def visit() -> None:
-            while not is_over.is_set():
+            while not is_over.wait(0.005):
                 met[self.visit(**how)] += 1
 
         thread = threading.Thread(target=visit)

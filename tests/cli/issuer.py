@@ -30,6 +30,7 @@ class State:
     requests: list[str] = field(default_factory=list)
     sends_refresh_tokens: bool = False
     secrets: set[str] = field(default_factory=set)  # that clients sent or received
+    may_answer: threading.Event = field(default_factory=threading.Event)
 
 
 class OidcIssuer(ThreadingHTTPServer):
@@ -40,6 +41,7 @@ class OidcIssuer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Pages)
         self.state = State()
+        self.state.may_answer.set()
 
     @property
     def url(self) -> str:
@@ -54,6 +56,10 @@ class OidcIssuer(ThreadingHTTPServer):
 
 class Pages(BaseHTTPRequestHandler):
     server: OidcIssuer
+
+    def parse_request(self) -> bool:
+        self.server.state.may_answer.wait(30)
+        return super().parse_request()
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path

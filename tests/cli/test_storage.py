@@ -96,15 +96,60 @@ def test_a_locked_keyring_is_one_sentence(with_keyring: User, api: Served) -> No
     assert (gone.returncode, gone.stderr.count("\n")) == (4, 1)
 
 
-def test_a_keyring_that_waits_does_not_delay_a_connection(with_keyring: User, api: Served) -> None:
+@pytest.fixture
+def without_certificate(with_keyring: User, api: Served) -> User:
+    """Return a user whose certificate must be renewed, with a key that is in the keyring."""
     with_keyring.login(api)
     authority = api.client().create("/ssh_certificate_authorities", {})["id"]
     made = with_keyring.run("ssh", "login", "--authority", authority, "--principal", "ada", "--file")
     assert made.returncode == 0, made.stderr
     for file in (with_keyring.home / ".local/state/te/ssh").iterdir():
         file.unlink()
-    done = with_keyring.with_settings(RING="waits").run("ssh", "ensure", "host", "ada", timeout=20)
-    assert (done.returncode, done.stderr) == (1, "te: The certificate could not be renewed within 5 seconds.\n")
+    return with_keyring
+
+
+@pytest.mark.parametrize(
+    ("keyring", "sentence"),
+    [
+        ("waits", "The certificate could not be renewed within 5 seconds."),
+        ("locked", "The keyring did not answer for te:default: it is locked. Unlock it."),
+    ],
+)
+def test_a_keyring_that_does_not_answer_delays_a_connection_little(
+    without_certificate: User, keyring: str, sentence: str
+) -> None:
+    done = without_certificate.with_settings(RING=keyring).run("ssh", "ensure", "host", "ada", timeout=20)
+    assert (done.returncode, done.stderr) == (1, f"te: {sentence}\n")
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_an_issuer_that_does_not_answer_delays_a_connection_little(
+    without_certificate: User, api: Served, issuer: OidcIssuer, other_issuer: str, is_silent: bool
+) -> None:
+    admin, url = api.client(), issuer.url if is_silent else other_issuer
+    owner = admin.get("/me").json["owner"]["id"]
+    fields = {"issuer": url, "audiences": [issuers.CLIENT], "claims": {"sub": "ada"}, "owner_id": owner}
+    more = {"scopes": ["backends:read"], "sign_in": {"client_id": issuers.CLIENT}}
+    credential = admin.create("/federated_credentials", {**fields, **more})["id"]
+    home = without_certificate.home
+    with (home / ".config/te/config.toml").open("a") as config:
+        config.write(f'federated = "{credential}"\n')
+    entry = json.loads(json.loads((home / "ring.json").read_text())["te:default"])
+    ended = {**entry, "expires_at": "2020-01-01T00:00:00Z", "lifetime": "60", "refresh_token": "refresh"}
+    (home / "ring.json").write_text(json.dumps({"te:default": json.dumps(ended)}))
+    if is_silent:
+        issuer.state.may_answer.clear()
+    try:
+        done = without_certificate.run("ssh", "ensure", "host", "ada", timeout=20)
+    finally:
+        issuer.state.may_answer.set()
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    expected = (
+        "te: The certificate could not be renewed within 5 seconds."
+        if is_silent
+        else f"te: The issuer is unreachable at {url}"
+    )
+    assert done.stderr.startswith(expected)
 
 
 def test_the_token_is_in_one_file(admin_user: User, api: Served) -> None:

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import functools
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import asyncssh
@@ -17,6 +19,7 @@ from tunnel_edge.tunnels import connection
 from tunnel_edge.tunnels.relay import NoTap, Relay
 from tunnel_edge.tunnels.requested import LocalServer, RequestedTunnel
 
+MIB = int(os.environ.get("TE_MIB", "10"))  # of large bodies
 REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 CHUNKED = b"transfer-encoding: chunked\r\n\r\n5;x=1\r\nhello\r\n0\r\ntrailer: 1\r\n\r\n"
@@ -57,7 +60,7 @@ async def open_tunnel(*, inspected: bool, plan: Plan | None = None) -> AsyncIter
 
 def run(work: Work, *, inspected: bool) -> Journal:
     async def main() -> Journal:
-        async with asyncio.timeout(30), open_tunnel(inspected=inspected) as tunnel:
+        async with asyncio.timeout(30 + MIB), open_tunnel(inspected=inspected) as tunnel:
             await work(tunnel)
             return tunnel.journal
 
@@ -122,17 +125,21 @@ def test_bytes_arrive_unchanged(name: str, inspected: bool) -> None:
 
 @pytest.mark.parametrize("inspected", [False, True])
 def test_large_bodies_pass_in_both_directions_while_a_reader_is_slow(inspected: bool) -> None:
-    size, block = 10 << 20, bytes(range(256)) * 256
+    block = bytes(range(256)) * 256
+    size, count = MIB << 20, (MIB << 20) // len(block)
+    resident: list[int] = []
 
     async def pump(writer: Any) -> None:
-        for _ in range(size // len(block)):
+        for _ in range(count):
             writer.write(block)
             await writer.drain()
 
     async def read(reader: Any) -> None:
         await asyncio.sleep(0.1)
-        for _ in range(size // len(block)):
+        for number in range(count):
             assert await reader.readexactly(len(block)) == block
+            if number in (count // 10, count - 1):
+                resident.append(resident_memory())
 
     async def work(tunnel: Tunnel) -> None:
         head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size
@@ -155,6 +162,12 @@ def test_large_bodies_pass_in_both_directions_while_a_reader_is_slow(inspected: 
         assert (exchange.is_over, exchange.is_stream, exchange.note) == (True, False, "")
         assert (exchange.request.size, exchange.response.size) == (size, size)
         assert journal.memory < 600_000
+    assert max(resident) - min(resident) < 16 << 20
+
+
+def resident_memory() -> int:
+    """Return the resident memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_visitor_that_leaves_closes_the_connection_to_the_local_server() -> None:

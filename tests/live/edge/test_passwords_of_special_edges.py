@@ -1,0 +1,82 @@
+"""Passwords of a route whose edge also requires client certificates, or has OAuth on another route."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
+from chalicelib.model.edges.served import ServedAuthority, ServedRoute
+from chalicelib.model.sign_in import signing_keys
+from tests import openssl
+from tests.edge.edge_modules import enabled
+from tests.edge.sign_in import samples
+from tests.live.edge import module_site
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.module_site import Origin, Site
+from tests.live.edge.running import Edge, until
+from tests.transports import Client
+
+pytestmark = needs_envoy
+ADA = {"credentials": [{"username": "ada", "password": "correct horse"}]}
+RIGHT, WRONG = ("-u", "ada:correct horse"), ("-u", "ada:wrong horse")
+
+
+@pytest.fixture
+def site(edge: Edge, admin: Client, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """Serve /one with a password and /open without one."""
+    edge.store.sign_in_keys = []
+    with module_site.verifying(edge, edge.settings):
+        until(lambda: bool(signing_keys.read()))
+        edge.store.sign_in_keys = [it.public for it in signing_keys.read()]
+        name = "mutual" if "certificates" in request.node.name else "oauth"
+        with module_site.serving(edge, admin, f"pass-{name}", "basic_auth", {"one": ADA}) as made:
+            Origin.authorizations.clear()
+            yield made
+
+
+def test_an_edge_with_client_certificates_requires_both(site: Site, tmp_path: Path) -> None:
+    authority = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
+    known = ServedAuthority(site.served.account, ids.new("ca"), authority.certificate)
+    site.edge.store.keep(known)
+    mutual = MutualTlsModule(certificate_authority_ids=[known.id])
+    site.served = replace(site.served, modules=enabled(mutual_tls=mutual))
+    site.reload()
+    client = openssl.issue("/CN=client", extensions=("basicConstraints=critical,CA:FALSE",), issuer=authority)
+    file = tmp_path / "client.pem"
+    file.write_text(client.certificate + client.key)
+    certificate = ("--cert", str(file))
+
+    until(lambda: site.edge.status(site.name, *certificate, path="/open") == "200")
+    assert site.edge.status(site.name, *RIGHT, path="/one") == "000"
+    _assert_password_is_required(site, *certificate)
+
+
+def test_an_edge_with_oauth_on_another_route_requires_the_password(site: Site) -> None:
+    body = {"match_type": "path_prefix", "match": "/signed", "oauth": samples.module(email_domains=["example.com"])}
+    added = site.admin.create(f"/edges/https/{site.served.id}/routes", body)["id"]
+    signed = ServedRoute(added, "path_prefix", "/signed", site.served.routes[-1].modules)  # that of /open
+    site.served = replace(site.served, routes=(*site.served.routes, signed))
+    site.reload()
+
+    until(lambda: site.edge.status(site.name, path="/signed") == "401")
+    assert site.edge.status(site.name, *RIGHT, path="/signed") == "401"
+    assert site.edge.status(site.name, path="/open") == "200"
+    _assert_password_is_required(site)
+
+
+def _assert_password_is_required(site: Site, *more: str) -> None:
+    Origin.authorizations.clear()
+    for version in ("--http1.1", "--http2"):
+        sent = ((), WRONG, RIGHT, RIGHT)
+        found = [site.edge.status(site.name, version, *it, *more, path="/one") for it in sent]
+        assert found == ["401", "401", "200", "200"]
+    assert site.edge.status(site.name, "--path-as-is", *more, path="/open/../one") == "400"
+    assert Origin.authorizations == [None] * 4
+    guesses = [site.edge.status(site.name, "-u", f"ada:guess {it}", *more, path="/one") for it in range(12)]
+    assert guesses.count("401") <= 10
+    assert guesses[-1] == "429"
+    other = ("--interface", "127.6.9.1")
+    assert site.edge.status(site.name, *RIGHT, *other, *more, path="/one") == "200"

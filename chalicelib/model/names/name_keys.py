@@ -109,9 +109,14 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
     reserved = [it for key in owner_keys for it in key.reserved_domains]
     if len(reserved) <= _MAX_DIRECT:
         return reserved
-    own = [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
+    own = list_own_keys(account, host)
     holders = (key.holder_of(kinds.RESERVED_DOMAINS) for place in own if (key := find_key(place)))
     return [*own, *filter(None, holders)]
+
+
+def list_own_keys(account: str, host: str) -> list[Place]:
+    """Return the places of the keys of an account's reservations that cover a host, proved or not."""
+    return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 
 
 def list_reservation_keys(reservation: ServedReservation, tunnel_domain: str) -> list[Place]:

@@ -167,8 +167,13 @@ class _Walk:
         return [key for place in wanted if (key := self._find_key(place))]
 
     def _add_restrictions_of(self, host: str) -> None:
-        """Add the IP policies of reservations that cover a tunnel's host, if the reservations are known."""
-        for place in name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key):
+        """Add the account's reservations that cover a tunnel's host, proved or not, and their IP policies if known."""
+        covering = name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key)
+        if not domains.is_below(host, self._tunnel_domain):
+            own = self._add_keys(name_keys.list_own_keys(self._account, host))
+            covering += [place for key in own if (place := self._holder(key, kinds.RESERVED_DOMAINS))]
+        for place in covering:
+            self.places.add(place)
             found = self._value(place)
             if isinstance(found, ServedReservation) and found.domain in proofs.list_proving_domains(host):
                 self._add_parts(sites.list_policies(found))

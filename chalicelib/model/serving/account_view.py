@@ -1,6 +1,6 @@
 """The decisions about the names of one account, from its records. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -77,10 +77,20 @@ class AccountView:
 
     def reservation_of(self, account: str, host: str) -> ServedReservation | None:
         """Return the account's proved reservation that covers a host, or None. The most specific domain wins."""
-        every = (
-            it for domain in proofs.list_proving_domains(host) for it in self._reservations_by_domain.get(domain, ())
-        )
-        return next((it for it in every if it.account == account and it.is_proved), None)
+        return next((it for it in self._reservations_over(account, host) if it.is_proved), None)
+
+    def restrictions_of(self, account: str, host: str) -> list[ServedReservation]:
+        """Return the reservations that restrict visitors of an account's tunnel, the most specific domain first.
+
+        They are the proved one with the most specific domain, and more specific ones whose proof is pending or has
+        lapsed: a missing DNS record must not open a tunnel to all visitors.
+        """
+        found: list[ServedReservation] = []
+        for reservation in self._reservations_over(account, host):
+            found.append(reservation)
+            if reservation.is_proved:
+                break
+        return found
 
     def refuses_challenges(self, account: str, host: str) -> bool:
         """Return whether challenges of certificate authorities are refused for a host.
@@ -116,18 +126,18 @@ class AccountView:
         tunnel = self.tunnel_at_host(name)
         if tunnel is None or self.edge_at_host(name):
             return None
-        reservation = self.reservation_of(tunnel.account, name)
-        refusals = sites.find_refusals(tunnel, [reservation] if reservation else [], self.policies)
+        restrictions = self.restrictions_of(tunnel.account, name)
+        refusals = sites.find_refusals(tunnel, restrictions, self.policies)
         site = Site(name, tunnel, "", (), self.refuses_challenges(tunnel.account, name), refusals)
-        passwords = sites.find_passwords(reservation)
+        holder, passwords = sites.find_passwords(restrictions)
         if tunnel.proto == "tls":  # the edge cannot read passwords in encrypted traffic
             return replace(site, refusals=ip_policies.REFUSE_ALL) if passwords else site
         certificate = self.certificate(tunnel.account, name, now)
         if not certificate:
             return None
-        headers, id = (reservation.keep_headers, reservation.id) if reservation else ((), "")
-        made = replace(site, certificate=certificate, keep_headers=headers)
-        return replace(made, reservation=id, basic_auth=passwords) if passwords else made
+        reservation = self.reservation_of(tunnel.account, name)
+        headers = reservation.keep_headers if reservation else ()
+        return replace(site, certificate=certificate, keep_headers=headers, reservation=holder, basic_auth=passwords)
 
     def tunnel_at_host(self, host: str) -> ServedTunnel | None:
         """Return the newest tunnel that may serve a host and has a live gateway, or None."""
@@ -196,6 +206,11 @@ class AccountView:
         module = edge.modules.get(mutual_tls.MODULE)
         ids = module.certificate_authority_ids if module else []
         return [self._records.authorities.get(id) for id in ids]
+
+    def _reservations_over(self, account: str, host: str) -> Iterator[ServedReservation]:
+        """Yield an account's reservations that cover a host, the most specific domain first."""
+        for domain in proofs.list_proving_domains(host):
+            yield from (it for it in self._reservations_by_domain.get(domain, ()) if it.account == account)
 
     def _newest_tunnel(self, name: str) -> ServedTunnel | None:
         found = (it for it in self._tunnels_by_name.get(name, ()) if self.may_serve(it.account, name))

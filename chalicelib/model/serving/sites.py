@@ -56,9 +56,10 @@ def list_policies(reservation: ServedReservation | ServedAddress) -> list[str]:
     return module.ip_policy_ids if module else []
 
 
-def find_passwords(reservation: ServedReservation | None) -> BasicAuthRule | None:
-    """Return the passwords that a reservation requires from visitors of its tunnels, or None."""
-    return _decode_modules(reservation).get(basic_auth.MODULE) if reservation else None
+def find_passwords(reservations: Iterable[ServedReservation]) -> tuple[str, BasicAuthRule | None]:
+    """Return the id and the passwords of the first reservation that requires some, or ("", None)."""
+    found = ((it.id, _decode_modules(it).get(basic_auth.MODULE)) for it in reservations)
+    return next(((id, rule) for id, rule in found if rule), ("", None))
 
 
 def find_refusals(

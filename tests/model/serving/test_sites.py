@@ -21,6 +21,7 @@ RULES = Rules(allow=(parse_cidr("192.0.2.0/24"),))
 POLICY = ServedPolicy(A, "ipp_1", RULES)
 NAMED = {"ip_restriction": {"enabled": True, "ip_policy_ids": ["ipp_1"]}}
 OFF = {"ip_restriction": {"enabled": False, "ip_policy_ids": ["ipp_1"]}}
+PASSWORDS = {"basic_auth": {"enabled": True, "usernames": ["ada"], "passwords": b"sealed"}}
 OPEN: tuple[Condition, ...] = ()
 SHUT = ip_policies.REFUSE_ALL
 GONE = ip_policies.find_refusals(IpRestrictionModule(ip_policy_ids=["ipp_1"]), {})
@@ -83,6 +84,30 @@ def test_the_longest_reservation_of_the_account_decides() -> None:
     assert refusals(other) == OPEN
 
 
+OWN, WILDCARD = "shop.example.com", "*.example.com"
+CERTIFICATE = worlds.certificate("cert_1", OWN)
+
+
+@pytest.mark.parametrize("is_proved", [True, False])
+def test_a_domain_that_is_not_proved_restricts_its_tunnels_too(is_proved: bool) -> None:
+    """Its tunnels are served because a wildcard above it is proved. Then the restrictions of both hold."""
+    above = ServedReservation(A, "rd_1", WILDCARD, True)
+    own = ServedReservation(A, "rd_2", OWN, is_proved, modules={**NAMED, **PASSWORDS})
+
+    def decide(*reserved: ServedReservation) -> tuple[tuple[Condition, ...], str]:
+        site = worlds.view_of(GATEWAY, POLICY, CERTIFICATE, worlds.tunnel(name=OWN), *reserved).site(OWN, NOW)
+        assert site
+        return site.refusals, site.reservation
+
+    restricted = replace(above, modules={**NAMED, **PASSWORDS})
+    assert decide(above) == (OPEN, "")
+    assert decide(above, own) == (BY_RULES, "rd_2")
+    assert decide(restricted, own) == (BY_RULES if is_proved else BY_RULES * 2, "rd_2")
+    assert decide(restricted, replace(own, modules={})) == ((OPEN, "") if is_proved else (BY_RULES, "rd_1"))
+    assert decide(above, replace(own, is_readable=False)) == (SHUT, "rd_2")
+    assert decide(above, replace(own, account=B, is_proved=False)) == (OPEN, "")
+
+
 def test_a_malformed_reservation_admits_nobody() -> None:
     held = ServedReservation(A, "rd_1", HOST, True, is_readable=False)
     assert sites.find_refusals(None, [held], {}) == SHUT
@@ -114,9 +139,6 @@ def test_a_tunnel_with_policies_of_its_own_must_pass_them_too() -> None:
 def test_several_reservations_of_a_port_all_decide() -> None:
     both = [ServedAddress(False, NAMED), ServedAddress(False, NAMED)]
     assert sites.find_refusals(None, both, {"ipp_1": RULES}) == (*BY_RULES, *BY_RULES)
-
-
-PASSWORDS = {"basic_auth": {"enabled": True, "usernames": ["ada"], "passwords": b"sealed"}}
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,38 @@ def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
     assert refusals() == "()"
 
 
+def test_a_tunnel_follows_a_reservation_that_is_not_proved_beside_a_proved_wildcard(
+    resolver: NameResolver, table: TableStore, admin: Client
+) -> None:
+    reserve(admin, "*.example.com")
+    create_certificate(admin, OWN)
+    open_tunnel(table, admin, OWN)
+    records, follower = load(resolver, OWN), Follower(table, time.time())
+    follower.read(time.time())
+
+    def refusals() -> str:
+        nonlocal records
+        places = {place for it in follower.read(time.time()) for place in it.places}
+        records = resolver.read_changed(records, places)
+        site = plan(OWN, records).site
+        assert site == plan(OWN, load(resolver, OWN)).site
+        return repr(site and site.refusals)
+
+    policy = admin.create("/ip_policies", {})["id"]
+    assert refusals() == "()"
+    exact = admin.create("/reserved_domains", {"domain": OWN})["id"]
+    assert refusals() == "()"
+    admin.put(f"/reserved_domains/{exact}/ip_restriction", {"ip_policy_ids": [policy]})
+    without_rules = refusals()
+    assert without_rules != "()"
+    prove(exact)
+    assert refusals() == without_rules
+    prove(exact, "lapsed")
+    assert refusals() == without_rules
+    admin.delete(f"/reserved_domains/{exact}")
+    assert refusals() == "()"
+
+
 @pytest.mark.parametrize("name", [NAME, f"{DOMAIN}:20001"])
 def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
     resolver: NameResolver, table: TableStore, admin: Client, stranger: Client, name: str

@@ -35,7 +35,6 @@ from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.names import https_listener, sign_in_host
-from edge.envoy.names.sign_in_host import SIGN_IN_SECRET
 from edge.envoy.resources import Changes, Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.envoy.start import stats as counts
@@ -57,6 +56,7 @@ from edge.store.records import Store, Unavailable
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
+_SIGN_IN_PAIR_PERIOD = 600.0  # seconds between two checks of the age of the pair of sign-in services
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the log after which the host is not ready
 _STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
@@ -77,11 +77,11 @@ class Control:
         self, settings: Settings, store: Store, link_authority: Authority, resolver: NameReader | None = None
     ) -> None:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
-        self._settings, self._store, self._reads = settings, store, StoreReads()
+        self._settings, self._store, self._link_authority, self._reads = settings, store, link_authority, StoreReads()
         self._progress, self._sweeps = Progress(settings.directory, "control"), GatewaySweeps(store)
-        link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
         self._operator = operator = OperatorPair(settings, store)
-        self._pairs = {LINK_SECRET: link_pair.pair, **dict.fromkeys((OPERATOR_SECRET, SIGN_IN_SECRET), operator.pair)}
+        own = dict.fromkeys((OPERATOR_SECRET, sign_in_host.SIGN_IN_SECRET), operator.pair)
+        self._pairs = {LINK_SECRET: RenewedPair(lambda: link_authority.issue(server.CLIENT)).pair, **own}
         self._published: dict[str, KeyPair] = {}  # the key pairs of the operator and the link that Envoy has
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
@@ -110,7 +110,8 @@ class Control:
         pressure.reset(self._settings)
         self._open_ports.clear()
         self.discovery.catalog.has_all_listeners = False  # without special names, the public listener would refuse them
-        always = (*https_listener.build_public(self._settings), *sign_in_host.build(self._settings))
+        settings, link = self._settings, self._link_authority.pem
+        always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
         self.discovery.apply({it.key: it for it in always})
         self.discovery.apply(self._read_renewed())
         with files.shorten_socket_path(self._settings.discovery_socket) as socket:
@@ -136,6 +137,9 @@ class Control:
         """Yield the tasks that run while names are still being loaded."""
         yield PeriodicTask("blocks", self._read_blocks, _BLOCKS_PERIOD, failures=Unavailable)
         yield PeriodicTask("sign_in", self._read_sign_in, _SIGN_IN_PERIOD, failures=Unavailable)
+        if self._settings.sign_in_hosts:
+            renew = partial(self._reads.of_change, self._store.renew_sign_in_pair, self._link_authority)
+            yield PeriodicTask("sign_in_pair", renew, _SIGN_IN_PAIR_PERIOD, failures=Unavailable)
         yield self._sweeps.task
         yield PeriodicTask("progress", self._report_progress, PERIOD, failures=OSError)
 

@@ -15,7 +15,7 @@ from edge.process.settings import Limits, Settings
 LINK_SECRET = parts.reserved_secret("link")
 TUNNEL_KEY = "edge.tunnel"  # the filter state with the tunnel id of a connection that is forwarded as bytes
 Members: TypeAlias = "Sequence[tuple[ServedTunnel, Gateway]]"
-_TLS = "envoy.transport_sockets.tls"
+TLS = "envoy.transport_sockets.tls"
 _TLS_1_3 = v3.TlsParameters(
     tls_minimum_protocol_version=v3.TlsParameters.TLSv1_3, tls_maximum_protocol_version=v3.TlsParameters.TLSv1_3
 )
@@ -260,18 +260,18 @@ def _circuit_breakers(most: int) -> v3.CircuitBreakers:
 @lru_cache(1024)
 def _gateway_sockets(gateway: str, link_authority: str) -> _Sockets:
     """Return mutual TLS to a gateway. Each connection sets the server name."""
-    return _sockets(v3.UpstreamTlsContext(common_tls_context=_mutual_tls([gateway], link_authority)))
+    return _sockets(v3.UpstreamTlsContext(common_tls_context=build_mutual_tls([gateway], link_authority)))
 
 
 @lru_cache(1024)
 def _group_sockets(gateways: frozenset[str], link_authority: str) -> _Sockets:
     """Return mutual TLS to gateways of tunnels. Without gateways, it accepts only a name that no gateway has."""
-    tls = _mutual_tls(sorted(gateways) or ["none"], link_authority)
+    tls = build_mutual_tls(sorted(gateways) or ["none"], link_authority)
     return _sockets(v3.UpstreamTlsContext(common_tls_context=tls, auto_host_sni=True))
 
 
 def _sockets(context: v3.UpstreamTlsContext) -> _Sockets:
-    plain = v3.TransportSocket(name=_TLS, typed_config=parts.pack(context))
+    plain = v3.TransportSocket(name=TLS, typed_config=parts.pack(context))
     return _Sockets(plain, _with_proxy_protocol(plain, _PRIVATE), _with_proxy_protocol(plain, _PUBLIC))
 
 
@@ -281,10 +281,11 @@ def _with_proxy_protocol(socket: v3.TransportSocket, config: v3.ProxyProtocolCon
     return v3.TransportSocket(name="envoy.transport_sockets.upstream_proxy_protocol", typed_config=transport)
 
 
-def _mutual_tls(gateways: Iterable[str], link_authority: str) -> v3.CommonTlsContext:
+def build_mutual_tls(peers: Iterable[str], link_authority: str) -> v3.CommonTlsContext:
+    """Return mutual TLS over the link to owners of one of several names."""
     names = [
-        v3.SubjectAltNameMatcher(san_type=v3.SubjectAltNameMatcher.DNS, matcher=v3.StringMatcher(exact=gateway.lower()))
-        for gateway in gateways
+        v3.SubjectAltNameMatcher(san_type=v3.SubjectAltNameMatcher.DNS, matcher=v3.StringMatcher(exact=peer.lower()))
+        for peer in peers
     ]
     return v3.CommonTlsContext(
         tls_params=_TLS_1_3,

@@ -91,11 +91,23 @@ def _value(value: str | bool) -> v3.Value:
     return v3.Value(bool_value=value) if isinstance(value, bool) else v3.Value(string_value=value)
 
 
+_ELSEWHERE = v3.GrpcRetryPolicy(  # a second host, only if the first one has not received the request
+    retry_on="connect-failure,refused-stream",
+    num_retries=v3.UInt32Value(value=1),
+    retry_host_predicate=[
+        v3.GrpcRetryPolicy.RetryHostPredicate(
+            name="envoy.retry_host_predicates.previous_hosts", typed_config=pack(v3.PreviousHostsPredicate())
+        )
+    ],
+    host_selection_retry_max_attempts=3,
+)
+
+
 def authorization(cluster: str, timeout: float) -> v3.ExtAuthz:
     """Return an external authorization by gRPC. If the service fails, the response is a 503."""
-    service = v3.GrpcService(envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=cluster), timeout=seconds(timeout))
+    service = v3.GrpcService.EnvoyGrpc(cluster_name=cluster)
     return v3.ExtAuthz(
-        grpc_service=service,
+        grpc_service=v3.GrpcService(envoy_grpc=service, timeout=seconds(timeout), retry_policy=_ELSEWHERE),
         transport_api_version=v3.ApiVersion.V3,
         status_on_error=v3.HttpStatus(code=v3.ServiceUnavailable),
     )

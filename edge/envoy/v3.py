@@ -46,6 +46,7 @@ from envoy.config.core.v3.config_source_pb2 import (
 )
 from envoy.config.core.v3.extension_pb2 import TypedExtensionConfig
 from envoy.config.core.v3.grpc_service_pb2 import GrpcService
+from envoy.config.core.v3.health_check_pb2 import HealthCheck
 from envoy.config.core.v3.protocol_pb2 import Http1ProtocolOptions, Http2ProtocolOptions, HttpProtocolOptions
 from envoy.config.core.v3.proxy_protocol_pb2 import ProxyProtocolConfig, TlvEntry
 from envoy.config.core.v3.socket_option_pb2 import SocketOption

@@ -7,6 +7,7 @@ other domains.
 import ipaddress
 import os
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from edge.process import files
 _YEARS = timedelta(days=3650)
 _LEAF = timedelta(days=90)
 _CLOCKS_DIFFER = timedelta(hours=1)
+_SERVES, _CONNECTS = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,18 @@ class Authority:
 
     def issue(self, *names: str) -> KeyPair:
         """Return a new key and its certificate for DNS names, as client and server."""
+        return self._issue(names, [_SERVES, _CONNECTS])
+
+    def issue_for_server(self, name: str) -> KeyPair:
+        """Return a new key and its certificate for a DNS name, with which nobody can connect as a client."""
+        return self._issue([name], [_SERVES])
+
+    def _issue(self, names: Sequence[str], usages: Sequence[x509.ObjectIdentifier]) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(names[0], self.certificate.subject, key, _LEAF)
         names_in_it = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
-        usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
-        builder = builder.add_extension(names_in_it, critical=False).add_extension(usages, critical=False)
+        builder = builder.add_extension(names_in_it, critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         chain = builder.add_extension(identifier, critical=False).sign(self.key, hashes.SHA256())

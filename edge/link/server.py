@@ -22,7 +22,7 @@ from edge.link.renewal import PERIOD
 from edge.link.tls import TlsTransport
 from edge.process import files
 
-CLIENT = "edge"  # the name in Envoy's certificate
+CLIENT, SIGN_IN = "edge", "sign-in"  # the names in the certificates of Envoy and of the sign-in service
 MOST_HANDSHAKES = 1024  # concurrent ones. Envoy can begin this many for one account
 HANDSHAKE_TIMEOUT = 5.0  # seconds
 

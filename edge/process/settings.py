@@ -85,10 +85,12 @@ class Settings:
     domains' own name servers. Envoys of other hosts reach this gateway at `hop_host` and `hop_port`; the system
     chooses a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks;
     `ssh_proxy_protocol_from` is the same for SSH clients. `instance` is one of INSTANCES, of the gateway or Envoy that
-    this process runs. `metrics_by` names the process, gateway or control, that serves `metrics_port`; 0 turns that
-    off. `ssh_address` is the address of the gateway that the API shows; `public_ssh_address` returns its default.
+    this process runs. `metrics_by` names the process, control, gateway or sign-in, that serves `metrics_port`; 0 turns
+    that off. `ssh_address` is the address of the gateway that the API shows; `public_ssh_address` returns its default.
     `oauth_endpoints` is a file with other endpoints of identity providers. The sockets of the sign-in service are in
-    `sign_in_dir`, those of the issuer in `issuer_dir`; by default both are `directory`.
+    `sign_in_dir`, those of the issuer in `issuer_dir`; by default both are `directory`. Envoy uses the sign-in services
+    at `sign_in_hosts` (host, port) instead of one on its host. A sign-in service serves other hosts at `sign_in_port`,
+    0 for none.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -117,6 +119,8 @@ class Settings:
     gateway_metrics: str = ""
     link_dir: str = ""
     sign_in_dir: str = ""
+    sign_in_hosts: tuple[tuple[str, int], ...] = ()
+    sign_in_port: int = 0
     issuer_dir: str = ""
     ssh_address: str = ""
     oauth_endpoints: str = ""
@@ -251,8 +255,8 @@ def _read(environment: Mapping[str, str]) -> Settings:
 def _check_texts(contact: str, metrics_by: str) -> None:
     if not contact.isprintable() or len(contact.encode()) > 255:
         raise SettingError("ABUSE_CONTACT must be one line of at most 255 bytes, for example an email address.")
-    if metrics_by not in ("control", "gateway"):
-        raise SettingError("METRICS_BY must be control, or gateway on a host that runs only a gateway.")
+    if metrics_by not in ("control", "gateway", "sign-in"):
+        raise SettingError("METRICS_BY must be control, or gateway or sign-in on a host that runs only that process.")
 
 
 def _check_instance(instance: str, hop_port: str) -> None:
@@ -265,5 +269,6 @@ def _check_instance(instance: str, hop_port: str) -> None:
 _LISTS: Mapping[str, Callable[[str, str], object]] = {
     "dns_servers": texts.server,
     "proxy_protocol_from": texts.network,
+    "sign_in_hosts": texts.peer,
     "ssh_proxy_protocol_from": texts.network,
 }

@@ -29,20 +29,25 @@ async def run(settings: Settings, others: Sequence[Program] = ()) -> None:
     """Run all programs until cancelled. Raises SettingError if one does not start, unless it is one of `others`."""
     _check_ports(settings)
     print("Starting the edge …", flush=True)
-    parts = [_Part(name, settings) for name in (_CONTROL, _GATEWAY, _SIGN_IN, _ENVOY)]
-    _, gateway, _, envoy = parts
+    parts = {name: _Part(name, settings) for name in choose_parts(settings)}
     children = [Child(program) for program in others]
     try:
-        for part in parts:
+        for part in parts.values():
             await part.start()
         for child in children:
             await child.start()
-        _handle_signals(gateway, envoy)
+        _handle_signals(parts[_GATEWAY], parts[_ENVOY])
         print(_build_welcome(settings, host_key.read(settings)), flush=True)
         heartbeat = Heartbeat(Progress(settings.directory, _CONTROL))
-        await envoy_guard.guard(heartbeat, settings.list_files(STATS_SOCKET), envoy.restart)
+        await envoy_guard.guard(heartbeat, settings.list_files(STATS_SOCKET), parts[_ENVOY].restart)
     finally:
-        await asyncio.gather(*(part.end() for part in parts), *(child.end() for child in children))
+        await asyncio.gather(*(part.end() for part in parts.values()), *(child.end() for child in children))
+
+
+def choose_parts(settings: Settings) -> Sequence[str]:
+    """Return the names of the processes to run, in the order of their start."""
+    sign_in = () if settings.sign_in_hosts else (_SIGN_IN,)  # Envoy uses other hosts
+    return (_CONTROL, _GATEWAY, *sign_in, _ENVOY)
 
 
 def _handle_signals(gateway: "_Part", envoy: "_Part") -> None:

@@ -1,7 +1,9 @@
 """Envoy's external authorization (gRPC): requests in, responses out. Runs `python -m edge sign-in`."""
 
+import asyncio
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -19,7 +21,7 @@ from google.rpc.status_pb2 import Status
 
 from chalicelib.storage.client import aws
 from edge.envoy.filters.sign_in import OWN_HOST
-from edge.process import files, log, metrics
+from edge.process import files, log, metrics, tasks
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.sign_in import replies, visits
@@ -30,6 +32,7 @@ from edge.sign_in.provider.limits import ExchangeLimits
 from edge.sign_in.provider.provider_client import ProviderClient
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService
+from edge.sign_in.sign_in_link import SignInLink
 from edge.sign_in.sign_in_metrics import SignInMetrics
 from edge.sign_in.sign_in_records import REFRESH, SignInRecords
 from edge.sign_in.visits import Visit
@@ -61,8 +64,19 @@ async def serve(settings: Settings) -> None:
     client = _build_client(settings, counts)
     service = _build_service(settings, records, client, counts)
     largest = settings.limits.max_webhook_kib << 10
-    server = grpc.aio.server(options=[("grpc.max_receive_message_length", largest + _MAX_HEADERS)])
     answering = AuthorizationServer(service, WebhookChecks(largest), PasswordChecks())
+    refreshing = PeriodicTask("sign_in_records", partial(_refresh, records), REFRESH, failures=aws.AwsError)
+    try:
+        async with _serve_host(settings, answering), metrics.serve_at_socket(settings.sign_in_metrics_socket, counts):
+            await tasks.run_all(refreshing.run(), _serve_others(settings, answering, counts))
+    finally:
+        await client.close()
+
+
+@contextlib.asynccontextmanager
+async def _serve_host(settings: Settings, answering: AuthorizationServer) -> AsyncIterator[None]:
+    """Serve Envoy on this host, at a Unix socket."""
+    server = _build_server(settings)
     external_auth_pb2_grpc.add_AuthorizationServicer_to_server(answering, server)
     settings.sign_in_socket.unlink(missing_ok=True)
     with files.shorten_socket_path(settings.sign_in_socket) as path:
@@ -70,11 +84,26 @@ async def serve(settings: Settings) -> None:
         await server.start()
     settings.sign_in_socket.chmod(0o660)
     try:
-        async with metrics.serve_at_socket(settings.sign_in_metrics_socket, counts):
-            await PeriodicTask("sign_in_records", partial(_refresh, records), REFRESH, failures=aws.AwsError).run()
+        yield
     finally:
         await server.stop(grace=2)
-        await client.close()
+
+
+async def _serve_others(settings: Settings, answering: AuthorizationServer, counts: SignInMetrics) -> None:
+    """Serve the Envoys of other hosts, and Prometheus, if the settings have ports for them."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    link = SignInLink(_build_server(settings), answering, f"{host}:{settings.sign_in_port}")
+    async with contextlib.AsyncExitStack() as stack:
+        if settings.metrics_port and settings.metrics_by == "sign-in":
+            processes, checks = {"sign-in": counts.read}, [link.find_unready]
+            at_port = metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes, checks)
+            await stack.enter_async_context(at_port)
+        await (link.serve() if settings.sign_in_port else asyncio.Event().wait())
+
+
+def _build_server(settings: Settings) -> grpc.aio.Server:
+    largest = settings.limits.max_webhook_kib << 10
+    return grpc.aio.server(options=[("grpc.max_receive_message_length", largest + _MAX_HEADERS)])
 
 
 def _build_client(settings: Settings, counts: SignInMetrics) -> ProviderClient:

@@ -19,7 +19,9 @@ from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.change_log import Place
+from edge.link.authority import Authority
 from edge.process import log
+from edge.store import link_authority as sign_in_pairs
 from edge.store.errors import raises_unavailable
 
 
@@ -75,6 +77,10 @@ class ControlRecords:
     @raises_unavailable
     def list_managed_apps(self) -> frozenset[str]:
         return frozenset(managed_apps.read_all())
+
+    @raises_unavailable
+    def renew_sign_in_pair(self, link_authority: Authority) -> None:
+        sign_in_pairs.renew_sign_in_pair(link_authority)
 
     @raises_unavailable
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:

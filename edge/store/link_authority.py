@@ -1,16 +1,21 @@
-"""The record of the link's authority, encrypted by KMS: one for all edge hosts and gateways."""
+"""The records of the link's authority and of the pair of sign-in services. KMS encrypts their keys."""
 
 from contextlib import suppress
 
+from chalicelib import clock
 from chalicelib.model.audit import trail
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.changes import Change
+from chalicelib.model.sign_in import link_pairs
+from chalicelib.model.sign_in.link_pairs import LinkPair
 from chalicelib.storage import vault
 from chalicelib.storage.records import items, table
+from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
-from edge.link import authority
+from edge.link import authority, server
 from edge.link.authority import Authority
+from edge.link.renewal import PERIOD
 from edge.store.records import Unavailable
 
 _SCOPE, _ID = items.scope(EDGE, "/authorities"), "hop"
@@ -26,6 +31,22 @@ def read_or_create() -> Authority:
     if item is None:
         raise Unavailable("the link's authority is missing")
     return vault.unseal(item.sealed["authority"], vault.context(EDGE, _ID), _parse)
+
+
+def renew_sign_in_pair(link_authority: Authority) -> None:
+    """Store a new pair of the sign-in services, unless a pair of this authority is less than a day old.
+
+    Raises aws.Unavailable.
+    """
+    now = clock.seconds()
+    try:
+        stored = link_pairs.read()
+    except MalformedRecord:
+        stored = None
+    if stored and stored.pair.authority == link_authority.pem and now < stored.pair.made_at + PERIOD:
+        return
+    made = link_authority.issue_for_server(server.SIGN_IN)
+    link_pairs.write(LinkPair(chain=made.chain, authority=link_authority.pem, made_at=now), made.key.encode())
 
 
 def _create() -> Item:

@@ -190,6 +190,9 @@ class Store(Protocol):
     def list_managed_apps(self) -> frozenset[str]:
         """Return the identity providers at which the operator has an application."""
 
+    def renew_sign_in_pair(self, link_authority: Authority) -> None:
+        """Store a new key pair for sign-in services on other hosts, unless the stored one is less than a day old."""
+
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         """Return the public keys of session tokens, as entries of a key set (RFC 7517)."""
 

@@ -54,6 +54,36 @@ def test_hosts_reach_all_link_ports_and_only_the_monitoring_reads_metrics() -> N
     assert [it.get("CidrIp") for it in rules] == [None, {"Ref": "MonitoringNetwork"}]
 
 
+def instances(kind: str, name: str) -> dict[str, Any]:
+    _, numbers, made = TEMPLATE["Resources"][f"Fn::ForEach::{kind}"]
+    assert numbers == ["0", "1"]
+    properties: dict[str, Any] = made[f"{name}${{Number}}"]["Properties"]
+    return properties
+
+
+def test_only_hosts_of_the_sign_in_service_have_its_role() -> None:
+    edge, sign_in = instances("Instances", "Instance"), instances("SignInInstances", "SignInInstance")
+    assert edge["IamInstanceProfile"] == {"Ref": "InstanceProfile"}
+    assert sign_in["IamInstanceProfile"] == {"Ref": "SignInInstanceProfile"}
+    outputs = yaml_parse((FILE.parent / "edge.yaml").read_text())
+    roles = {
+        name: outputs["Resources"][outputs["Outputs"][name]["Value"]["Ref"]]["Properties"]["Roles"]
+        for name in ("InstanceProfile", "SignInInstanceProfile")
+    }
+    assert roles == {"InstanceProfile": [{"Ref": "EdgeRole"}], "SignInInstanceProfile": [{"Ref": "EdgeSignInRole"}]}
+
+
+def test_envoys_of_the_instances_are_the_only_clients_of_the_sign_in_service() -> None:
+    group = {"Fn::GetAtt": ["SignInGroup", "GroupId"]}
+    assert instances("SignInInstances", "SignInInstance")["SecurityGroupIds"] == [group]
+    assert instances("Instances", "Instance")["SecurityGroupIds"] == [{"Fn::GetAtt": ["InstanceGroup", "GroupId"]}]
+    link, monitoring = TEMPLATE["Resources"]["SignInGroup"]["Properties"]["SecurityGroupIngress"]
+    assert link["FromPort"] == link["ToPort"] == {"Ref": "SignInPort"}
+    assert link["SourceSecurityGroupId"] == {"Fn::GetAtt": ["InstanceGroup", "GroupId"]}
+    assert monitoring["FromPort"] == {"Ref": "MetricsPort"}
+    assert TARGET["Targets"] == [{"Id": {"Ref": "Instance0"}}, {"Id": {"Ref": "Instance1"}}]
+
+
 @pytest.mark.parametrize("ports", ["443", ",".join(map(str, range(20000, 20050)))])
 def test_the_linter_accepts_the_template_for_any_ports(ports: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.json"

@@ -30,6 +30,7 @@ from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import table, writes
 from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Settings
+from edge.sign_in import sign_in_link
 from edge.sign_in.passwords.password_checks import PasswordChecks, PasswordRequest
 from edge.sign_in.provider.provider_client import Tokens
 from edge.sign_in.sign_in_records import SignInRecords
@@ -106,7 +107,7 @@ def _work_as_an_edge(admin: Client) -> None:
     admin.create("/tls_certificates", issued.upload)
     base_names.forget_settings()  # which a process reads once
     edge = store.connect(Settings())
-    edge.link_authority()
+    edge.renew_sign_in_pair(edge.link_authority())
     here = Gateway("gw-1", "192.0.2.1", 1)
     assert edge.announce_gateway(here, lease=60)
     assert edge.renew_gateway("gw-1", lease=60)
@@ -321,6 +322,7 @@ async def _sign_in_visitors(admin: Client) -> None:
     assert await records.current_rule(admin.account, old, stored) is None
     assert await records.routes(admin.account, old)
     opened.clear()
+    assert sign_in_link.read_changed(None)
     await _check_passwords(admin)
     assert await records.application(rule)
     assert await records.application(replace(rule, client_id="", provider="gitlab"))
@@ -393,7 +395,7 @@ NOT_LOGS = [
     Call("logs:PutLogEvents", f"{LOGS.replace(NAME, 'payroll')}:x"),
 ]
 RESOURCE, CERTIFICATE = ({"account": ACCOUNT, "resource": id} for id in ("sshca_a", "cert_a"))
-HOP = {"account": "edge", "resource": "hop"}
+HOP, _LINK = ({"account": "edge", "resource": it} for it in ("hop", "sign-in-link"))
 _OPERATORS, _ACME = ({"account": "edge", "resource": it} for it in ("certificate", "acme"))
 OF_THE_API = [
     of_data("Scan"),
@@ -471,7 +473,10 @@ OF_THE_EDGE = [
     *(of_key("Decrypt", {"account": "edge", "resource": it}) for it in ("cert_a", "oauth_apps", "sign-in", "another")),
     *(of_key("Decrypt", {**it, "purpose": "any"}) for it in (CERTIFICATE, HOP, _OPERATORS)),
     *(of_key("Decrypt", it, key=OTHER_KEY) for it in (CERTIFICATE, HOP, _OPERATORS)),
-    *(of_key("CreateGrant", it) for it in (CERTIFICATE, HOP, _OPERATORS)),
+    *(of_key("CreateGrant", it) for it in (CERTIFICATE, HOP, _LINK, _OPERATORS)),
+    of_key("Decrypt", _LINK),
+    *(of_key("Encrypt", it) for it in ({**_LINK, "purpose": "any"}, {**_LINK, "account": ACCOUNT})),
+    of_key("Encrypt", _LINK, key=OTHER_KEY),
     of_key("Decrypt", {**_OPERATORS, "account": ACCOUNT}),
     of_key("Encrypt", _OPERATORS),
     of_key("Encrypt", CERTIFICATE),
@@ -482,6 +487,7 @@ _APPS, _ITS_KEYS = ({"account": "edge", "resource": it} for it in ("oauth_apps",
 _TOKENS, _SECRET, _PASSWORDS = (
     {"account": ACCOUNT, "resource": it} for it in ("session", "edghtsrt_a", "rd_a/basic_auth")
 )
+_OPENED = (_APPS, _ITS_KEYS, _LINK, _TOKENS, _SECRET, _PASSWORDS)
 OF_THE_SIGN_IN_SERVICE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
     *(of_data(it, TABLE, key) for it in _WRITES for key in (_ROUTES, f"{ACCOUNT}#/edges/https", "edge#/oauth_apps")),
@@ -498,11 +504,16 @@ OF_THE_SIGN_IN_SERVICE = [
         of_key("Decrypt", {"account": "edge", "resource": it})
         for it in ("edghtsrt_a", "rd_a/basic_auth", "session", "another")
     ),
-    *(of_key("Decrypt", {"account": ACCOUNT, "resource": it}) for it in ("oauth_apps", "sign-in", "rd_a")),
-    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET, _PASSWORDS)),
-    *(of_key("Decrypt", it, key=OTHER_KEY) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET, _PASSWORDS)),
-    *(of_key("CreateGrant", it) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET, _PASSWORDS)),
-    *(of_key("Encrypt", it) for it in (_APPS, _SECRET, _PASSWORDS)),
+    *(
+        of_key("Decrypt", {"account": ACCOUNT, "resource": it})
+        for it in ("oauth_apps", "sign-in", "sign-in-link", "rd_a")
+    ),
+    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in _OPENED),
+    *(of_key("Decrypt", it, key=OTHER_KEY) for it in _OPENED),
+    *(of_key("CreateGrant", it) for it in _OPENED),
+    *(of_key("Encrypt", it) for it in (_APPS, _LINK, _SECRET, _PASSWORDS)),
+    *(of_data(it, TABLE, "edge#/authorities") for it in ("Query", *_WRITES)),
+    of_data("GetItem", OTHER_TABLE, "edge#/authorities"),
 ]
 _OF_ISSUER = [f"{ACCOUNT}#/reserved_domains", f"{ACCOUNT}#/tls_certificates", "edge#/certificate", "edge#/acme/x"]
 OF_THE_ISSUER = [

@@ -29,6 +29,7 @@ from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Change, Place
 from edge.link import authority
 from edge.link.authority import Authority, KeyPair
+from edge.store import link_authority as stored_authority
 from edge.store.records import (
     Grant,
     NameBanned,
@@ -206,6 +207,10 @@ class Memory:
     def list_managed_apps(self) -> frozenset[str]:
         self.reach()
         return frozenset(self.managed_apps)
+
+    def renew_sign_in_pair(self, link_authority: Authority) -> None:
+        """Store the pair in the table, from which the sign-in service reads it."""
+        stored_authority.renew_sign_in_pair(link_authority)
 
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         self.reach()

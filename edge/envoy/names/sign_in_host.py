@@ -5,6 +5,7 @@ from edge.envoy.filters import access_log, passwords, sign_in, webhooks
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import Resource, encode
+from edge.link import server
 from edge.process.settings import Settings
 
 # Another name of the operator's certificate: Envoy requests a secret on demand only if no listener refers to it.
@@ -12,39 +13,78 @@ SIGN_IN_SECRET = parts.reserved_secret("sign-in")
 _LISTENER = "sign-in"
 _NO_PAGE = "404: the sign-in service has no such page.\n"
 _MANY = 1_000_000
+_CONNECT_TIMEOUT = 2.0  # seconds to another host
+_IS_REACHED = v3.HealthCheck(
+    tcp_health_check=v3.HealthCheck.TcpHealthCheck(),
+    interval=parts.seconds(2),
+    no_traffic_interval=parts.seconds(2),
+    timeout=parts.seconds(_CONNECT_TIMEOUT),
+    unhealthy_threshold=parts.number(1),
+    healthy_threshold=parts.number(1),
+)
 _MOST_WEBHOOKS = 64  # concurrent ones, since the service buffers their bodies. Others get 503
 
 
-def build(settings: Settings) -> tuple[Resource, ...]:
+def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:
     """Return the resources of the service and of its host. They never depend on an account."""
     host = settings.sign_in_host
     return (
-        _build_cluster(settings, sign_in.CLUSTER, _MANY),
-        _build_cluster(settings, webhooks.CLUSTER, _MOST_WEBHOOKS),
-        _build_cluster(settings, passwords.CLUSTER, _MANY),
+        _build_cluster(settings, link_authority, sign_in.CLUSTER, _MANY),
+        _build_cluster(settings, link_authority, webhooks.CLUSTER, _MOST_WEBHOOKS),
+        _build_cluster(settings, link_authority, passwords.CLUSTER, _MANY),
         _build_listener(settings),
         clusters.build_listener_cluster(host, _LISTENER),
         https_listener.build_special_part(host, https_listener.INTERNAL, settings),
     )
 
 
-def _build_cluster(settings: Settings, name: str, most: int) -> Resource:
-    """Return a cluster of the sign-in service on this host, limited to `most` concurrent requests.
+def _build_cluster(settings: Settings, link_authority: str, name: str, most: int) -> Resource:
+    """Return a cluster of the sign-in service, on this host or on others, limited to `most` concurrent requests."""
+    limits = v3.CircuitBreakers.Thresholds(
+        max_requests=parts.number(most), max_pending_requests=parts.number(most), max_retries=parts.number(most)
+    )
+    cluster = v3.Cluster(
+        name=name,
+        circuit_breakers=v3.CircuitBreakers(thresholds=[limits]),
+        typed_extension_protocol_options={upstream_http.OPTIONS: upstream_http.SHARED_HTTP2},
+    )
+    cluster.MergeFrom(_elsewhere(settings, link_authority) if settings.sign_in_hosts else _here(settings))
+    cluster.load_assignment.cluster_name = name
+    return encode(cluster)
+
+
+def _here(settings: Settings) -> v3.Cluster:
+    """Return what a cluster has for a service on this host.
 
     Without SIGN_IN_DIR, the socket is in the folder in which Envoy runs.
     """
     socket = settings.sign_in_socket
     address = v3.Address(pipe=v3.Pipe(path=str(socket) if settings.sign_in_dir else socket.name))
-    limits = v3.CircuitBreakers.Thresholds(max_requests=parts.number(most), max_pending_requests=parts.number(most))
-    cluster = v3.Cluster(
-        name=name,
+    return v3.Cluster(
         type=v3.Cluster.STATIC,
-        load_assignment=parts.assignment(name, address),
-        circuit_breakers=v3.CircuitBreakers(thresholds=[limits]),
+        load_assignment=parts.assignment("", address),
         connect_timeout=parts.seconds(settings.limits.upstream_timeout),
-        typed_extension_protocol_options={upstream_http.OPTIONS: upstream_http.SHARED_HTTP2},
     )
-    return encode(cluster)
+
+
+def _elsewhere(settings: Settings, link_authority: str) -> v3.Cluster:
+    """Return what a cluster has for services on other hosts, which it reaches over the link.
+
+    A host that accepts no connection gets no requests. If no host does, all get requests, which fail.
+    """
+    mutual = clusters.build_mutual_tls([server.SIGN_IN], link_authority)
+    mutual.alpn_protocols.append("h2")
+    tls = v3.UpstreamTlsContext(common_tls_context=mutual, sni=server.SIGN_IN)
+    addresses = (v3.Endpoint(address=parts.address(host, port)) for host, port in settings.sign_in_hosts)
+    endpoints = v3.LocalityLbEndpoints(lb_endpoints=[v3.LbEndpoint(endpoint=it) for it in addresses])
+    return v3.Cluster(
+        type=v3.Cluster.STRICT_DNS,
+        dns_lookup_family=v3.Cluster.V4_PREFERRED,
+        load_assignment=v3.ClusterLoadAssignment(endpoints=[endpoints]),
+        connect_timeout=parts.seconds(_CONNECT_TIMEOUT),
+        health_checks=[_IS_REACHED],
+        transport_socket=v3.TransportSocket(name=clusters.TLS, typed_config=parts.pack(tls)),
+    )
 
 
 def _build_listener(settings: Settings) -> Resource:

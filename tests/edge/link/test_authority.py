@@ -53,6 +53,36 @@ def test_another_authority_is_not_trusted() -> None:
     assert verify(authority.make("Link"), pair, "gw-1") != ""
 
 
+def connect_as(pair: KeyPair, trusted: Authority) -> str:
+    """Return the error of a server that requires certificates, or "" if it accepts the client's pair."""
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cadata=trusted.pem)
+    authority.load_into(server, trusted.issue("gw-1"))
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_verify_locations(cadata=trusted.pem)
+    authority.load_into(client, pair)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname="gw-1"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    for end in ends * 3:
+        try:
+            end.do_handshake()
+        except ssl.SSLCertVerificationError as error:
+            return error.verify_message
+        except ssl.SSLWantReadError:
+            pass
+    return ""
+
+
+def test_the_pair_of_a_server_cannot_connect_to_others() -> None:
+    link = authority.make("Link")
+    pair = link.issue_for_server("sign-in")
+    assert verify(link, pair, "sign-in") == ""
+    assert connect_as(link.issue("edge"), link) == ""
+    assert connect_as(pair, link) == "unsuitable certificate purpose"
+
+
 def test_a_certificate_lasts_ninety_days_and_cannot_sign_others() -> None:
     leaf = x509.load_pem_x509_certificate(authority.make("Link").issue("gw-1").chain.encode())
     constraints = leaf.extensions.get_extension_for_class(x509.BasicConstraints)

@@ -45,6 +45,14 @@ def test_without_variables_each_setting_has_its_default() -> None:
         ("EDGE_INSTANCE", "b", "instance", "b"),
         ("DRAIN_TIMEOUT", "60", "limits", Limits(drain_timeout=60)),
         ("METRICS_BY", "gateway", "metrics_by", "gateway"),
+        ("METRICS_BY", "sign-in", "metrics_by", "sign-in"),
+        ("SIGN_IN_PORT", "4440", "sign_in_port", 4440),
+        (
+            "SIGN_IN_HOSTS",
+            "10.0.0.5:4440, sign-in.edge.internal:4440,[FD00::1]:4440",
+            "sign_in_hosts",
+            (("10.0.0.5", 4440), ("sign-in.edge.internal", 4440), ("fd00::1", 4440)),
+        ),
         ("ABUSE_CONTACT", "é" * 127, "abuse_contact", "é" * 127),
         ("MAX_CONNECTIONS", "7", "limits", Limits(max_connections=7)),
         ("LEASE", "", "limits", Limits()),
@@ -82,6 +90,15 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
             "lb.example.com",
             "SSH_PROXY_PROTOCOL_FROM names lb.example.com, which is not a network: write 10.0.0.0/8.",
         ),
+        *(
+            (
+                "SIGN_IN_HOSTS",
+                text,
+                f"SIGN_IN_HOSTS names {text}, which is not a host with a port: write 10.0.0.5:4440.",
+            )
+            for text in ("10.0.0.5", "a b:4440", ":4440", "https://sign-in:4440")
+        ),
+        ("SIGN_IN_HOSTS", "10.0.0.5:0", "SIGN_IN_HOSTS=0 is not a port: choose one from 1 to 65535."),
         ("EDGE_INSTANCE", "c", "EDGE_INSTANCE=c is not an instance: choose a or b, or leave it out."),
         ("HOP_PORT", "65531", "HOP_PORT=65531 is too high, since gateways also use the five ports after it."),
         (
@@ -90,7 +107,11 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
             "TUNNEL_DOMAIN=tunnels is invalid: it must be a domain, for example app.example.com or *.example.com.",
         ),
         ("TCP_PORTS", "20099-20000", "TCP_PORTS=20099-20000 is not a range of ports: write 20000-20099, or one port."),
-        ("METRICS_BY", "envoy", "METRICS_BY must be control, or gateway on a host that runs only a gateway."),
+        (
+            "METRICS_BY",
+            "envoy",
+            "METRICS_BY must be control, or gateway or sign-in on a host that runs only that process.",
+        ),
         (
             "ABUSE_CONTACT",
             "é" * 128,

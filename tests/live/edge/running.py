@@ -248,9 +248,19 @@ class Edge:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, *, with_envoy: bool, abuse_contact: str = "", believed: str = "", ports: int = 10, **limits: int
+    folder: Path,
+    *,
+    with_envoy: bool,
+    abuse_contact: str = "",
+    believed: str = "",
+    ports: int = 10,
+    sign_in_ports: Sequence[int] = (),
+    **limits: int,
 ) -> Iterator[Edge]:
-    """Run an edge in a folder of its own; `believed` is the network of its PROXY_PROTOCOL_FROM."""
+    """Run an edge in a folder of its own.
+
+    `believed` is the network of its PROXY_PROTOCOL_FROM. `sign_in_ports` are those of its SIGN_IN_HOSTS.
+    """
     settings = Settings(
         directory=folder / "edge",
         ssh_port=free_port(),
@@ -259,6 +269,7 @@ def running(
         tcp_ports=free_ports(ports),
         abuse_contact=abuse_contact,
         proxy_protocol_from=(believed,) if believed else (),
+        sign_in_hosts=tuple(("127.0.0.1" if number else "localhost", it) for number, it in enumerate(sign_in_ports)),
         metrics_port=free_port(),
         limits=replace(Limits(), **limits),
     )

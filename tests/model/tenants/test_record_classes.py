@@ -127,6 +127,7 @@ def test_only_known_files_seal() -> None:
         "chalicelib/model/edges/modules/basic_auth.py",
         "chalicelib/model/edges/modules/oauth.py",
         "chalicelib/model/edges/modules/webhook_verification.py",
+        "chalicelib/model/sign_in/link_pairs.py",
         "chalicelib/model/sign_in/managed_apps.py",
         "chalicelib/model/tls/acme_accounts.py",
         "edge/issuer/key_making.py",

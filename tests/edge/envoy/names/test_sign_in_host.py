@@ -2,14 +2,14 @@
 
 import pytest
 
-from edge.envoy import v3
+from edge.envoy import clusters, v3
 from edge.envoy.names import sign_in_host
 from edge.process.settings import Settings
 
 
 def test_the_host_needs_no_account_and_only_the_service_answers() -> None:
     settings = Settings()
-    made = {(it.key.kind, it.key.name): it for it in sign_in_host.build(settings)}
+    made = {(it.key.kind, it.key.name): it for it in sign_in_host.build(settings, "")}
     host = f"sign-in.{settings.tunnel_domain}"
     assert {*made} == {
         ("cluster", "passwords"),
@@ -38,7 +38,23 @@ def test_the_host_needs_no_account_and_only_the_service_answers() -> None:
     ("folder", "path"), [("", "sign-in.sock"), ("/run/tunnel-edge-sign-in", "/run/tunnel-edge-sign-in/sign-in.sock")]
 )
 def test_envoy_finds_the_socket_in_its_own_folder_or_in_that_of_the_service(folder: str, path: str) -> None:
-    made = {it.key.name: it for it in sign_in_host.build(Settings(sign_in_dir=folder)) if it.key.kind == "cluster"}
+    made = {it.key.name: it for it in sign_in_host.build(Settings(sign_in_dir=folder), "") if it.key.kind == "cluster"}
     for name in ("sign-in", "passwords", "webhooks"):
         (group,) = v3.Cluster.FromString(made[name].encoded).load_assignment.endpoints
         assert group.lb_endpoints[0].endpoint.address.pipe.path == path
+
+
+def test_services_on_other_hosts_are_reached_by_mutual_tls_with_their_own_name() -> None:
+    settings = Settings(sign_in_hosts=(("10.0.0.5", 4440), ("sign-in.edge.internal", 4441)))
+    made = {it.key.name: it for it in sign_in_host.build(settings, "authority") if it.key.kind == "cluster"}
+    for name in ("sign-in", "passwords", "webhooks"):
+        cluster, tls = v3.Cluster.FromString(made[name].encoded), v3.UpstreamTlsContext()
+        (group,) = cluster.load_assignment.endpoints
+        addresses = [it.endpoint.address.socket_address for it in group.lb_endpoints]
+        assert [(it.address, it.port_value) for it in addresses] == [*settings.sign_in_hosts]
+        cluster.transport_socket.typed_config.Unpack(tls)
+        common = tls.common_tls_context
+        assert [it.name for it in common.tls_certificate_sds_secret_configs] == [clusters.LINK_SECRET]
+        assert common.validation_context.trusted_ca.inline_string == "authority"
+        (trusted,) = common.validation_context.match_typed_subject_alt_names
+        assert (trusted.matcher.exact, tls.sni) == ("sign-in", "sign-in")

@@ -1,0 +1,87 @@
+"""The sign-in service for Envoys of other hosts, by mutual TLS over the link."""
+
+import asyncio
+from typing import Any
+
+import grpc
+from envoy.service.auth.v3 import external_auth_pb2_grpc
+from envoy.service.auth.v3.external_auth_pb2 import CheckRequest, CheckResponse
+
+from chalicelib.model.sign_in import link_pairs
+from chalicelib.model.sign_in.link_pairs import LinkPair
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws
+from chalicelib.storage.records.decoding import MalformedRecord
+from edge.link.server import CLIENT
+from edge.process import log
+from edge.process.tasks import PeriodicTask
+
+REFRESH = 5.0  # seconds between reads of the pair
+FAILURES = (aws.AwsError, MalformedRecord, vault.Unreadable)
+_NAMES = "x509_subject_alternative_name"
+
+
+class SignInLink:
+    """The server for other hosts. It listens once control has stored a pair, and takes each new pair."""
+
+    def __init__(
+        self, server: grpc.aio.Server, answering: external_auth_pb2_grpc.AuthorizationServicer, address: str
+    ) -> None:
+        self._server, self._address = server, address
+        self._pair: LinkPair | None = None
+        self._configuration: grpc.ServerCertificateConfiguration
+        self._is_listening = False
+        external_auth_pb2_grpc.add_AuthorizationServicer_to_server(_EnvoyOnly(answering), server)
+
+    async def serve(self) -> None:
+        """Serve until cancelled. The previous pair stays while a new one cannot be read."""
+        try:
+            await PeriodicTask("sign_in_link", self._refresh, REFRESH, failures=FAILURES).run()
+        finally:
+            await self._server.stop(grace=2)
+
+    async def find_unready(self) -> str:
+        """Return why other hosts cannot be served, or ""."""
+        return "" if self._is_listening else "the sign-in service has no certificate for the link yet"
+
+    async def _refresh(self) -> None:
+        try:
+            found = await asyncio.to_thread(read_changed, self._pair)
+        except FAILURES as error:
+            log.event("certificate_not_renewed", reason=type(error).__name__)
+            raise
+        if found:
+            self._pair, self._configuration = found
+            if not self._is_listening:
+                await self._listen()
+
+    async def _listen(self) -> None:
+        """Listen with the pair that is the newest at each handshake."""
+        credentials = grpc.dynamic_ssl_server_credentials(
+            self._configuration, lambda: self._configuration, require_client_authentication=True
+        )
+        self._server.add_secure_port(self._address, credentials)
+        await self._server.start()
+        self._is_listening = True
+
+
+class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
+    """Answers only clients with a certificate of an edge host. Gateways have others of the same authority."""
+
+    def __init__(self, answering: external_auth_pb2_grpc.AuthorizationServicer) -> None:
+        self._answering = answering
+
+    async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
+        """Return the decision about a request."""
+        if CLIENT.encode() not in context.auth_context().get(_NAMES, ()):
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only edge hosts are answered")
+        return await self._answering.Check(request, context)
+
+
+def read_changed(known: LinkPair | None) -> tuple[LinkPair, grpc.ServerCertificateConfiguration] | None:
+    """Return the stored pair, also for TLS, or None if there is none or it is known."""
+    stored = link_pairs.read()
+    if stored is None or stored.pair == known:
+        return None
+    chain, trusted = stored.pair.chain.encode(), stored.pair.authority.encode()
+    return stored.pair, grpc.ssl_server_certificate_configuration([(stored.open_key(), chain)], trusted)

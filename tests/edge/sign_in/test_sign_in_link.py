@@ -1,0 +1,108 @@
+"""The sign-in service for Envoys of other hosts: who is answered, and how its certificate is replaced."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+import pytest
+from envoy.service.auth.v3 import external_auth_pb2_grpc
+from envoy.service.auth.v3.external_auth_pb2 import CheckRequest, CheckResponse
+
+from chalicelib.model.sign_in import link_pairs
+from chalicelib.model.sign_in.link_pairs import LinkPair
+from edge.link import authority, server
+from edge.link.authority import Authority, KeyPair
+from edge.sign_in import sign_in_link
+from edge.sign_in.sign_in_link import SignInLink
+from edge.store import link_authority
+from tests.conftest import free_port
+
+LINK, OTHER = authority.make("Link"), authority.make("Other")
+
+
+class Answering(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
+    """A service that counts."""
+
+    asked = 0
+
+    async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
+        self.asked += 1
+        return CheckResponse()
+
+
+@contextlib.asynccontextmanager
+async def serving(answering: Answering) -> AsyncIterator[tuple[SignInLink, int]]:
+    port = free_port()
+    link = SignInLink(grpc.aio.server(), answering, f"127.0.0.1:{port}")
+    task = asyncio.create_task(link.serve())
+    yield link, port
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def until(true: Callable[[], Any], *, within: float = 10) -> None:
+    async with asyncio.timeout(within):
+        while not await true():
+            await asyncio.sleep(0.02)
+
+
+async def ask(port: int, pair: KeyPair | None, trusted: Authority = LINK) -> str:
+    """Return the status of a request by a client with a certificate, if it has one."""
+    key, chain = (pair.key.encode(), pair.chain.encode()) if pair else (None, None)
+    credentials = grpc.ssl_channel_credentials(trusted.pem.encode(), key, chain)
+    options = [("grpc.ssl_target_name_override", server.SIGN_IN), ("grpc.use_local_subchannel_pool", 1)]
+    async with grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, options) as channel:
+        try:
+            await external_auth_pb2_grpc.AuthorizationStub(channel).Check(CheckRequest(), timeout=10)
+        except grpc.aio.AioRpcError as error:
+            return str(error.code().name)
+    return "OK"
+
+
+def test_only_edge_hosts_are_answered() -> None:
+    link_authority.renew_sign_in_pair(LINK)
+    own = LINK.issue_for_server(server.SIGN_IN)
+
+    async def run() -> None:
+        answering = Answering()
+        async with serving(answering) as (link, port):
+            await until(lambda: is_ready(link))
+            assert await ask(port, LINK.issue(server.CLIENT)) == "OK"
+            assert await ask(port, LINK.issue("gw-1")) == "PERMISSION_DENIED"
+            for refused in (None, own, OTHER.issue(server.CLIENT)):
+                assert await ask(port, refused) == "UNAVAILABLE"
+            assert await ask(port, LINK.issue(server.CLIENT), OTHER) == "UNAVAILABLE"  # which trusts no other server
+        assert answering.asked == 1
+
+    asyncio.run(run())
+
+
+async def is_ready(link: SignInLink) -> bool:
+    return not await link.find_unready()
+
+
+def test_it_listens_once_there_is_a_pair_and_takes_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign_in_link, "REFRESH", 0.05)
+    client = LINK.issue(server.CLIENT)
+
+    async def run() -> None:
+        async with serving(Answering()) as (link, port):
+            assert await link.find_unready() == "the sign-in service has no certificate for the link yet"
+            assert await ask(port, client) == "UNAVAILABLE"
+            link_authority.renew_sign_in_pair(LINK)
+            await until(lambda: is_ready(link))
+            assert await ask(port, client) == "OK"
+            link_pairs.write(LinkPair(chain="damaged", authority="", made_at=1), b"damaged")
+            assert await ask(port, client) in ("OK", "UNAVAILABLE")
+            link_authority.renew_sign_in_pair(OTHER)
+
+            async def trusts_other() -> bool:
+                return await ask(port, OTHER.issue(server.CLIENT), OTHER) == "OK"
+
+            await until(trusts_other)
+            assert await ask(port, client) == "UNAVAILABLE"
+
+    asyncio.run(run())

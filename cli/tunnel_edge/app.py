@@ -40,7 +40,7 @@ class Root(Group):
         return sorted({*super().list_commands(ctx), *kinds.names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command. The operations of the service are read only for a kind."""
+        """Return a command. The operations of the service are loaded only if the name is a kind's."""
         if found := super().get_command(ctx, cmd_name):
             return found
         from tunnel_edge.commands import kinds
@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
     except CommandError as error:
         _report(error, context)
         return error.code
-    except BrokenPipeError:  # the reader, for example `head`, has what it wants
+    except BrokenPipeError:  # the program that reads the output, for example `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         _report(CommandError(str(error)), context)

@@ -1,4 +1,4 @@
-"""The program `terraform-provider-tunneledge`: Terraform starts it, and users install it with it."""
+"""The program `terraform-provider-tunneledge`. Terraform starts it, and `install` installs it for Terraform."""
 
 import os
 import sys

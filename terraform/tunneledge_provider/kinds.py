@@ -21,9 +21,9 @@ class Attribute:
     optional: bool = False
     computed: bool = False
     sensitive: bool = False
-    fixed: bool = False  # a change needs another resource
-    hidden: bool = False  # no answer shows it
-    stable: bool = False  # no change of the resource changes it
+    fixed: bool = False  # a change replaces the resource
+    hidden: bool = False  # such as a private key: no answer contains it
+    stable: bool = False  # an update of the resource never changes it
     format: str = ""
     shown: str = ""  # its name in answers
     form: str = ""  # "id" or "ids" if answers show references
@@ -77,7 +77,7 @@ class Kind:
     updated: frozenset[str] = frozenset()  # attributes in the body of PATCH
     modules: tuple[str, ...] = ()  # attributes with another path, which the resource does not show
     removals: Mapping[str, str] = field(default_factory=dict)  # the segment to DELETE, by attribute
-    parts: tuple[str, ...] = ()  # of the removals, those that no PUT replaces: of these there is one at most
+    parts: tuple[str, ...] = ()  # keys of `removals` that exclude each other, so that a resource has one at most
     status: tuple[Attribute, ...] = ()
 
     @classmethod

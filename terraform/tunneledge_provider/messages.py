@@ -76,7 +76,7 @@ def _conform(attribute: Attribute, stored: Any) -> Any:
 
 
 def path(*steps: str | int) -> pb.AttributePath:
-    """Return the place of an attribute: names, and numbers of elements."""
+    """Return the path of an attribute, from names and indexes of elements."""
     found = [
         pb.AttributePath.Step(element_key_int=it) if isinstance(it, int) else pb.AttributePath.Step(attribute_name=it)
         for it in steps
@@ -85,7 +85,7 @@ def path(*steps: str | int) -> pb.AttributePath:
 
 
 def errors(attributes: Iterable[Attribute], error: Exception) -> list[pb.Diagnostic]:
-    """Return the diagnostics of an error: one for each field that the API names, at its attribute."""
+    """Return the diagnostics of an error: one for each field that the API names, with the path of its attribute."""
     if not isinstance(error, ApiError):
         return [_error(str(error))]
     known = tuple(attributes)
@@ -100,7 +100,7 @@ def _error(summary: str, detail: str = "", place: pb.AttributePath | None = None
 
 
 def _place(attributes: tuple[Attribute, ...], name: str) -> pb.AttributePath | None:
-    """Return the place of a field by its dotted path, as far as it is one of these attributes."""
+    """Return the path of the deepest attribute that a dotted path of the API names."""
     steps: list[str | int] = []
     for step in re.findall(r"\w+", name):
         attribute = next((it for it in attributes if it.name == step), None)

@@ -1,4 +1,4 @@
-"""Plans: the next state, and the changes that need another resource. Pure."""
+"""Plans: the next state, and the changes that replace the resource. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _NOTES = {"description", "metadata"}  # no other attribute depends on them
 
 @dataclass(frozen=True)
 class Plan:
-    """The planned state. A change of the attributes in `replaced` needs another resource."""
+    """The planned state. A change of the attributes in `replaced` replaces the resource."""
 
     state: State
     replaced: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
 
 
 def _other_parts(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any]) -> State:
-    """Return the values of parts that are not configured: null, or what the configured part brings with it."""
+    """Return the values of parts that are not configured: null, or unknown if the configured part sets them."""
     configured = [it for it in kind.parts if config.get(it) is not None]
     others = [it for it in kind.parts if config.get(it) is None]
     if not configured:
@@ -73,7 +73,7 @@ def _depends_on_others(attribute: Attribute) -> bool:
 def _forget(
     attributes: Iterable[Attribute], config: Mapping[str, Any], planned: Mapping[str, Any], changed: set[str]
 ) -> State:
-    """Return unknown for what modules repeat of attributes of the resource that change."""
+    """Return modules in which fields that repeat a changed attribute of the resource are unknown."""
     found: State = {}
     for attribute in attributes:
         name = attribute.name

@@ -64,7 +64,7 @@ def read(api: Api, kind: Kind, state: State) -> State | None:
 def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
     """Change what differs, then remove the modules that are null in the plan. Return the new state.
 
-    Only a part that makes room for another one is removed first: a removal can open what a change closes.
+    A part is removed first only if another part replaces it. Earlier removals could open an edge for a moment.
     """
     changed = {it.name for it in kind.attributes if planned[it.name] != prior.get(it.name)}
     removed = [it for it in kind.removals if planned[it] is None and prior.get(it) is not None]
@@ -90,7 +90,7 @@ def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
 
 
 def delete(api: Api, kind: Kind, state: State) -> None:
-    """Delete a resource. One that does not exist is deleted already."""
+    """Delete a resource. A resource that does not exist is not an error."""
     _delete(api, kind.item_path(state))
 
 
@@ -130,7 +130,7 @@ def _shown(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> S
 
 
 def _emptied(kind: Kind, prior: State, planned: State) -> list[str]:
-    """Return the objects that are null in the plan and have no DELETE: an empty object removes them."""
+    """Return an empty object for each object that is null in the plan and has no DELETE. It removes the object."""
     objects = [it.name for it in _named(kind, kind.updated) if it.type == "object" and it.name not in kind.removals]
     return [it for it in objects if planned[it] is None and prior.get(it) is not None]
 

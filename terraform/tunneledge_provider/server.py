@@ -24,7 +24,7 @@ from tf.gen import tfplugin_pb2_grpc as rpc
 from tunneledge_provider import kinds
 from tunneledge_provider.service import Service
 
-_GRACE = 1.0  # seconds for calls that run
+_GRACE = 1.0  # seconds for running calls to end
 
 
 def serve() -> None:
@@ -64,7 +64,7 @@ class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc] 
 
 
 class _Stdio(stdio_rpc.GRPCStdioServicer):  # type: ignore[misc]  # generated code without types
-    """Sends no output to Terraform, which asks for it."""
+    """Answers Terraform's request for output of this process with none."""
 
     def StreamStdio(self, request: Any, context: grpc.ServicerContext) -> Any:
         """Send nothing."""

@@ -33,7 +33,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         self._api: Api | None = None
 
     def GetMetadata(self, request: pb.GetMetadata.Request, context: grpc.ServicerContext) -> Any:
-        """Answer that the schema must be read: it is small."""
+        """Let Terraform read the schema instead, because it is small."""
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "Read the schema instead.")
 
     def GetProviderSchema(self, request: pb.GetProviderSchema.Request, context: grpc.ServicerContext) -> Any:
@@ -140,7 +140,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ReadDataSource.Response(state=messages.write(state))
 
     def StopProvider(self, request: pb.StopProvider.Request, context: grpc.ServicerContext) -> Any:
-        """Agree to an interruption: calls to the API end by themselves."""
+        """Accept an interruption, and do nothing: calls to the API end by themselves."""
         return pb.StopProvider.Response()
 
     def _connected(self) -> Api:

@@ -1,6 +1,6 @@
 """Values of attributes: from answers, to requests, and whether two mean the same.
 
-A number with a fraction is a text, as Terraform sends it: a binary fraction is not what a user wrote.
+A number with a fraction is stored as the text that Terraform sends, because a binary fraction would change it.
 """
 
 import base64
@@ -29,7 +29,7 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
-_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # an answer leaves out or empties what is not set
+_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # values in answers of fields that are not set
 
 
 def from_answer(attribute: Attribute, answer: Mapping[str, Any]) -> Any:
@@ -80,10 +80,7 @@ def object_to_request(attributes: Iterable[Attribute], values: Mapping[str, Any]
 
 
 def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
-    """Return the value to store after a read: the one before if it means the same.
-
-    A secret that the answer does not show is kept.
-    """
+    """Return the value to store after a read: the previous one if it means the same, or if the answer hides a secret."""
     if attribute.hidden or (attribute.sensitive and answered in (None, "")):
         return before
     if attribute.type == "object" and isinstance(before, dict) and isinstance(answered, dict):
@@ -96,7 +93,7 @@ def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
 
 
 def complete(planned: Any, answered: Any) -> Any:
-    """Return the planned value with the answer's in place of what was unknown."""
+    """Return the planned value, with unknown parts from the answer."""
     if planned is UNKNOWN:
         return answered
     if isinstance(planned, dict) and isinstance(answered, dict):
@@ -107,7 +104,7 @@ def complete(planned: Any, answered: Any) -> Any:
 
 
 def _known(planned: Any) -> Any:
-    """Return the value with null in place of what stays unknown: nothing answered it."""
+    """Return the value with null for parts that stay unknown, because no answer had them."""
     if isinstance(planned, dict):
         return {key: _known(value) for key, value in planned.items()}
     if isinstance(planned, list):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VERSION = "2"
 ATTEMPTS = 3
-_MAX_WAIT = 30.0  # seconds; a command that would wait longer reports the answer instead
+_MAX_WAIT = 30.0  # seconds; if the service requires a longer wait, the command reports its answer instead
 _REPEATED = {429, 500, 502, 503, 504}
 
 

@@ -1,1 +1,1 @@
-"""The commands: from words to calls."""
+"""The commands of `te`, which translate their arguments into calls of the service."""

@@ -40,7 +40,7 @@ def call_api(method: str, path: str, file: str | None, paginate: bool) -> None:
     if answer.headers.get("content-type", "").startswith("application/json"):
         output.show_object(answer.json, shown_as)
     elif answer.content:
-        is_shown = sys.stdout.isatty()  # a program gets the bytes as they are
+        is_shown = sys.stdout.isatty()  # a program receives the bytes unchanged
         text = output.plain(answer.content.decode("utf-8", "replace")).encode()
         sys.stdout.buffer.write(text if is_shown else answer.content)
 
@@ -84,7 +84,7 @@ def _subject(subject: str) -> dict[str, Any]:
 
 
 def _authority(session: Session, body: Mapping[str, Any]) -> str:
-    """Return the authority of a certificate, for other subjects the profile's."""
+    """Return the authority of a certificate, or for a serial or public key the profile's authority."""
     for kind in ("ssh_user_certificate", "ssh_host_certificate"):
         if certificate := body.get(f"{kind}_id"):
             return str(session.client.get(f"/{kind}s/{certificate}")["ssh_certificate_authority_id"])

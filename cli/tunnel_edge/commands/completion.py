@@ -13,7 +13,7 @@ from tunnel_edge.identity import session
 from tunnel_edge.tunnels import background
 
 VARIABLE = "_TE_COMPLETE"
-SECONDS = 0.3  # for the list of ids
+SECONDS = 0.3  # until the service must have sent the list of ids
 _POWERSHELL = """\
 Register-ArgumentCompleter -Native -CommandName te -ScriptBlock {
     param($word, $ast, $position)
@@ -29,7 +29,7 @@ Register-ArgumentCompleter -Native -CommandName te -ScriptBlock {
 
 @add_completion_class
 class PowerShell(ShellComplete):
-    """Completion for PowerShell, which click has none for."""
+    """Completion for PowerShell, which click does not support."""
 
     name = "powershell"
     source_template = _POWERSHELL
@@ -56,7 +56,7 @@ def completion(shell: str) -> None:
 
 
 def ids(operation: Operation, ctx: click.Context, name: str, incomplete: str) -> list[str]:
-    """Return the ids of the list that an argument's id is in, none if the service is slow."""
+    """Return the ids that an argument can have, none if the service is slow."""
     path = operation.path.partition(f"/{{{name}}}")[0]
     found = next((each for each in document.load() if each.items and each.path == path), None)
     if found is None:
@@ -65,12 +65,12 @@ def ids(operation: Operation, ctx: click.Context, name: str, incomplete: str) ->
 
     try:
         entries = background.in_thread(lambda: _read(path.format_map(ctx.params)))(SECONDS)[found.items]
-    except Exception:  # whatever fails, there is no completion: a message would be typed into the command
+    except Exception:  # after any failure nothing is printed, because the shell would insert it into the command
         return []
     return [entry["id"] for entry in entries if entry["id"].startswith(incomplete)]
 
 
 def _read(path: str) -> Any:
-    """Return the first page of a list. Nothing is asked, and no browser opens."""
+    """Return the first page of a list, without a prompt and without a browser."""
     client = session.open_session(timeout=SECONDS, attempts=1, may_ask=False).client
     return client.get(path, limit="100")

@@ -19,12 +19,12 @@ from tunnel_edge.commands.options import Command, Group
 from tunnel_edge.errors import USAGE, CommandError
 from tunnel_edge.identity import files, session
 
-SECRET = "token"  # the field that is shown once
+SECRET = "token"  # a field that only the answer to a creation has
 _METAVARS = {"texts": "TEXT", "map": "K=V", "map:text": "K=V", "map:integer": "K=N"}
 
 
 def names() -> list[str]:
-    """Return the first words of all kinds."""
+    """Return the first word of each kind's commands."""
     return sorted({operation.words[0] for operation in document.load()})
 
 

@@ -37,7 +37,7 @@ def login(
         url, credential = None, url
     if credential and not credential.startswith("fcred_"):
         raise CommandError(
-            "A token is never an argument. Give --key, and write the token to standard input or the prompt.", USAGE
+            "Do not pass a token as an argument. Pass --key, and write the token to standard input or a prompt.", USAGE
         )
     profile = _profile(url, cacert)
     chosen = federated or credential or os.environ.get("TE_FEDERATED") or profile.federated
@@ -89,11 +89,11 @@ def list_profiles() -> None:
 
 
 def _profile(url: str | None, cacert: str | None) -> Profile:
-    """Return the profile to sign in with, with the address of the arguments."""
+    """Return the profile to sign in with. The arguments can set its address."""
     name = profiles.chosen_name(options.chosen().profile)
     profile = profiles.load(name) or Profile(name)
     address = checked_url(url or os.environ.get("TE_URL") or profile.url)
-    if address != profile.url:  # another service knows none of these
+    if address != profile.url:  # the other fields contain ids of another service
         profile = Profile(name, storage=profile.storage)
     return replace(profile, url=address, cacert=os.path.abspath(cacert) if cacert else profile.cacert)
 
@@ -154,7 +154,7 @@ def _read_key() -> str:
 
 
 def _end(client: Client) -> None:
-    """Delete the key of a client at the service. One that has ended already is no error."""
+    """Delete the key of a client at the service. A key that does not exist any more is not an error."""
     try:
         client.send("DELETE", "/api_keys/self")
     except ApiError as error:

@@ -77,7 +77,7 @@ def replay(id: int, edit: bool, pid: int | None) -> None:
 
 @requests.command()
 @click.argument("id", type=int)
-@click.option("--as", "form", type=click.Choice(["curl", "har"]), required=True, help="The form of the export.")
+@click.option("--as", "form", type=click.Choice(["curl", "har"]), required=True, help="The format of the export.")
 @_PID
 @_SECRETS
 def export(id: int, form: str, pid: int | None, with_secrets: bool) -> None:

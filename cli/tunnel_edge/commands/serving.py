@@ -37,7 +37,7 @@ class Terminal:
             self._segno.make(url).terminal(out=sys.stderr, compact=True)
 
     def show_request(self, event: Mapping[str, Any]) -> None:
-        """Show a request as the terminal of `ssh -R` does, if somebody is there to read it."""
+        """Show a request as `ssh -R` does, if standard error is a terminal."""
         if sys.stderr.isatty():
             answer = "no answer" if event.get("status") is None else f"{event.get('status')}  {event.get('ms')} ms"
             self.note(f"{event.get('client')}  {event.get('method')} {event.get('path')}  {answer}")
@@ -46,7 +46,7 @@ class Terminal:
         output.note(text.replace("\r", "").replace("\n", " "))
 
     def note_once(self, text: str) -> None:
-        """Show a sentence, unless it is the same as the last one."""
+        """Show a sentence, unless it equals the previous one."""
         if text != self._last:
             self._last = text
             self.note(text)
@@ -95,8 +95,8 @@ async def _serve(
                 from tunnel_edge.commands import inspecting
 
                 open_tap = await inspecting.start(server, listener, screen, stack)
-            gc.freeze()  # what is imported now stays
-            gc.set_threshold(20_000, 20, 50)  # recorded requests would be searched for garbage again and again
+            gc.freeze()  # imported modules stay in memory, so collections can skip them
+            gc.set_threshold(20_000, 20, 50)  # fewer collections, because each of them searches all recorded requests
             gc.enable()
 
         passing = Relay(server, lambda host: open_tap(host), screen.note_once)

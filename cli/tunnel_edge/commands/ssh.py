@@ -24,7 +24,7 @@ class SshGroup(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, which is a connection if the first word is none of this group's."""
+        """Return the command. If the first word names no command of this group, return the one that connects."""
         if args[0] in self.commands:
             return super().resolve_command(ctx, args)
         return "HOST", connect, args

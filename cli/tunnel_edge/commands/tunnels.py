@@ -72,7 +72,7 @@ def tls(server: str, name: str | None, labels: tuple[str, ...], qr: bool, identi
 
 @click.command(cls=Command)
 @click.argument("server")
-@click.option("--port", type=click.IntRange(1, 65535), help="The public port. Without it the gateway draws one.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The public port. The default is a random port.")
 @_LABEL
 @_QR
 @_IDENTITY
@@ -131,12 +131,12 @@ def _renewal(
 
 
 def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared]) -> Callable[[], _Prepared]:
-    """Call a function beside this process. Return the function that waits for its result."""
+    """Start a function in a child process or a thread. Return the function that waits for its result."""
     from tunnel_edge.identity import browser
     from tunnel_edge.tunnels import background
 
     if sys.platform != "linux":
-        open_session()  # without a second thread
+        open_session()  # before there is a second thread
         return background.in_thread(work)
 
     def work_in_child() -> _Prepared:
@@ -149,7 +149,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
 
 
 def _result(wait: Callable[[], _Prepared], work: Callable[[], _Prepared]) -> _Prepared:
-    """Return the result of the child process. If it would have to ask the person, this process does."""
+    """Return the result of the child process. If the child would have to prompt the person, do the work here."""
     from tunnel_edge.tunnels import background
 
     try:
@@ -167,7 +167,7 @@ def _prepare(session: "Session", tunnel: RequestedTunnel, *, with_key: bool) -> 
     from tunnel_edge.tunnels import background
 
     fetching = background.in_thread(lambda: _fetch(session))
-    from tunnel_edge.ssh import keys  # meanwhile
+    from tunnel_edge.ssh import keys  # while the thread waits for the service
     from tunnel_edge.tunnels import sign_in
 
     key = keys.generate()

@@ -1,4 +1,4 @@
-"""Tokens of an issuer become keys and certificates of the service: `POST /tokens`."""
+"""Exchanges tokens of an issuer for keys and certificates of the service (`POST /tokens`)."""
 
 import os
 from collections.abc import Mapping

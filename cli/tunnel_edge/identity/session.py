@@ -18,7 +18,7 @@ _RENEWED = 0.1  # the share of a token's life that is left when it is renewed
 
 @dataclass(frozen=True)
 class Session:
-    """A profile with a client for its service. `storage` names the place of the token for people.
+    """A profile with a client for its service. `storage` describes where the token is stored.
 
     `may_fork` is whether a child process may use the token: it does not end soon, and is in no keyring.
     """
@@ -26,7 +26,7 @@ class Session:
     profile: Profile
     client: Client
     storage: str = ""
-    sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None  # a certificate, without a key for the API
+    sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None  # for pipelines without an API key
     may_fork: bool = False
 
 
@@ -117,7 +117,7 @@ def _ambient(federated: str) -> str:
 
 
 def renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret | None:
-    """Return a key in place of an old one, and store it. None if the profile has no federated credential."""
+    """Obtain, store and return a new key. Return None if the profile has no federated credential."""
     if not profile.federated or not profile.storage:
         return None
     with locks.locked(f"token-{profile.name}"):

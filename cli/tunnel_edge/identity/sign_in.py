@@ -66,7 +66,7 @@ def _by_device(provider: Provider) -> Tokens:
 
 
 def _by_paste(provider: Provider) -> Tokens:
-    """Sign in with a browser that cannot reach this machine. The person copies the address it ends at."""
+    """Sign in with a browser that cannot reach this machine. The person pastes the address that it shows at the end."""
     port = 49152 + secrets.randbelow(16384)  # nothing listens there
     attempt = Attempt.at(f"http://127.0.0.1:{port}{callback.PATH}")
     output.note(

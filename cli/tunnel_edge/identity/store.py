@@ -62,7 +62,7 @@ def _file(profile: str) -> Path:
 
 
 def _decode(text: str | None) -> Secret | None:
-    """Return a stored secret, None if it is unreadable: then it is obtained again."""
+    """Return a stored secret, None if it is unreadable. The caller then obtains a new one."""
     with contextlib.suppress(ValueError, TypeError):
         found = Secret(**json.loads(text or ""))
         if found.token and all(isinstance(value, str) for value in asdict(found).values()):

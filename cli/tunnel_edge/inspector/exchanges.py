@@ -102,7 +102,7 @@ class Journal:
         self.memory = 0
 
     def begin(self, at: float, replay_of: int | None = None) -> Exchange:
-        """Add and return a new exchange. The caller calls `update` when it is complete enough."""
+        """Add and return a new exchange. The caller calls `update` when it can be shown."""
         self._last += 1
         exchange = self._exchanges[self._last] = Exchange(self._last, at, replay_of=replay_of)
         return exchange

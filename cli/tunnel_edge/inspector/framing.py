@@ -29,7 +29,7 @@ def may_switch(exchange: Exchange) -> bool:
 
 
 def answered_request(exchange: Exchange) -> h11.Request:
-    """Return a request with the same effect on the framing of its response."""
+    """Return a minimal request whose response has the same framing."""
     if method(exchange) == "HEAD":
         return _HEAD
     if method(exchange) == "CONNECT":

@@ -31,5 +31,5 @@ def tag(element: str, /, *content: Content, **attributes: str | bool | None) -> 
 
 
 def join(content: Iterable[Content]) -> Html:
-    """Return content one after the other. Texts are escaped."""
+    """Concatenate content. Texts are escaped."""
     return Html("".join(it if isinstance(it, Html) else html.escape(it) for it in content))

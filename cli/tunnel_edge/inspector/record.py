@@ -31,7 +31,7 @@ class Recorder:
         self._unanswered: deque[Exchange] = deque()
         self._proposed: Exchange | None = None  # the request to upgrade that has no response yet
         self._held = bytearray()  # the bytes after that request
-        self._stream: Exchange | None = None  # what counts the bytes of a connection that is not HTTP/1.1
+        self._stream: Exchange | None = None  # counts the bytes of a connection that is not HTTP/1.1
         self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
         self._busy: MessageReader | None = None  # the reader that may have events

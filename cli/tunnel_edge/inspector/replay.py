@@ -83,7 +83,7 @@ def mark(content: bytes) -> bytes:
     first = _FIRST_LINE.match(content)
     if not first:
         raise ReplayRefused("A request begins with a line such as GET /path HTTP/1.1.")
-    if content[first.end() : first.end() + len(_MARK)] == _MARK:  # the replay of a replay
+    if content[first.end() : first.end() + len(_MARK)] == _MARK:  # the request is itself a replay
         return content
     return content[: first.end()] + _MARK + content[first.end() :]
 

@@ -51,7 +51,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request that may be answered. `path` is below the secret folder."""
+    """A request with the right cookie. `path` is relative to the secret folder."""
 
     method: str
     path: str
@@ -79,7 +79,7 @@ class Inspector:
         return self.access.link
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listener.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,7 +94,7 @@ class Inspector:
         except (OSError, TimeoutError, h11.ProtocolError):
             pass  # the client has gone, is too slow, or does not speak HTTP
         except asyncio.CancelledError:
-            pass  # te ends; asyncio would log it as an error
+            pass  # te is ending; asyncio would log the cancellation as an error
         finally:
             self._connections -= 1
             writer.close()

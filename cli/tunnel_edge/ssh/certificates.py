@@ -34,7 +34,7 @@ def comment(profile: Profile) -> str:
 
 
 def key_file(profile: Profile) -> Path:
-    """Return the file of the private key. The certificate's has `-cert.pub` after it."""
+    """Return the file of the private key. The file of the certificate ends in `-cert.pub`."""
     return files.state_folder() / "ssh" / f"{profile.name}-{profile.authority}"
 
 
@@ -74,7 +74,7 @@ def obtain(session: "Session", request: Request, key: Any = None) -> Certificate
 def load_key(profile: Profile) -> Any:
     """Return the private key in the file of a profile, None if there is none or it is unreadable.
 
-    A renewal uses it again. Otherwise `ssh` could read the new key and the old certificate.
+    A renewal keeps the key, so that `ssh` never reads a new key with the old certificate.
     """
     return keys.load(files.read_private(key_file(profile)) or b"")
 

@@ -1,4 +1,4 @@
-"""Runs a function beside this process: in a thread, or in a child process.
+"""Runs a function in a thread or in a child process, while this process continues.
 
 Threads of Python take turns. A child process uses another core while this process imports modules.
 """

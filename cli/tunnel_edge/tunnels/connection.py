@@ -166,7 +166,7 @@ def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh
 
 
 class _Lines(asyncssh.SSHClientSession[str]):
-    """Passes each line of a session on. One that is too long loses its beginning."""
+    """Passes on each line of a session. A line that is too long loses its beginning."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line, self._rest = on_line, ""

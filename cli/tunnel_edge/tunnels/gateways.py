@@ -1,4 +1,4 @@
-"""The gateways that the API names, and what is used to sign in there. Pure."""
+"""The gateways that the API lists, and the keys to sign in at them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,13 +1,13 @@
-"""When to connect again, and to which gateway: events in, waits out. Pure."""
+"""Decides after which wait to connect again, and to which gateway. Pure."""
 
 import random
 from collections.abc import Callable
 
 _FIRST, _LONGEST = 1.0, 15.0  # seconds
-_STABLE = 1.0  # seconds that a tunnel must be open before the next attempt is at once again
-_MAX_NOTICE = 300.0  # seconds that a gateway can ask for
+_STABLE = 1.0  # seconds for which a tunnel must be open, so that the next attempt begins at once
+_MAX_NOTICE = 300.0  # seconds; the longest wait that a gateway can request
 _JITTER = 0.25
-_TEMPORARY = {"unavailable"}  # also at the first opening
+_TEMPORARY = {"unavailable"}  # refusals after which another attempt is made, even before the tunnel was open
 
 
 class Reconnect:

@@ -29,7 +29,8 @@ class LocalServer:
 
 @dataclass(frozen=True)
 class RequestedTunnel:
-    """A tunnel for one command. Without name and labels the gateway draws a name, without a port a port."""
+    """A tunnel for one command. Without a name and labels, the gateway chooses a random name. Without a port, it
+    chooses a random port."""
 
     proto: Literal["http", "tls", "tcp"]
     name: str = ""
@@ -43,7 +44,7 @@ class RequestedTunnel:
 
     @property
     def listen_port(self) -> int:
-        """Return the port of the SSH request, which names the protocol."""
+        """Return the port of the SSH request, which tells the gateway the protocol."""
         if self.labels or self.proto == "http":
             return 80
         return self.port if self.proto == "tcp" else 443

@@ -23,7 +23,7 @@ from tunnel_edge.tunnels.reconnect import Reconnect
 from tunnel_edge.tunnels.relay import Relay
 from tunnel_edge.tunnels.requested import RequestedTunnel
 
-_FIRST_TRIES = 3  # connections before the first opening that may fail
+_FIRST_TRIES = 3  # connections that may fail before the tunnel was open
 
 
 class Screen(Protocol):
@@ -114,7 +114,7 @@ class Run:
         return False
 
     async def _sign_in(self) -> SignIn:
-        """Return the current key. Without the service it is tried again, once the tunnel was open."""
+        """Return the current key. If the service is unreachable after the tunnel was open, the run tries again."""
         try:
             return await asyncio.to_thread(self._sign_ins.current)
         except CommandError as error:
@@ -123,7 +123,7 @@ class Run:
             raise
 
     async def _refresh_gateways(self) -> None:
-        """Fetch the gateways and their host keys. The last ones remain if the service does not answer."""
+        """Fetch the gateways and their host keys. The previous ones remain if the service does not answer."""
         try:
             self._gateways = await asyncio.to_thread(self._fetch) or self._gateways
         except CommandError:
@@ -157,7 +157,7 @@ class Run:
                     self._reconnect.on_notice(after)
 
     def _on_opened(self, url: str, id: str) -> None:
-        """Show the address. The next connection requests it again, also if the gateway has drawn it."""
+        """Show the address. The next connection requests it again, even if it is random."""
         if self._has_address:
             self._screen.note(f"{url or id} is online again.")
             return

@@ -26,7 +26,7 @@ _GATEWAY = "gw_bench"
 _DAY = 86_400
 _BATCH = 25  # items of a write
 _BYTES = "bytes"  # marks encoded bytes
-_TEMPLATE = "template"  # the label of its name, and the name of its account
+_TEMPLATE = "template"  # the label of the copied name, and the name of the copied account
 _LEFT_OUT = re.compile("changes#|token#|acct_[^#]*#/(audit_events|users|api_keys)|(account_|user_)?name#")
 _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b")
 
@@ -34,7 +34,7 @@ _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b")
 class Accounts:
     """The accounts of a table. Account n serves the name `find_name(n)`.
 
-    `create` creates what answers a name, with a token. Without it, the name is a tunnel's.
+    `create` creates what answers a name, such as an edge. Without it, each name has a tunnel.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ _ACCOUNTS, _VISITED = 20_000, 1_000
 _SAMPLE, _LOADED = 300, 100  # cold names that are measured, and loaded names
 _MOST_CALLS, _MOST_SECONDS, _MOST_ENVOY, _MOST_CONTROL, _MOST_NAME = 50, 3, 120 << 20, 150 << 20, 45 << 10
 _SLOWER, _GROWTH = 3, 5 << 20  # how much slower a cold name may be; how much a flood may add
-_FLOOD, _FLOOD_SECONDS = 1000, 20  # names a second
+_FLOOD, _FLOOD_SECONDS = 1000, 20  # names a second, and seconds
 _SETTLING = 6  # seconds until Envoy has counted what it has allocated
 
 
@@ -65,7 +65,7 @@ def _measure_cold(host: Host, visited: Accounts) -> list[Row]:
 
 
 def _measure_many(host: Host, tunnels: Accounts) -> list[Row]:
-    """Measure cold names of 16 visitors, and what the names take."""
+    """Measure cold names of 16 visitors, and the memory of the names."""
     allocated, cpu, began = host.allocated(), host.control_cpu, time.monotonic()
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(host.visit, map(tunnels.find_name, range(_VISITED))))
@@ -83,7 +83,7 @@ def _measure_many(host: Host, tunnels: Accounts) -> list[Row]:
 
 def _measure_flood(host: Host, loaded: list[str]) -> list[Row]:
     """Measure visits of loaded names beside a flood of unknown ones."""
-    with ThreadPoolExecutor(16) as pool:  # so that control has its threads
+    with ThreadPoolExecutor(16) as pool:  # starts control's threads before the measurement
         list(pool.map(host.visit, loaded))
     before = [_time(host.visit, loaded), _time(host.visit, loaded)][1]
     time.sleep(_SETTLING)
@@ -112,7 +112,7 @@ def _make_name(_number: int) -> str:
 
 
 def _read(name: str) -> None:
-    """Read what control reads for a cold name."""
+    """Read the records that control reads for a cold name."""
     resolver = NameResolver(_DOMAIN)
     records = resolver.read(resolver.find_account(name), name, None)
     for id in records.certificates:

@@ -1,4 +1,4 @@
-"""Start and change times of the live edge with many accounts.
+"""Times of starts and of changes of the live edge with many accounts.
 
 A start ends with Envoy's first answer. After a change, connections are opened until it is live. Times and CPU are
 medians of all changes.
@@ -26,7 +26,7 @@ from bench.results import Result, Row
 from infra.local.cloud import HOST
 
 COUNTS, CHANGES = (100, 1000, 4000), 9
-IDLE, SETTLING = 5, 20  # seconds: of idling that are measured, and until control has done what follows its start
+IDLE, SETTLING = 5, 20  # seconds of the idle measurement, and of the wait before it
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _live(edge: Edge, make: Callable[[int], Callable[[], bool]]) -> tuple[float,
     """Return the seconds until a change is live, and control's additional CPU seconds."""
     times, costs = [], []
     for number in range(CHANGES):
-        idle = _idle(edge, 1)  # each time: it is more just after the start than later
+        idle = _idle(edge, 1)  # measured for each change, because it is higher just after the start
         before, began = edge.used(), time.perf_counter()
         is_live = make(number)
         while not is_live():

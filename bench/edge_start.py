@@ -65,7 +65,7 @@ def _number(count: float) -> str:
 
 
 def _create_account(number: int) -> None:
-    """Create an account with a certificate, an answer, and edges that give it."""
+    """Create an account with a certificate, an HTTP response, and edges that answer with it."""
     token = accounts.create_account(f"a{number}", "admin")[2]
     domain = f"a{number}.{_DOMAIN}"
     chain, key = make_certificate(f"*.{domain}")

@@ -63,7 +63,7 @@ def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
     try:
         embedded.start()
         os.environ.update(embedded.settings, TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
-        os.environ.pop(OWN)  # else `make run` would start its own cloud
+        os.environ.pop(OWN)  # with it, `make run` would start its own cloud
         data_stack.deploy(TABLE, {})
         token = accounts.create_account("bench", "admin")[2]
         requests.create("/backends/weighted", token, {})  # records the use of the key, which happens once an hour

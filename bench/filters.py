@@ -44,7 +44,7 @@ def measure(_setting: Setting) -> Result:
 
 
 def _costs(edge: Edge, name: str, rules: UserAgentModule) -> dict[str, float]:
-    """Return the CPU above a request without a filter, of a usual request and of one of gRPC."""
+    """Return the CPU that a filter adds to a usual request and to a gRPC request."""
     host = f"worst{list(WORST).index(name)}"
     worst_filters.serve(edge, host, rules)
     lines = {"": _GET, ", gRPC": _GRPC}
@@ -97,7 +97,7 @@ def _wait(name: str) -> Row:
 
 
 def _round(ports: visitors.Ports, place: int) -> tuple[float, float]:
-    """Return the 99th percentile of others' seconds in a quiet time and under harm."""
+    """Return the 99th percentile of others' seconds, in a quiet time and during the attack."""
     (_, quiet, failed), begun = visitors.visited(ports), visitors.SPAWN.Event()
     with visitors.child(visitors.harm, ask, ports, place, begun):
         if not begun.wait(60):

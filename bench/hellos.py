@@ -1,4 +1,4 @@
-"""Visitors that only say hello: a handshake's first message with any server name, made by hand."""
+"""Visitors that send only a ClientHello, the first message of a handshake, with any server name."""
 
 import asyncio
 import ssl
@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from infra.local.cloud import HOST
 
-_LENGTH = 40  # of a server name
+_LENGTH = 40  # bytes of each server name
 
 
 def pad(label: str, domain: str) -> str:
@@ -34,7 +34,7 @@ class Hello:
 
 
 async def flood(port: int, name: Callable[[int], str], rate: int, seconds: float) -> tuple[int, int]:
-    """Send hellos with many names, `rate` in a second. Return the numbers of sent and of refused ones."""
+    """Send `rate` ClientHellos a second with many names. Return how many were sent, and how many were refused."""
     hello, began, refused = Hello(), time.monotonic(), 0
     running: set[asyncio.Task[bool]] = set()
     sent = 0

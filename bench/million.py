@@ -13,7 +13,7 @@ from bench import calls, requests, units
 from bench.engines import Setting
 from bench.results import Result, Row
 
-MIX = {"get": 70, "list of 100": 10, "create": 10, "change": 5, "certificate": 5}  # percent of all requests
+MIX = {"get": 70, "list of 100": 10, "create": 10, "change": 5, "certificate": 5}  # percent of requests
 COUNT = 100
 
 # Dollars, list prices of us-east-1 in June 2026, on demand, without free tiers; bench/costs.py has the others.

@@ -26,11 +26,11 @@ from tests.edge.sign_in.fake_providers import FakeProviders
 _TABLE, _DOMAIN = "edge-oauth", "tunnels.localhost"
 _APP, _PLAIN = f"app.{_DOMAIN}", f"plain.{_DOMAIN}"
 _ROUNDS, _REQUESTS = 11, 1_000
-_OF_OPEN, _OF_PLAIN = 1.35, 1.55  # CPU of a signed-in request, of an open route of the same and of another edge
-_SECONDS, _MOST_ASKS = 30, 3  # of 1,000 requests of a session
+_OF_OPEN, _OF_PLAIN = 1.35, 1.55  # bounds of the CPU, by open routes of the same edge and of another
+_SECONDS, _MOST_ASKS = 30, 3  # seconds with 1,000 requests of a session, and the most that may ask the service
 _CHECKS, _MOST_CHECK = 2_000, 0.0005  # seconds of the service's CPU
 _SIGN_INS, _MOST_SIGN_IN = 11, 0.150  # seconds of our requests
-_CHANGES, _MOST_CHANGE = 5, 2  # of each direction; seconds
+_CHANGES, _MOST_CHANGE = 5, 2  # changes in each direction; seconds
 _EDGES, _MOST_ROUTE = 100, 40 << 10  # bytes of Envoy's memory
 _SETTLING = 6  # seconds until Envoy has counted what it has allocated
 _RENEWED = re.compile(r"^edge_oauth_sessions_renewed_total (\S+)$", re.MULTILINE)
@@ -38,7 +38,7 @@ _LISTENERS = re.compile(r"^envoy_listener_manager_total_listeners_active\{[^}]*\
 _SIGN_IN = {"sec-fetch-mode": "cors"}
 _APPLICATION = {"client_id": "app", "client_secret": "very secret"}
 _MODULE = {"provider": {"google": _APPLICATION}}
-_DOMAINS = (["example.org"], ["example.com"])  # the user may pass with the second
+_DOMAINS = (["example.org"], ["example.com"])  # `email_domains`; only the second contains the user
 
 
 def measure(_setting: Setting) -> Result:

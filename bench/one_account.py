@@ -51,7 +51,7 @@ def _forked(act: Callable[[T], R], given: Sequence[T]) -> list[R]:
         return pool.map_async(act, given, chunksize=1).get(timeout=120)
     finally:
         pool.close()
-        pool.join()  # else the next fork would copy its threads
+        pool.join()  # ends its threads, which the next fork would copy
 
 
 def _authority(token: str) -> dict[str, Any]:

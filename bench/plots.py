@@ -19,7 +19,7 @@ _TITLES = {
 
 
 def draw(points: Iterable[Point], folder: Path) -> None:
-    """Write one file for each plot with points."""
+    """Write one SVG file for each plot."""
     plots: dict[str, dict[str, list[Point]]] = {}
     for point in points:
         plots.setdefault(point.plot, {}).setdefault(point.line, []).append(point)

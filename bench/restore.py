@@ -23,7 +23,7 @@ from chalicelib.storage.client import aws
 
 LATER = "later"
 SCAN, BATCH = 0.02, 0.01  # seconds of a page of 1,000 records, and of 100 records by key
-_REVOKED = 1_000  # one of so many keys was deleted since
+_REVOKED = 1_000  # one of so many keys is missing in the later table
 _EVENTS = ("Scan", "BatchGetItem", "Query")
 
 

@@ -20,7 +20,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Point:
-    """A measurement on a line of a plot."""
+    """A point of a line in a plot."""
 
     plot: str
     line: str

@@ -49,10 +49,7 @@ def medians_of(actions: Sequence[Callable[[], float]], count: int) -> list[float
 
 
 def fresh_processes(commands: Sequence[Sequence[str]], count: int) -> tuple[list[float], list[float]]:
-    """Return each command's minimum wall seconds and CPU seconds.
-
-    The minimum, because other processes can only add to it.
-    """
+    """Return each command's least wall seconds and CPU seconds, because other processes can only add to them."""
     cpu: list[list[float]] = [[] for _ in commands]
 
     def run(place: int) -> None:

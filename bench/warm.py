@@ -22,7 +22,7 @@ _LIMITS_AND_METRICS = {
     rates.SETTINGS[rates.BURST]: str(rates.MAX_RATE),
     "METRICS_NAMESPACE": "bench",
 }
-_OTHERS = {f"BENCH_{name}": value for name, value in _LIMITS_AND_METRICS.items()}  # read by nothing
+_OTHERS = {f"BENCH_{name}": value for name, value in _LIMITS_AND_METRICS.items()}  # the service ignores them
 
 
 def measure(setting: Setting) -> Result:
@@ -44,7 +44,7 @@ def _rows(
 ) -> list[Row]:
     """Compare the CPU of a request with the CPU of its raw calls and of `besides`."""
     numbers = count()
-    requests.answer(event(next(numbers)))  # fills caches
+    requests.answer(event(next(numbers)))  # fills caches before the measurement
     made = _made(event(next(numbers)))
 
     def raw(client: Callable[[str], Any]) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# Columns of tables, in this order, if the kind has such a field.
+# Fields that become columns of tables, in this order.
 _COLUMNS = (
     "id", "name", "domain", "addr", "hostports", "match_type", "match", "status_code", "labels", "backends", "scopes",
     "owner_id", "ssh_certificate_authority_id", "principals", "proto", "public_url", "action", "actor.name",
@@ -99,7 +99,7 @@ def _type(document: Mapping[str, Any], field: Mapping[str, Any]) -> str:
 
 
 def _resolve(document: Mapping[str, Any], value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema, parameter or answer in place of a reference to it."""
+    """Return the schema, parameter or answer to which a reference points."""
     if len(value.get("allOf", ())) == 1:
         value = value["allOf"][0]
     while "$ref" in value:

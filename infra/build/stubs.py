@@ -16,7 +16,7 @@ from infra import ROOT
 _IMPORTING = ("edge.envoy.v3", "edge.envoy.ads.discovery")  # modules of the edge that import messages
 _FOLDER = ROOT / "build" / "stubs"
 _GENERATOR = Path(sys.executable).parent / "protoc-gen-mypy"
-_OTHERS = "envoy/service/discovery/v3/ads_pb2_grpc.pyi"  # a service has no descriptor of its own; its types are Any
+_OTHERS = "envoy/service/discovery/v3/ads_pb2_grpc.pyi"  # a gRPC service has no descriptor; its types are Any
 _ANY = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 
 

@@ -1,1 +1,1 @@
-"""The deployment: templates, the Lambda package, and stacks in a cloud."""
+"""The deployment: templates, the Lambda package, and CloudFormation stacks."""

@@ -10,7 +10,7 @@ PARAMETERS = (
     "MultiRegion",
     "OperatorRoleArn",
     "OwnTableKey",
-)  # and Name; all other parameters of a deployment belong to the API's stack
+)  # in addition to Name; all other parameters of a deployment belong to the API's stack
 _OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # the value for stacks that were created before the parameter existed
 
 

@@ -16,7 +16,7 @@ _INVALID = errors.InvalidRequest("The gateway cannot parse the request.")
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
 RESPONSES: dict[str, ApiError] = {
-    "ACCESS_DENIED": errors.RateLimited(  # the authorizer denies only these
+    "ACCESS_DENIED": errors.RateLimited(  # the authorizer denies only addresses over their limit
         "Your address sends too many requests without a valid token."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,

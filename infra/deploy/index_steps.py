@@ -1,4 +1,4 @@
-"""The templates by which a table gets other indexes: DynamoDB changes one in each update of a stack."""
+"""Templates that change a table's indexes one by one: CloudFormation changes one index in each update of a stack."""
 
 import copy
 import json

@@ -119,7 +119,7 @@ def _run_chalice(stage: str, sources: Path, out: Path) -> None:
         cwd=sources, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     output = completed.stdout + completed.stderr
-    if completed.returncode or "Could not install" in output:  # Chalice exits with 0 then
+    if completed.returncode or "Could not install" in output:  # Chalice exits with 0 after this error
         if missing := re.search("Could not satisfy the requirement: (.+)", output):  # Chalice hides pip's reason
             raise CommandError(
                 f"{missing[1]} could not be fetched from the registry of Python's packages: "
@@ -148,7 +148,7 @@ def _rewrite(archive: Path, folder: Path) -> None:
 
 
 def _compile(folder: Path) -> None:
-    """Compile every module, whatever PYTHON… variables are set. Raises CommandError.
+    """Compile every module. PYTHON… variables have no effect. Raises CommandError.
 
     Our dataclasses get their generated methods: making them at run time takes a seventh of a cold start.
     """

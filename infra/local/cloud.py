@@ -1,6 +1,6 @@
 """The embedded cloud: MiniStack behind a guard, in its own virtual environment.
 
-It stores each change before it answers. Its files contain key material, so that only their owner can read them.
+It stores each change before it answers. Only the owner can read its files, because they contain key material.
 """
 
 import base64
@@ -77,7 +77,7 @@ class Cloud:
                 stdin=subprocess.PIPE,  # it closes when this process ends, and then the cloud ends too
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C does not reach it: it stops after the server
+                start_new_session=True,  # so Ctrl-C reaches only the server, which stops the cloud after itself
             )
         self._await_answer()
 

@@ -111,7 +111,7 @@ def _is_marked() -> bool:
 
 
 def _make_room() -> None:
-    """Stop an earlier cloud. Raises CommandError if a path belongs to something else."""
+    """Stop an earlier cloud and remove its files. Raises CommandError if the folder has files that are not ours."""
     stop()
     for path in PATHS:
         if os.path.lexists(path):

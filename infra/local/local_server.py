@@ -1,7 +1,7 @@
 """Chalice's local server, changed to behave like the API gateway.
 
-Unknown paths and methods reach the app. Chalice's own server answers them itself, delays every answer of a keep-alive
-connection by 40 ms, and breaks the connection after a HEAD or a chunked request.
+Unknown paths and methods reach the app. Chalice's unchanged server answers them itself, delays every answer of a
+keep-alive connection by 40 ms, and breaks the connection after a HEAD or a chunked request.
 """
 
 import re
@@ -175,7 +175,7 @@ class Handler(ChaliceRequestHandler):
         self._drain()
 
     def _drain(self) -> None:
-        """Read the bytes still in transit. If it closed earlier, the client would lose the answer."""
+        """Read the bytes that are still arriving. A client that still sends would lose the answer at a close."""
         self.wfile.flush()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)

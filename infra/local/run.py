@@ -71,7 +71,7 @@ def _explain(error: AwsError, embedded: Cloud) -> str:
 
 
 def _end_with_parent() -> None:
-    """Stop if the parent is killed. Otherwise the API would run on unnoticed."""
+    """Stop if the parent is killed, so that the API does not continue unnoticed."""
 
     def watch() -> None:
         while os.getppid() == PARENT:
@@ -126,7 +126,7 @@ def _watch(embedded: Cloud, server: local_server.Server) -> None:
 
 
 def _key() -> str:
-    """Return the last run's key if it is valid, else a new one for the first admin."""
+    """Return the previous run's API key if it is valid, else a new key of the first admin."""
     if (token := terminal.read(ENV_FILE).get("API_KEY")) and _is_valid(token):
         return token
     all_accounts = list_accounts()

@@ -43,7 +43,7 @@ def say(text: str) -> None:
 
 
 def outlive_output() -> None:
-    """Ignore log lines that cannot be written. Otherwise each would print a traceback."""
+    """Ignore log lines that cannot be written, instead of printing a traceback for each."""
     logging.raiseExceptions = False
 
 

@@ -17,8 +17,8 @@ from tunneledge_provider.resources import UnfinishedError
 from tunneledge_provider.values import UNKNOWN
 
 SETTINGS = (
-    Attribute("url", "string", description="Address of the service; otherwise TE_URL.", optional=True),
-    Attribute("token", "string", description="API key; otherwise TE_TOKEN.", optional=True, sensitive=True),
+    Attribute("url", "string", description="Address of the service. Default: TE_URL.", optional=True),
+    Attribute("token", "string", description="API key. Default: TE_TOKEN.", optional=True, sensitive=True),
     Attribute("max_retries", "number", description=f"Retries of a request. Default: {MAX_RETRIES}.", optional=True),
 )
 _Source = tuple[tuple[Attribute, ...], Callable[[Api, dict[str, Any]], dict[str, Any]]]

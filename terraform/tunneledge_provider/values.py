@@ -80,7 +80,7 @@ def object_to_request(attributes: Iterable[Attribute], values: Mapping[str, Any]
 
 
 def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
-    """Return the value to store after a read: the previous one if it means the same, or if the answer hides a secret."""
+    """Return the value to store after a read: the previous one if it means the same or the answer hides it."""
     if attribute.hidden or (attribute.sensitive and answered in (None, "")):
         return before
     if attribute.type == "object" and isinstance(before, dict) and isinstance(answered, dict):

@@ -18,7 +18,7 @@ _PARTS = {
     "Edges": ("edges", "ip_policies", "ip_policy_rules"),
 }
 _REST = "About the API"
-# Words of readers that a search finds although the text has others, by operation or section.
+# Synonyms for the search of the page, by operation or section.
 ALSO = {
     "create_api_key": "rotate key token",
     "create_ssh_revocation": "revoke certificate",

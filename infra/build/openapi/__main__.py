@@ -12,7 +12,7 @@ from infra.build.openapi.examples import NoSample
 try:
     budgets.check(enforced_modules.EVERY, modules.ALL)
     files.write_document()
-    openapi.FILE.touch()  # make compares times
+    openapi.FILE.touch()  # make compares modification times
 except (NoSample, OverBudget) as problem:
     sys.exit(str(problem))
 if "--list" in sys.argv:

@@ -27,11 +27,11 @@ _BEGINNINGS = ("", "/", "a")
 
 
 class OverBudget(Exception):
-    """A module can take more of a response than its declaration allows, or the modules of a route more than it has."""
+    """A module, or all modules of a route together, can take more of a response than their budget allows."""
 
 
 def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -> None:
-    """Raise OverBudget if a module can exceed its budget, or the modules of a route together that of routes."""
+    """Raise OverBudget if a module, or all modules of a route together, can exceed their budget."""
     budgets = {module.name: module for module in declared}
     for module in modules:
         if found := budgets.get(module.name):
@@ -40,7 +40,7 @@ def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -
 
 
 def _check_sum(modules: Iterable[EdgeModule[Any, Any]]) -> None:
-    """Check the largest route. Of modules that exclude each other it has the one with the larger budget."""
+    """Check a route with the largest modules. If modules exclude each other, it has only the larger one."""
     budget, counted = ROUTE - OWN_FIELDS, list[EdgeModule[Any, Any]]()
     for module in sorted(modules, key=lambda it: it.budget, reverse=True):
         if not any(map(module.is_excluded_by, counted)):

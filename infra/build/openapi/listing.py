@@ -1,4 +1,4 @@
-"""A short list of the OpenAPI document's operations and fields, in which a review sees a change of the API."""
+"""A short list of the OpenAPI document's operations and fields. A diff of it shows a review the changes of the API."""
 
 import json
 from collections.abc import Iterator

@@ -65,7 +65,7 @@ class Operation:
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
         if endpoint.is_oauth:
             noun, verb = own.removesuffix("s"), "exchange"
-        if nearest and own in _ACTIONS:  # not a part of the resource
+        if nearest and own in _ACTIONS:  # an action is not a part of the resource
             noun, own, verb = nearest.noun, "", own
         return Operation(endpoint, path, noun, own, variables, nearest, verb)
 
@@ -125,7 +125,7 @@ class Operation:
 
 
 def _with_id(path: str) -> str:
-    """Rename the last variable of a path to `{id}`, unless one has that name."""
+    """Rename the last variable of a path to `{id}`, unless another variable has that name."""
     names = _VARIABLE.findall(path)
     return path.replace(f"{{{names[-1]}}}", "{id}") if names and "id" not in names else path
 

@@ -74,7 +74,7 @@ OAUTH_SCHEMA: Words = {
     "required": [*_OAUTH, *SCHEMA["required"]],
 }
 _ONLY_OAUTH = oauth.InvalidGrant.code
-_OF_EXCHANGES = (  # in the body of OAuth
+_OF_EXCHANGES = (  # errors that POST /tokens answers in OAuth's form
     *(errors.InvalidRequest, oauth.InvalidGrant, errors.MalformedJson, errors.UnknownReference),
     *(errors.UnsupportedVersion, errors.Forbidden, errors.Conflict, errors.PayloadTooLarge),
     *(errors.UnsupportedMediaType, errors.InternalError, errors.ServiceUnavailable),

@@ -86,7 +86,7 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 def of_a_change(words: Words) -> Words:
     """Return the schema of a change: without defaults, since absent fields stay unchanged."""
-    others = {word: value for word, value in words.items() if word != "description"}  # the operation has its own
+    others = {word: value for word, value in words.items() if word != "description"}  # the operation has one
     return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
 
 
@@ -122,7 +122,7 @@ def _or_null(words: Words) -> Words:
 
 
 def _long(words: Words) -> Words:
-    """Add the format int64 to an integer schema: some client generators use 32 bits otherwise."""
+    """Add the format int64 to an integer schema: without it, some client generators use 32 bits."""
     return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 

@@ -10,7 +10,7 @@ _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolea
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _REFERENCE = {"id", "uri"}  # the fields of a reference to another resource
 _SECRETS = {"password", "private-key"}  # formats
-_FORMATS = {  # of texts that come back in another form with the same meaning
+_FORMATS = {  # formats of texts that answers show in another form with the same meaning
     "authorized-key": "key",
     "ca-certificate": "pem",
     "certificate-chain": "pem",
@@ -102,7 +102,7 @@ def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
 
 
 def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, Json]:
-    """Return the name of a field in answers, and how it is shown there: `id`, `ids`, or as it is."""
+    """Return the name of a field in answers, and the entries of the attribute that describe its form there."""
     properties = answer.get("properties", {})
     if name in properties:
         return name, {}

@@ -77,7 +77,7 @@ class _Kind:
             yield {"name": renamed[parameter], "type": "string", "required": True, "fixed": True}
 
     def _attributes(self) -> Iterator[Json]:
-        """Yield the attributes of requests, then what only answers show."""
+        """Yield the attributes of requests, then those that only answers show."""
         requested = {**self._updated(), **self._created()}
         required = set(self._request("post").get("required", ()))
         shown = self._shown()
@@ -97,7 +97,7 @@ class _Kind:
         return {"name": name, "type": "object", "optional": True, "description": description, "fields": fields}
 
     def _modules(self) -> list[str]:
-        """Return the last segments of the paths below the item that can be replaced."""
+        """Return the names of the paths below the item that can be replaced by PUT."""
         return [it.rpartition("/")[2] for it in self._below() if "put" in self._paths[it]]
 
     def _removals(self) -> Json:

@@ -28,7 +28,7 @@ class Schemas:
         return self.resolve(self.resolve(answer)["content"]["application/json"]["schema"])
 
     def resolve(self, value: Mapping[str, Any]) -> Json:
-        """Return a schema in place of references to it, and without null."""
+        """Return a schema with its references resolved, and without null."""
         value = {**value, **{key: text for key, text in value.items() if key == "description"}}
         for variants in ("allOf", "anyOf"):
             if chosen := [it for it in value.get(variants, ()) if it.get("type") != "null"]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BIND = f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"
 IDLE = 75  # seconds until a connection without requests is closed
-LAST = 0.5  # seconds until open connections are closed at the end
+LAST = 0.5  # seconds that open connections have to end at shutdown
 
 
 def main() -> None:

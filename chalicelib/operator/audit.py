@@ -26,7 +26,7 @@ _CHUNK = 65536  # bytes
 group = OperatorGroup("audit", help="Audit events.")
 
 
-@group.command("list", help="List the events of no account, such as blocked networks, the newest first.")
+@group.command("list", help="List the operator's events outside of accounts, such as blocked networks, newest first.")
 @json_option
 def _list(as_json: bool) -> None:
     for item in reading.of_operator():

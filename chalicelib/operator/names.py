@@ -79,7 +79,7 @@ def _list() -> None:
 
 
 @group.command("forget-settings", help="Let the API and the edge start with another TUNNEL_DOMAIN or TCP_PORTS.")
-@click.option("--force", is_flag=True, help="Even if names exist. They are no longer served.")
+@click.option("--force", is_flag=True, help="Remove them even if names exist. Such names may no longer be served.")
 def _forget_settings(force: bool) -> None:
     former = forget_settings(is_forced=force)
     print(f"The table no longer has {former}. The next process that uses names stores its own settings.")

@@ -82,7 +82,7 @@ def repeat(revocation: ListedRevocation) -> bool:
     return changes.delete(Change(OPERATOR), items.scope(account, kinds.of(id).path), id)
 
 
-@group.command("list", help="List what this table admits and a later one does not.")
+@group.command("list", help="List keys, owners and certificates that this table accepts and a later table refuses.")
 @click.argument("later", metavar="TABLE", help="The name of the later table.")
 @progress_option
 def _list(later: str, folder: Path | None) -> None:
@@ -93,7 +93,7 @@ def _list(later: str, folder: Path | None) -> None:
         comparison.remove()
 
 
-@group.command("repeat", help="Revoke in this table what a list contains.")
+@group.command("repeat", help="Revoke everything in a list, in this table.")
 @click.argument("file", type=click.File(encoding="utf-8", errors="replace"), help="The list.")
 def _repeat(file: TextIO) -> None:
     listed = [parse(line) for line in file if line.strip()]

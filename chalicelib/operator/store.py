@@ -27,7 +27,7 @@ def create_store() -> list[str]:
         raise CommandError(f"KEY_ID is {key_id}: to create a key, set it to an alias, alias/….")
     is_new = {f"table {table_name}": provisioning.create_table(), f"key {key_id}": provisioning.create_key()}
     if not any(is_new.values()):
-        raise CommandError(f"The table {table_name} and the key {key_id} are there already: nothing was created.")
+        raise CommandError(f"The table {table_name} and the key {key_id} exist already: nothing was created.")
     return [f"{what} {'was created' if new else 'is there already'}" for what, new in is_new.items()]
 
 
@@ -49,7 +49,7 @@ def find_short_trails() -> Iterator[str]:
                 )
 
 
-@group.command("check", help="Report settings that do not fit what the table holds.")
+@group.command("check", help="Report settings that contradict records in the table.")
 def _check() -> None:
     problems = list(find_short_trails())
     for problem in problems:

@@ -49,7 +49,7 @@ def test_a_store_is_created_as_the_stack_creates_it(capsys: Output, monkeypatch:
     assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
     key = aws.client("kms").describe_key(KeyId="alias/another")["KeyMetadata"]["KeyId"]
     assert aws.client("kms").get_key_rotation_status(KeyId=key)["KeyRotationEnabled"] is True
-    sentence = "The table another and the key alias/another are there already: nothing was created."
+    sentence = "The table another and the key alias/another exist already: nothing was created."
     assert refused("store", "create") == sentence
     created(capsys)
     monkeypatch.setenv("KEY_ID", "alias/third")

@@ -47,7 +47,7 @@ class Rewrapping:
             if not counts["again"]:
                 break
             if number == _MAX_PASSES:
-                raise CommandError(f"Secrets are still sealed under another key. Set {self.key} everywhere first.")
+                raise CommandError(f"A process still seals secrets under another key: let all use {self.key} first.")
         return Counter({**counts, "again": again})
 
     def _pass(self, number: int) -> Counter[str]:
@@ -87,5 +87,5 @@ def _rewrap(key: str, folder: Path | None) -> None:
     print(f"{counts['found']} secrets: {sealed} are sealed under {key}, {counts['again']} of them were sealed again.")
     if counts["unreadable"]:
         raise CommandError(f"{counts['unreadable']} secrets cannot be opened for their records. They are listed above.")
-    print("None is sealed under another key.")
+    print("No secret is sealed under another key.")
     print(WARNING)

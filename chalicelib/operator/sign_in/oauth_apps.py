@@ -29,7 +29,7 @@ def _set(provider: str, client_id: str) -> None:
     print(f"{provider} has the application {client_id}")
 
 
-@group.command("remove", help="Remove an application. Its routes are closed.")
+@group.command("remove", help="Remove an application. Routes that use it are closed.")
 @_PROVIDER
 @reason_option
 def _remove(provider: str) -> None:

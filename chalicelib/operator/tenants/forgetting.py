@@ -45,7 +45,7 @@ def forget_user(account: str, name: str) -> tuple[str, int]:
     former = [id for event in _events(account) if (id := _named_user(event, name))]
     id = current or next(iter(former), "")
     if not id:
-        raise UnknownId(f"The account {account} has no user {name}, also not in its audit events.")
+        raise UnknownId(f"The account {account} has no user {name}, not even in its audit events.")
     if current:
         changes.rewrite(Change(OPERATOR), items.scope(account, kinds.USERS.path), id, lambda item: _renamed(item, id))
     if current or accounts.read(account, id):

@@ -97,7 +97,7 @@ class Import:
     def _find_conflicts(self, old: str) -> Iterator[str]:
         """Yield a sentence for each record that another account has, or that exists already."""
         if table.find(stored_accounts.SCOPE, old):
-            yield f"The exported account {old} is there: delete it first."
+            yield f"The exported account {old} still exists: delete it first."
         for some in _batches(self._records(old, "all")):
             wanted = {_place(record): record for record in some}
             for place, present in table.records(wanted).items():

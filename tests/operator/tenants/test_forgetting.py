@@ -57,4 +57,4 @@ def test_bots_and_unknown_names_are_refused(admin: Client) -> None:
     message = refused("users", "forget", admin.account, "deployer")
     assert message == f"deployer is the name of {bot}, which is not a user."
     message = refused("users", "forget", admin.account, NAME)
-    assert message == f"The account {admin.account} has no user {NAME}, also not in its audit events."
+    assert message == f"The account {admin.account} has no user {NAME}, not even in its audit events."

@@ -143,7 +143,7 @@ def test_an_account_that_is_there_or_not_new_is_a_conflict(admin: Client, strang
     exporting.export_account(admin.account, file, lambda _: None)
     new, before = arrive(admin), worlds.scan()
     message = str(refused("accounts", "import", new.account, str(file)))
-    assert f"The exported account {admin.account} is there: delete it first." in message
+    assert f"The exported account {admin.account} still exists: delete it first." in message
     stranger.create("/backends/http_response", {})
     message = str(refused("accounts", "import", stranger.account, str(file)))
     assert message == f"{stranger.account} is not new: it has /backends/http_response. Import into a new account."

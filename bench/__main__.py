@@ -1,7 +1,7 @@
 """`make bench`: measure every figure in a fresh process, and write one table.
 
 The table (after each figure) and the plots are written to build/bench; with --keep the table also replaces
-last_result.md. A figure that fails is a row of the table.
+last_result.md. A figure that fails gets a row with the reason.
 """
 
 import argparse

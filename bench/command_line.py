@@ -31,7 +31,7 @@ _SSH = ["ssh", "-F", "none", "-tt", "-o", "UserKnownHostsFile=/dev/null", "-o", 
 
 @dataclass(frozen=True)
 class Machine:
-    """The programs of a user, and what they connect to."""
+    """The programs of a user, and the addresses to which they connect."""
 
     te: Path
     folder: Path

@@ -74,7 +74,7 @@ class Host:
 
     def list_calls(self) -> Mapping[str, int]:
         """Return the numbers of control's calls to the store by name."""
-        time.sleep(0.2)  # until they are written
+        time.sleep(0.2)  # until control has written the numbers
         calls: dict[str, int] = json.loads((self.folder / "calls.json").read_text())
         return calls
 

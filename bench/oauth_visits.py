@@ -125,7 +125,7 @@ class Browser:
         return seconds + time.perf_counter() - began
 
     def get(self, name: str, path: str) -> http.client.HTTPResponse:
-        """Open a page without its redirects. Keep its cookies if it is one of this browser's name."""
+        """Open a page without its redirects. Keep its cookies if it is on this browser's host."""
         connection = http.client.HTTPConnection(name)
         connection.sock = connect(self.host, name)
         own = {"cookie": self.cookie} if name == self.name and self.cookies else {}

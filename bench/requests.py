@@ -51,7 +51,7 @@ def create(path: str, token: str, body: Any) -> Any:
 
 
 def usual(token: str, context: Mapping[str, str] | None = None) -> dict[str, Callable[[int], dict[str, Any]]]:
-    """Return functions that make the usual requests. Their number makes each change different.
+    """Return functions that make the usual requests. Their argument makes each change different.
 
     This creates 101 backends, and an authority that has signed, so that its decrypted key is cached.
     """

@@ -115,7 +115,7 @@ async def slow_bodies(ports: Ports, count: int, begun: Begun) -> None:
 
 
 async def slow_bodies_begun_again(ports: Ports, count: int, begun: Begun) -> None:
-    """Repeat such requests, each a second after the last one has ended."""
+    """Repeat requests whose bodies never come, each a second after the previous one has ended."""
 
     async def one() -> None:
         while True:
@@ -175,7 +175,7 @@ async def idle(ports: Ports, count: int, begun: Begun) -> None:
 
 
 async def idle_begun_again(ports: Ports, count: int, begun: Begun) -> None:
-    """Repeat such connections 0.2 seconds after they have ended."""
+    """Repeat idle connections 0.2 seconds after they have ended."""
 
     async def one(source: str) -> None:
         while True:

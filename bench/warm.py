@@ -77,7 +77,7 @@ def _row_of_limits(event: Event) -> Row:
 
 
 def _made(event: Event) -> list[calls.Call]:
-    """Return the calls of a request in a repeatable form. Their updates require another revision."""
+    """Return the calls of a request, changed so that they can be repeated with the same revision."""
     with calls.recording("dynamodb", "kms") as made:
         requests.answer(event)
     actions = [action for call in made for action in call.parameters.get("TransactItems", ())]

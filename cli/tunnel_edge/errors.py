@@ -16,7 +16,7 @@ INTERRUPTED = 130
 class CommandError(Exception):
     """A command failed. The message is for the person at the terminal.
 
-    `body` is the JSON of the service that rejected a request, empty otherwise.
+    `body` is the JSON of the service that rejected a request, or empty.
     """
 
     def __init__(self, message: str, code: int = FAILED, body: Mapping[str, Any] | None = None) -> None:

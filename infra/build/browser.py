@@ -79,7 +79,7 @@ def operations(chrome: Chrome) -> dict[str, str]:
 
 
 def requested(chrome: Chrome) -> list[str]:
-    """Return the URLs requested since the last call, without blob and data URLs."""
+    """Return the URLs requested since the previous call, without blob and data URLs."""
     log = chrome.execute(Command.GET_LOG, {"type": "performance"})["value"]
     events: list[dict[str, Any]] = [json.loads(entry["message"])["message"] for entry in log]
     urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]

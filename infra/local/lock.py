@@ -13,7 +13,7 @@ from typing import NamedTuple
 from infra import CommandError
 from infra.local import files
 
-OWN = ("cloud", "cloud.env", "env", "run", "edge", "deployed")  # what a run writes into its folder
+OWN = ("cloud", "cloud.env", "env", "run", "edge", "deployed")  # names of the files that a run writes into its folder
 _TIMEOUT = 20  # seconds for the end of an ending run
 _PAUSE = 0.1
 

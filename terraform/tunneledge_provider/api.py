@@ -25,7 +25,7 @@ class ConfigurationError(Exception):
 
 @dataclass(eq=False)
 class ApiError(Exception):
-    """An answer that is an error. `fields` has what the API says about each field, by its dotted path."""
+    """An answer that is an error. `fields` has the API's message about each field, by its dotted path."""
 
     status: int
     msg: str

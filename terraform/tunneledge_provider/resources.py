@@ -136,7 +136,7 @@ def _emptied(kind: Kind, prior: State, planned: State) -> list[str]:
 
 
 def _replace_module(api: Api, kind: Kind, state: State, name: str) -> Any:
-    """Replace a module at its own path. Return what the answer shows of it."""
+    """Replace a module by a PUT of its path. Return the values in the answer."""
     attribute = kind.attribute(name)
     body = object_to_request(attribute.fields, state[name])
     answer = api.send("PUT", f"{kind.item_path(state)}/{name}", body)

@@ -31,7 +31,7 @@ class Options:
 
     def open_session(self) -> "Session":
         """Return the session of the chosen profile."""
-        from tunnel_edge.identity import session  # with urllib3, which takes longer than everything else
+        from tunnel_edge.identity import session  # imports urllib3, which takes longer than everything else
 
         return session.open_session(self.profile)
 

@@ -121,7 +121,7 @@ def renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret | No
     if not profile.federated or not profile.storage:
         return None
     with locks.locked(f"token-{profile.name}"):
-        stored = _stored(profile)  # another process may have renewed it meanwhile
+        stored = _stored(profile)  # another process may have renewed it before this one got the lock
         return stored if stored and stored != old else _renew(profile, old, may_ask=may_ask)
 
 

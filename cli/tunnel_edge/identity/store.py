@@ -24,7 +24,7 @@ class Secret:
 
 
 def preferred() -> str:
-    """Return the storage for new tokens: the keyring if one works, otherwise a file."""
+    """Return the storage for new tokens: the keyring if one works, or else a file."""
     return KEYRING if _keyring() is not None else FILE
 
 

@@ -21,7 +21,7 @@ def block(profile: Profile, hosts: Sequence[str]) -> str:
 
 
 def install(profile: Profile, text: str) -> tuple[Path, Path]:
-    """Write a block to a file of its own, and include it at the beginning of `~/.ssh/config`."""
+    """Write a block to a separate file, and include this file at the beginning of `~/.ssh/config`."""
     folder = Path.home() / ".ssh"
     own, config = folder / f"te-{profile.name}.conf", folder / "config"
     files.write_private(own, text.encode())

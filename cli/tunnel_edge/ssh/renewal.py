@@ -32,7 +32,7 @@ def ensure(profile: Profile) -> None:
 
 
 def _renew(name: str) -> None:
-    """Renew the certificate, unless another process did so meanwhile."""
+    """Renew the certificate, unless another process has just renewed it."""
     with locks.locked(f"ssh-{name}"):
         profile = profiles.load(name) or Profile(name)
         found = certificates.find(profile)

@@ -67,7 +67,7 @@ class Certificate:
 
     @classmethod
     def parse(cls, blob: bytes) -> "Certificate | None":
-        """Return a certificate, None if the bytes are any other key."""
+        """Return a certificate, None if the bytes are not an ed25519 certificate."""
         reader = Reader(blob)
         try:
             if reader.string() != _ED25519_CERTIFICATE:

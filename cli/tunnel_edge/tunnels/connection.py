@@ -157,7 +157,7 @@ class _Spelling(str):
 
 
 def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh.SSHKey], list[asyncssh.SSHKey]]:
-    """Return the trusted host keys, authorities and revoked keys. An unreadable line is no key."""
+    """Return the trusted host keys, authorities and revoked keys. Unreadable lines are left out."""
     keys = []
     for line in lines:
         with contextlib.suppress(asyncssh.KeyImportError):

@@ -97,7 +97,7 @@ def check_labels(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_ports(text: str) -> range:
-    """Return the ports of a text such as 20000-20099, none for another text."""
+    """Return the ports of a text such as 20000-20099, none for any other text."""
     first, _, last = text.partition("-")
     return range(int(first), int(last) + 1) if first.isdigit() and last.isdigit() else range(0)
 

@@ -98,7 +98,7 @@ class Control:
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
-        self._read_at = time.monotonic()  # the last complete read of the log
+        self._read_at = time.monotonic()  # the time of the latest complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # blocked networks and banned hosts
         self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy removes what the catalog lacks
 

@@ -88,7 +88,7 @@ class SpecialNames:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether any account has work that is not done."""
+        """Return whether any account has unfinished work."""
         return self._is_reading or not all(it.is_idle for it in self._accounts.values())
 
     @property
@@ -97,7 +97,7 @@ class SpecialNames:
         return not self.is_busy and not any(it.is_unavailable for it in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
-        """Return whether this account has work that is not done."""
+        """Return whether this account has unfinished work."""
         known = self._accounts.get(account)
         return self._has_unread(account) or (known is not None and not known.is_idle)
 

@@ -65,7 +65,7 @@ class Trials:
         self._host = host
         self._due: dict[_Key, tuple[float, int]] = {}  # time and number of the next try
         self._tasks: dict[_Key, asyncio.Task[None]] = {}
-        self._refused: dict[_Key, None] = {}  # edges with errors in their last trial
+        self._refused: dict[_Key, None] = {}  # edges with errors in their latest trial
         self._live_hosts: list[str] = []
         self._live_hosts_at = float("-inf")
 

@@ -1,4 +1,4 @@
-"""Envoy's clusters: gateways and tunnel groups, by mutual TLS, and internal listeners. Pure."""
+"""Envoy's clusters: to gateways and tunnel groups by mutual TLS, and to internal listeners. Pure."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache

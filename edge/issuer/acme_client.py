@@ -237,7 +237,7 @@ class AcmeClient:
         self._retry_after = renewal_times.parse_retry_after(response.headers.get("Retry-After", ""), self._now())
 
     def _network(self, key: EllipticCurvePrivateKey) -> client.ClientNetwork:
-        """Return connections that sign requests with a key."""
+        """Return the library's network client, which signs requests with a key."""
         jwk = JWKEC(key=ComparableECKey(key))
         made = client.ClientNetwork(jwk, alg=ES256, user_agent="tunnel-edge", timeout=_TIMEOUT)
         if self._settings.bundle:

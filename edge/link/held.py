@@ -60,7 +60,7 @@ class Side(asyncio.Protocol):
                 self.transport.close()
 
     def close(self) -> None:
-        """Close the connection after sending what was written."""
+        """Close the connection after sending buffered data."""
         if self.transport:
             self.transport.close()
 

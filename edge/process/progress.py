@@ -32,7 +32,7 @@ class Progress:
         self._file.unlink(missing_ok=True)
 
     def read_new(self) -> str:
-        """Return what the process reported since the last call, or ""."""
+        """Return what the process reported since the previous call, or ""."""
         try:
             seen = self._file.stat().st_mtime_ns, self._file.read_text()
         except OSError:
@@ -48,7 +48,7 @@ class Heartbeat:
         self._progress, self._at = progress, time.monotonic()
 
     def silence(self) -> float:
-        """Return the seconds since the last report."""
+        """Return the seconds since the latest report."""
         if self._progress.read_new():
             self._at = time.monotonic()
         return time.monotonic() - self._at

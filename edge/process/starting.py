@@ -74,7 +74,7 @@ class _Start:
         return f"{self._address} did not answer for {now - self.began:.0f} s, and {silence}. {where}"
 
     def describe(self, now: float) -> str:
-        """Return a line that says what is awaited."""
+        """Return a line that says what the edge waits for."""
         doing = f" ({self._report})" if self._report else ""
         return f"Waiting for {self._child.program.name}{doing}: {now - self.began:.0f} s …"
 

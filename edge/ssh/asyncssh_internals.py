@@ -47,7 +47,7 @@ class Client(asyncssh.SSHServer):
         """Handle the key id of the certificate to check next, or "" for a plain key."""
 
     def on_signature(self) -> None:
-        """Handle a valid signature with the last validated key."""
+        """Handle a valid signature with the key that was validated last."""
 
     def on_rejected_key(self) -> None:
         """Handle a rejected key."""

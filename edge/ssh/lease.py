@@ -49,7 +49,7 @@ class GatewayLease:
         return PeriodicTask("lease_renewal", self.renew, self._seconds / 3, failures=Unavailable)
 
     async def renew(self) -> float | None:
-        """Renew the lease if the log was read since the last renewal. Return the pause until the next one.
+        """Renew the lease if the log was read since the previous renewal. Return the pause until the next one.
 
         Raises Unavailable.
         """

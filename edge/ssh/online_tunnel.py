@@ -34,14 +34,14 @@ class TunnelConnection(Protocol):
 
     @property
     def address(self) -> str:
-        """Return the visitor's address in the last request, or "" if it is unknown."""
+        """Return the visitor's address in the latest request, or "" if it is unknown."""
 
     @property
     def visitor(self) -> str:
         """Return the visitor's IPv4 address or IPv6 /64."""
 
     def close(self) -> None:
-        """Close the connection after sending what was written."""
+        """Close the connection after sending buffered data."""
 
     def evict(self) -> None:
         """Abort the connection to make room for another visitor."""
@@ -84,7 +84,7 @@ class OnlineTunnel:
         return self.session.accept_connection(self, transport, visitor)
 
     def take_unbilled_usage(self) -> Traffic:
-        """Return the usage since the last call."""
+        """Return the usage since the previous call."""
         before, self.billed_usage = self.billed_usage, self.meter.usage()
         return self.billed_usage - before
 

@@ -1,7 +1,7 @@
 """Checks whether the tunnels of this gateway may stay online: after each change, and in a slow sweep.
 
-Fail closed: a gateway that cannot read the log does not renew its lease. A tunnel that cannot be checked for the time
-of a lease is closed.
+Fail closed: a gateway that cannot read the log does not renew its lease. A tunnel that cannot be checked for the
+duration of a lease is closed.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class RightsChecks:
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
         self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
         self._changed: set[str] = set()  # ids of changed records: for those that are tunnels, the refusal must be read
-        self._unchecked: dict[str, float] = {}  # tunnels to check after a change: the time of the change by id
+        self._unchecked: dict[str, float] = {}  # the time of a change, by the id of a tunnel to check
         self._due_at: dict[str, float] = {}  # the monotonic time of the next check of an account by the sweep
         self._thread = ThreadPoolExecutor(1, "rights")
 

@@ -54,7 +54,7 @@ class Tunnels:
         return list(self._online.values())
 
     def collect(self, ledger: Ledger, hour: str) -> None:
-        """Add the usage since the last call to an hour of a ledger."""
+        """Add the usage since the previous call to an hour of a ledger."""
         for account, usage in self._to_bill:
             ledger.add(account, hour, usage)
         self._to_bill.clear()

@@ -77,11 +77,11 @@ class Loader:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a name is being loaded, or any account has work that is not done."""
+        """Return whether a name is being loaded, or any account has unfinished work."""
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
-        """Return whether this account has work that is not done."""
+        """Return whether this account has unfinished work."""
         return account in self._accounts and self._accounts[account].is_busy
 
     @property

@@ -38,7 +38,7 @@ class NameResolver:
 
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
-        self.gateways: Sequence[Gateway] = ()  # all gateways that the last refresh read
+        self.gateways: Sequence[Gateway] = ()  # all gateways that the latest refresh read
         self._gateways: dict[Place, Found] = {}  # the live gateways among them
         self._resolved: dict[str, Mapping[Place, Found]] = {}  # by host: keys that `find_account` has read, for `read`
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
@@ -106,7 +106,7 @@ class NameResolver:
 
     @raises_unavailable
     def refresh_gateways(self) -> frozenset[Place]:
-        """Read all gateways. Return the places of those that changed, since leases end without a log entry."""
+        """Read all gateways. Return the places of those that changed: the log does not report ended leases."""
         self.gateways, before = gateways.list_gateways(), self._gateways
         live = (self._locate(it) for it in self.gateways if it.is_live)
         self._gateways = {
@@ -123,7 +123,7 @@ class NameResolver:
         return name_keys.list_owner_places(host, self._tunnel_domain) if is_normal else []
 
     def _with_gateways(self, found: Mapping[Place, Found]) -> dict[Place, Found]:
-        """Return the found values, with the gateways of the last refresh."""
+        """Return the found values, with the gateways of the latest refresh."""
         used = (place for place in found if place.scope == gateways.GATEWAYS)
         return {**found, **{place: self._gateways.get(place, Found()) for place in used}}
 
@@ -154,7 +154,7 @@ class NameResolver:
         )
 
     def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Read items in one call, and lists at the same time. Gateways come from the last refresh, if known."""
+        """Read items in one call, and lists at the same time. Gateways come from the latest refresh, if known."""
         if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
             return cached
         lists = {place: self._threads.submit(account_reads.read_list, place) for place in places if not place.id}

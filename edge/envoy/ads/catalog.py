@@ -67,7 +67,7 @@ class Answer:
 
 
 class Catalog:
-    """All resources, and the latest answer about each by each stream. Each Envoy has one stream.
+    """All resources, and each stream's latest answer about each resource. Every Envoy has one stream.
 
     `key` is secret, or accounts could choose names with digests that cancel each other out.
     """

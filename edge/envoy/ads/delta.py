@@ -97,7 +97,7 @@ class Stream:
         return self._current_answers(kind) if is_first else self._read_answer(request)
 
     def take_demand(self) -> Demand:
-        """Return Envoy's demand since the last call."""
+        """Return Envoy's demand since the previous call."""
         found, self._demand = self._demand, Demand()
         return found
 
@@ -128,7 +128,7 @@ class Stream:
             self._append_different("listener")
 
     def take_settled(self) -> list[Name]:
-        """Return the resources that have become settled since the last call: Envoy has answered all that was sent."""
+        """Return the resources about which Envoy has answered everything since the previous call."""
         found, self._settled = self._settled, []
         return found
 

@@ -35,7 +35,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self._streams: dict[Stream, asyncio.Event] = {}  # with the event that wakes its sender
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
-        self.connected_at = 0.0  # monotonic time of the last connection
+        self.connected_at = 0.0  # monotonic time of the latest connection
         self.has_answered = False  # whether any Envoy has answered since the start
 
     @property
@@ -48,7 +48,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         return all(stream.is_idle for stream in self._streams)
 
     def take_answered(self) -> set[Name]:
-        """Return the resources with a new answer since the last call."""
+        """Return the resources with a new answer since the previous call."""
         found, self._answered = self._answered, set()
         return found
 

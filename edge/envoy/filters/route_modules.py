@@ -28,7 +28,7 @@ def _functions() -> Mapping[str, Configure]:
 
 
 def find(path: str) -> Configure:
-    """Return the function of `edge.envoy` with a dotted name."""
+    """Return a function in `edge.envoy` by its dotted name."""
     file, _, name = path.rpartition(".")
     function: Configure = getattr(import_module(f"edge.envoy.{file}"), name)
     return function

@@ -73,7 +73,7 @@ def _steer(process: int, number: int, own: int, others: int) -> None:
     """Attach a program to the sockets of a port that chooses one of the others.
 
     The program returns the index of a random socket. After the first sockets are closed, this index is invalid, and the
-    system chooses by itself.
+    system chooses without the program.
     """
     code = ((_LOAD, _RANDOM), (_MODULO, others), (_ADD, own), (_RETURN, 0))
     instructions = ctypes.create_string_buffer(b"".join(_INSTRUCTION.pack(it, 0, 0, value) for it, value in code))

@@ -33,7 +33,7 @@ class MeteredConnection:
 
     A connection begins with a request. Envoy sends the next request after the previous response, so that a request
     always begins at the start of a read. A connection that is not HTTP/1 counts as one request. `address` is the
-    visitor's address in the last request; an address that is passed here is the visitor of all requests.
+    visitor's address in the latest request; an address that is passed here is the visitor of all requests.
     """
 
     def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:

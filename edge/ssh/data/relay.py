@@ -226,7 +226,7 @@ class Relay:
             self._owner.on_relay_end(self)
 
     def close(self) -> None:
-        """Close both ends after sending what was written."""
+        """Close both ends after sending buffered data."""
         if self._transport:
             self._transport.close()
 

@@ -43,7 +43,7 @@ class Body:
     def __init__(self) -> None:
         self._left = 0
         self._is_chunked = self._is_answered = self.is_expecting = False
-        self._received = 0  # bytes since the last check
+        self._received = 0  # bytes since the previous check
         self._slow = 0.0  # seconds
 
     @property
@@ -79,7 +79,7 @@ class Body:
     def count_slow_seconds(self, seconds: float, rate: int) -> float:
         """Return for how many seconds the body has been slower than `rate` bytes per second.
 
-        `seconds` is the time since the last call.
+        `seconds` is the time since the previous call.
         """
         is_slow = self.is_incomplete and not self._is_answered and self._received < rate * seconds
         self._slow = self._slow + seconds if is_slow else 0.0

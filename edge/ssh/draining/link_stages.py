@@ -64,7 +64,7 @@ class LinkStages:
         return len(self._list_open(stage))
 
     def close(self, stage: int) -> None:
-        """Close the connections of a stage after sending what was written."""
+        """Close the connections of a stage after sending buffered data."""
         for transport in self._list_open(stage):
             protocol = transport.get_protocol()
             (protocol if isinstance(protocol, TlsTransport) else transport).close()

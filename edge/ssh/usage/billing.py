@@ -23,7 +23,7 @@ _PAUSE_FACTOR = 20  # the pause after a save is this many times its duration
 
 
 class Billing:
-    """The usage of one gateway. `collect` adds the usage since its last call to an hour of a ledger."""
+    """The usage of one gateway. `collect` adds the usage since its previous call to an hour of a ledger."""
 
     def __init__(self, store: Store, gateway: str, file: Path, collect: Callable[[Ledger, str], None]) -> None:
         self._store, self._gateway, self._file, self._collect = store, gateway, file, collect

@@ -75,9 +75,10 @@ contract: .venv/dev ## Try a deployment against the contract, or parts of it: UR
 		{ echo "Say where it is, and whose key to use: make contract URL=https://… API_KEY=…" >&2; exit 1; }
 	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
-openapi: .venv/dev ## Write the OpenAPI document, and docs/api.txt and the table of records, which are committed.
+openapi: .venv/dev ## Write the OpenAPI document, and docs/api.txt, the table of routes and the table of records, which are committed.
 	@$(BIN)/python -m infra.build.openapi --list
 	@$(BIN)/python -m infra.build.records
+	@$(BIN)/python -m infra.build.route_table
 
 cli: .venv/dev .venv-cli/ready $(OPENAPI) ## Make build/cli: the wheel of the command line, twice, and compare the two.
 	@$(BIN)/python -m infra.build.cli

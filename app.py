@@ -2,13 +2,13 @@
 
 from chalice.app import Blueprint, Chalice
 
-from chalicelib import authorizer, routes
-from chalicelib.http import endpoints, middleware
+from chalicelib import authorizer, route_table
+from chalicelib.http import middleware, registration
 
 app = Chalice(app_name="tunnel-edge", configure_logs=False)
 
 middleware.wrap(app)
-endpoints.serve(app, routes.ALL)
+registration.serve_files(app, route_table.FILES, route_table.OPEN)
 
 # The blueprint names the module that the authorizer's Lambda function imports. That module does not import the app.
 _gateway = Blueprint("chalicelib.authorizer")

@@ -1,4 +1,4 @@
-"""All routes of the API: resources, edges, modules, the OpenAPI document and the reference page."""
+"""All endpoints of the API. Only what needs all of them imports this: the documents and the operator's commands."""
 
 from chalicelib import edges, modules, resources
 from chalicelib.documents import docs, openapi
@@ -10,16 +10,16 @@ from chalicelib.resources.ssh import ssh_trust
 from chalicelib.resources.tunnels import gateways
 
 DOCUMENTED: tuple[Routes, ...] = (
-    *resources.ALL,
-    me.ME,
-    api_key_rules.RULES,
-    sign_in.SIGN_IN,
-    exchange_endpoint.EXCHANGE,
-    ssh_trust.TRUST,
-    gateways.GATEWAYS,
-    health.HEALTH,
-    *edges.ALL,
-    *modules.ALL,
-    openapi.DOCUMENT,
+    *resources.load_all(),
+    me.ROUTES,
+    api_key_rules.ROUTES,
+    sign_in.ROUTES,
+    exchange_endpoint.ROUTES,
+    ssh_trust.ROUTES,
+    gateways.ROUTES,
+    health.ROUTES,
+    *edges.load_all(),
+    *modules.load_all(),
+    openapi.ROUTES,
 )
-ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.DOCS)  # the document does not include the page for people
+ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.ROUTES)  # the document does not include the page for people

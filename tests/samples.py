@@ -23,7 +23,7 @@ from infra.build.openapi import examples
 from tests.transports import Client
 
 CA = ("basicConstraints=critical,CA:TRUE",)
-KINDS = (*resources.ALL, *edges.ALL)
+KINDS = (*resources.load_all(), *edges.load_all())
 EDITABLE_KINDS = tuple(resource for resource in KINDS if isinstance(resource, EditableResource))
 
 OPEN = {  # the paths that ask for no token

@@ -65,4 +65,4 @@ class _Docs:
         )
 
 
-DOCS = _Docs()
+ROUTES = _Docs()

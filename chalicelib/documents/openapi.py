@@ -80,4 +80,4 @@ class _Document:
         return (Endpoint("GET", "/openapi.json", 200, show, response=OpenAPI, authorizer=None),)
 
 
-DOCUMENT = _Document()
+ROUTES = _Document()

@@ -1,6 +1,15 @@
-"""Edges and routes, one file for each kind. The path of a module shows to which of them it belongs."""
+"""Edges and routes, one file for each kind. The paths of modules say where they attach."""
 
-from chalicelib.edges import https, routes, tcp, tls
-from chalicelib.http.resource import Resource
+from __future__ import annotations
 
-ALL: tuple[Resource, ...] = (https.RESOURCE, routes.RESOURCE, tls.RESOURCE, tcp.RESOURCE)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.http.resource import Resource
+
+
+def load_all() -> tuple[Resource, ...]:
+    """Import all files and return their resources."""
+    from chalicelib.edges import https, routes, tcp, tls
+
+    return (https.RESOURCE, routes.RESOURCE, tls.RESOURCE, tcp.RESOURCE)

@@ -26,4 +26,4 @@ class _Exchange:
         return (Endpoint("POST", "/tokens", 200, exchange, **declared, **opened),)
 
 
-EXCHANGE = _Exchange()
+ROUTES = _Exchange()

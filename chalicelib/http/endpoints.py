@@ -6,20 +6,20 @@ Every request takes these steps in this order: route, token, limits, version, sc
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
 
-from chalicelib.http import auth, etags, messages, oauth, query
+from chalicelib.http import auth, etags, messages, oauth
 from chalicelib.http.auth import ANONYMOUS, Caller
 from chalicelib.http.errors import ApiError, Conflict, InvalidRequest, NotFound, ReadOnly
 from chalicelib.http.etags import Conditions
-from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
-from chalicelib.http.query import Parameters
-from chalicelib.http.static import BINARY, Binary, Redirect, Static
+from chalicelib.http.messages import Parameters
+from chalicelib.http.middleware import Raised
+from chalicelib.http.static import Binary, Redirect, Static
 from chalicelib.model.accounts import accounts
 from chalicelib.model.audit.trail import EventActor, Trail
 from chalicelib.model.base import idempotency
@@ -129,32 +129,9 @@ class Routes(Protocol):
     def endpoints(self) -> tuple[Endpoint, ...]: ...
 
 
-def serve(app: Chalice, routes: Iterable[Routes]) -> None:
-    """Register all endpoints with the app, and a fallback for other methods on each path."""
-    app.api.binary_types = [BINARY]  # Chalice compares the type of each answer with every entry, so there is only one
-    paths = {"/": None, ANY_PATH: None}
-    for route in routes:
-        for endpoint in route.endpoints():
-            options: dict[str, Any] = {"methods": [endpoint.method], "content_types": []}
-            app.route(endpoint.path, **options, authorizer=endpoint.authorizer)(_chalice_view(app, endpoint))
-            paths[endpoint.path] = None
-    for path in paths:
-        app.route(path, methods=[ANY_METHOD], content_types=[])(_never)
-        app.routes[path] = _Methods(app.routes[path])
+def make_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
+    """Return Chalice's view function of an endpoint."""
 
-
-class _Methods(dict[str, Any]):
-    """The methods of a path. They include OPTIONS, because `chalice local` would answer it without the app."""
-
-    def __contains__(self, method: object) -> bool:
-        return method == "OPTIONS" or super().__contains__(method)
-
-
-def _never() -> None:
-    """The view of fallback routes. It is never called, because the middleware rejects their requests."""
-
-
-def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         try:
             request = cast(Request, app.current_request)
@@ -291,7 +268,7 @@ def _check(
         parse = oauth.parse if endpoint.is_oauth else messages.parse
         values = parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
         content, wrong, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
-    parameters, also_wrong = query.check(endpoint.query, sent) if sent else ({}, {})
+    parameters, also_wrong = messages.check_query(endpoint.query, sent) if sent else ({}, {})
     if found := wrong | also_wrong:
         raise oauth.invalid(found, values) if endpoint.is_oauth else InvalidRequest.of(found)
     if content and who.limits.scopes:

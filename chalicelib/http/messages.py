@@ -1,4 +1,4 @@
-"""The body, ids and host of a request, and the JSON and addresses of a response.
+"""The body, query, ids and host of a request, and the JSON and addresses of a response.
 
 JSON is read more strictly than by Python's own reader.
 """
@@ -13,9 +13,12 @@ from typing import Any, NoReturn, TypeVar
 from chalicelib.http.errors import InvalidRequest, MalformedJson, NotFound, PayloadTooLarge, UnsupportedMediaType
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
+from chalicelib.schema import validation_errors
+from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape, names
 
 S = TypeVar("S", bound=Shape)
+Parameters = Mapping[str, After]  # of a query: each has a name and a rule that parses its text
 
 MAX_BYTES = 256 * 1024
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -64,6 +67,25 @@ def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> 
     from chalicelib.schema import models  # imports pydantic, which requests without a body do not need
 
     return models.check(shape, values, path)
+
+
+def check_query(parameters: Parameters, sent: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of the parameters that were sent, and the validation errors by name."""
+    found, wrong = {}, {}
+    for name in dict.fromkeys([*(name for name in parameters if name in sent), *sent]):
+        try:
+            found[name] = _read_parameter(parameters, name, sent[name])
+        except ValueError as error:
+            wrong[validation_errors.dotted([name])] = str(error)
+    return found, wrong
+
+
+def _read_parameter(parameters: Parameters, name: str, texts: list[str]) -> Any:
+    if len(texts) > 1:
+        raise ValueError("must be sent only once")
+    if name not in parameters:
+        raise ValueError(validation_errors.unknown(parameters))
+    return parameters[name].check(texts[0])
 
 
 def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:

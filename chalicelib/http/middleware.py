@@ -33,6 +33,13 @@ ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for meth
 ANY_PATH = "/{proxy+}"  # the gateway's fallback for paths without an endpoint
 
 
+class Methods(dict[str, Any]):
+    """The methods of a path, including OPTIONS, which `chalice local` would otherwise answer itself."""
+
+    def __contains__(self, method: object) -> bool:
+        return method == "OPTIONS" or super().__contains__(method)
+
+
 class Raised(ChaliceUnhandledError):
     """Wraps an exception of a view, so that the middleware gets it: Chalice would answer it before."""
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from chalicelib import ids
 from chalicelib.http import messages
-from chalicelib.http.query import Parameters
+from chalicelib.http.messages import Parameters
 from chalicelib.model.base.kinds import Kind
 from chalicelib.schema import sizes
 from chalicelib.schema.fields import Uri

@@ -4,19 +4,25 @@ A file is named like the last segment of its module's path. It declares its MODU
 that can have it.
 """
 
+from __future__ import annotations
+
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
-from chalicelib.http.module import Module
-from chalicelib.model.base.kinds import Kind
+if TYPE_CHECKING:
+    from chalicelib.http.module import Module
+    from chalicelib.model.base.kinds import Kind
 
-ALL: tuple[Module, ...] = tuple(
-    module
-    for file in sorted(iter_modules(__path__), key=lambda it: it.name)
-    for module in import_module(f"{__name__}.{file.name}").MODULES
-)
+
+@cache
+def load_all() -> tuple[Module, ...]:
+    """Import all files and return their modules."""
+    files = sorted(iter_modules(__path__), key=lambda it: it.name)
+    return tuple(module for file in files for module in import_module(f"{__name__}.{file.name}").MODULES)
 
 
 def of(kind: Kind) -> tuple[Module, ...]:
     """Return the modules of a kind of edge or route."""
-    return tuple(module for module in ALL if module.home == kind.one)
+    return tuple(module for module in load_all() if module.home == kind.one)

@@ -50,7 +50,7 @@ def forms() -> Forms:
     """Return the stored types of each kind and of its modules."""
     # accounts have no endpoint, so no resource has their type
     own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
-    served = {resource.kind: resource for resource in (*resources.ALL, *edges.ALL)}
+    served = {resource.kind: resource for resource in (*resources.load_all(), *edges.load_all())}
     return Forms(
         {**own, **{kind: resource.stored for kind, resource in served.items()}},
         {kind: {module.name: module.stored for module in modules.of(kind)} for kind in served},

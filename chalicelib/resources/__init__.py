@@ -1,15 +1,22 @@
 """The resources of the API: one file per table of SPEC 2.2–2.8, named like its path.
 
-Each file declares its RESOURCE. A file without a RESOURCE has what other files share.
+Each file declares its RESOURCE, or its ROUTES if it serves no records. Other files have what several of them share. A
+request imports only the file that serves its path, so this package imports none of them.
 """
 
+from __future__ import annotations
+
+from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
+from typing import TYPE_CHECKING
 
-from chalicelib.http.resource import Resource
+if TYPE_CHECKING:
+    from chalicelib.http.resource import Resource
 
-ALL: tuple[Resource, ...] = tuple(
-    module.RESOURCE
-    for file in sorted(walk_packages(__path__, f"{__name__}."), key=lambda it: it.name.rpartition(".")[2])
-    if hasattr(module := import_module(file.name), "RESOURCE")
-)
+
+@cache
+def load_all() -> tuple[Resource, ...]:
+    """Import all files and return their resources."""
+    files = sorted(walk_packages(__path__, f"{__name__}."), key=lambda it: it.name.rpartition(".")[2])
+    return tuple(module.RESOURCE for file in files if hasattr(module := import_module(file.name), "RESOURCE"))

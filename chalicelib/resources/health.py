@@ -87,4 +87,4 @@ class _Health:
         return (open_to_all._replace(headers=NO_STORE),)
 
 
-HEALTH = _Health()
+ROUTES = _Health()

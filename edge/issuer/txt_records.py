@@ -42,8 +42,7 @@ class TxtRecords:
         until = time.monotonic() + self._patience
         while servers := self._list_without(name, value):
             if time.monotonic() >= until:
-                reason = f"these name servers do not return the TXT record {name}: {', '.join(servers)}"
-                raise AttemptFailed(outcomes.internal(), reason)
+                raise AttemptFailed(outcomes.internal(), f"name servers do not return {name} TXT: {', '.join(servers)}")
             time.sleep(_PAUSE)
 
     def remove(self, name: str) -> None:

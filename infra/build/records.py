@@ -29,7 +29,7 @@ def with_table(page: str) -> str:
 def _row(kind: Kind) -> str:
     scope = f"A#{kind.path}" if kind.path else "accounts"
     names = [field.name for field in fields(kind.stored_type) if field.name not in _COMMON]
-    parts = [module.name for module in modules.ALL if kind.path and module.home.rpartition("/")[0] == kind.path]
+    parts = [module.name for module in modules.load_all() if kind.path and module.home.rpartition("/")[0] == kind.path]
     cells = (_code([re.sub(r"{(?:edge_)?id}", "<id>", scope)]), _code([f"{kind.prefix}_"]), _code(names), _code(parts))
     return f"| {' | '.join(cells)} |"
 

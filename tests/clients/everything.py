@@ -33,7 +33,7 @@ def check(driven: Driven, client: Client) -> None:
             _check_list(driven, client, resource)
     for module in OF_EDGES:
         _check_module(driven, client, module)
-    for module in (it for it in modules.ALL if it not in OF_EDGES):
+    for module in (it for it in modules.load_all() if it not in OF_EDGES):
         _check_held(driven, client, module)
 
 

@@ -11,8 +11,8 @@ def test_the_table_of_items_is_generated_from_the_present_kinds() -> None:
 
 def test_the_table_has_every_kind_and_module() -> None:
     rows = [line for line in records.PAGE.read_text().splitlines() if line.startswith("| `A#")]
-    for resource in (*resources.ALL, *edges.ALL):
+    for resource in (*resources.load_all(), *edges.load_all()):
         scope = resource.kind.path.replace("{edge_id}", "<id>").replace("{id}", "<id>")
         (row,) = (line for line in rows if line.startswith(f"| `A#{scope}` | `{resource.kind.prefix}_` |"))
-        names = [it.name for it in modules.ALL if it.home.rpartition("/")[0] == resource.kind.path]
+        names = [it.name for it in modules.load_all() if it.home.rpartition("/")[0] == resource.kind.path]
         assert [name for name in names if f"`{name}`" not in row] == []

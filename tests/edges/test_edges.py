@@ -22,9 +22,9 @@ UNSET: dict[str, dict[str, Any]] = {
         **{module.name: None for module in it.modules},
         **SHOWN.get(it.kind.path, {}),
     }
-    for it in edges.ALL
+    for it in edges.load_all()
 }
-KINDS = [resource for resource in edges.ALL if resource.kind.path in HOSTPORTS]
+KINDS = [resource for resource in edges.load_all() if resource.kind.path in HOSTPORTS]
 
 each_edge = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
 

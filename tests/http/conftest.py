@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from chalice.app import Chalice
 
-from chalicelib.http import endpoints, middleware
+from chalicelib.http import middleware, registration
 from chalicelib.http.endpoints import Call, Endpoint, Routes
 from chalicelib.http.resource import Resource
 from tests import conformity, gateway
@@ -46,7 +46,7 @@ def serve(own_log: None) -> Serve:
     def start(client: Client, routes: Routes) -> Client:
         app = Chalice(app_name="throw-away", configure_logs=False)
         middleware.wrap(app)
-        endpoints.serve(app, [routes])
+        registration.serve(app, [routes])
         return Client(InProcess(app), client.token, check=conformity.of_another_app)
 
     return start

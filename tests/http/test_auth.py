@@ -10,7 +10,7 @@ from tests.refusals import NO_TOKEN, NO_VERSION, UNKNOWN_TOKEN, assert_not_found
 from tests.samples import KINDS, Collection, each_kind, each_kind_for_everyone
 from tests.transports import Client
 
-ROUTES: tuple[Routes, ...] = (*KINDS, *modules.ALL)
+ROUTES: tuple[Routes, ...] = (*KINDS, *modules.load_all())
 ENDPOINTS = [endpoint for routes in ROUTES for endpoint in routes.endpoints()]
 
 

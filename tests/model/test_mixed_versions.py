@@ -30,8 +30,8 @@ from tests.old_records import stored
 from tests.samples import KINDS, Collection, each_kind, fresh_value
 from tests.transports import Client
 
-EVERY_MODULE = (*modules.ALL, api_key_rules.RULES)
-HOLDERS = {resource.kind for resource in edges.ALL}  # whose bodies contain their modules
+EVERY_MODULE = (*modules.load_all(), api_key_rules.ROUTES)
+HOLDERS = {resource.kind for resource in edges.load_all()}  # whose bodies contain their modules
 GATEWAY = Gateway("gw-1", "192.0.2.1", 4433, ssh_address="ssh.example.com:22")
 REPORT = Report(7, "2026-01-01T00:00:00Z", "host")
 

@@ -161,18 +161,18 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
     ),
 }
 
-HOMES = {resource.kind.one for resource in edges.ALL}
-OF_EDGES = tuple(module for module in modules.ALL if module.home in HOMES)
+HOMES = {resource.kind.one for resource in edges.load_all()}
+OF_EDGES = tuple(module for module in modules.load_all() if module.home in HOMES)
 each_module = pytest.mark.parametrize("module", OF_EDGES, ids=lambda module: module.path)
 
 
 def anywhere(module: Module) -> str:
     """Return the module's path on an edge or route that no account has registered."""
-    holder = next(resource for resource in edges.ALL if resource.kind.one == module.home)
+    holder = next(resource for resource in edges.load_all() if resource.kind.one == module.home)
     return module.path.format(**{"edge_id": ids.new("edghts"), holder.kind.variable: ids.new(holder.kind.prefix)})
 
 
 def on_a_holder(client: Client, module: Module) -> str:
     """Return the module's path on a new edge or route of the client's account."""
-    holder = next(resource for resource in edges.ALL if resource.kind.one == module.home)
+    holder = next(resource for resource in edges.load_all() if resource.kind.one == module.home)
     return f"{Collection.of(client, holder).one()['uri'].removeprefix(client.transport.base_url)}/{module.name}"

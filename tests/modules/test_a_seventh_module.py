@@ -11,7 +11,7 @@ from pydantic import Field
 
 from chalicelib import edges, modules
 from chalicelib.edges import tcp
-from chalicelib.http import endpoints, middleware
+from chalicelib.http import middleware, registration
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model.base.records import StoredModule as StoredModule
 from chalicelib.schema.fields import Domain
@@ -41,17 +41,17 @@ def client(admin: Client) -> Iterator[Client]:
     handlers, level = logger.handlers, logger.level
     app = Chalice(app_name="throw-away", configure_logs=False)
     middleware.wrap(app)
-    endpoints.serve(app, [replace(tcp.RESOURCE, modules=its_modules), *its_modules])
+    registration.serve(app, [replace(tcp.RESOURCE, modules=its_modules), *its_modules])
     yield replace(admin, transport=InProcess(app), check=conformity.of_another_app)
     logger.handlers = handlers
     logger.setLevel(level)
 
 
 def test_every_edge_and_route_has_the_modules_whose_path_says_so() -> None:
-    for resource in edges.ALL:
-        its_own = tuple(module for module in modules.ALL if module.path == f"{resource.kind.one}/{module.name}")
+    for resource in edges.load_all():
+        its_own = tuple(module for module in modules.load_all() if module.path == f"{resource.kind.one}/{module.name}")
         assert its_own == modules.of(resource.kind) == resource.modules
-    assert {module for resource in edges.ALL for module in resource.modules} == {*OF_EDGES}
+    assert {module for resource in edges.load_all() for module in resource.modules} == {*OF_EDGES}
 
 
 def test_it_is_set_checked_shown_and_deleted_as_any_other(client: Client, admin: Client) -> None:

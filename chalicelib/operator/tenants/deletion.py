@@ -149,7 +149,8 @@ def _every(scope: str) -> Iterator[Item]:
 
 def _removers() -> Mapping[Kind, Callable[[Change, str, str], bool]]:
     """Return the function that deletes a resource, for each kind."""
-    found = {it.kind: it.remove for it in (*resources.ALL, *edges.ALL) if isinstance(it, EditableResource)}
+    served = (*resources.load_all(), *edges.load_all())
+    found = {it.kind: it.remove for it in served if isinstance(it, EditableResource)}
     owners = {kind: partial(switching.remove, may_be_last=True) for kind in _OWNERS}
     return {**found, **owners, kinds.TUNNELS: _close_tunnel}
 

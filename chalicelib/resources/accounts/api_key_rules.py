@@ -71,7 +71,7 @@ class _AccountModule(Module):
         switching.copy_rules(call.caller.account)
 
 
-RULES = _AccountModule(
+ROUTES = _AccountModule(
     path=f"/{scopes.ACCOUNT}/{key_rules.NAME}",
     shape=APIKeyRules,
     stored=ApiKeyRules,

@@ -129,4 +129,4 @@ class _Me:
         return (Endpoint("GET", "/me", 200, _get, _show, "me", response=Me),)
 
 
-ME = _Me()
+ROUTES = _Me()

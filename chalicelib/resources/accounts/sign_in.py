@@ -41,4 +41,4 @@ class _SignIn:
         return (Endpoint("GET", f"{_KIND.one}/sign_in", 200, _get, _show, authorizer=None, **shown),)
 
 
-SIGN_IN = _SignIn()
+ROUTES = _SignIn()

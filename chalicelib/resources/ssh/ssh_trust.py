@@ -90,4 +90,4 @@ class _Trust:
         )
 
 
-TRUST = _Trust()
+ROUTES = _Trust()

@@ -50,4 +50,4 @@ class _Listing:
         return (Endpoint("GET", "/gateways", 200, _get, _show, response=GatewayList, is_versioned=False),)
 
 
-GATEWAYS = _Listing()
+ROUTES = _Listing()

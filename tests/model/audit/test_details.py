@@ -55,6 +55,6 @@ def test_the_form_of_each_kind_is_the_one_that_is_stored(resource: Resource) -> 
 
 
 def test_the_form_of_each_module_is_the_one_that_is_stored() -> None:
-    assert [kinds.stored_type_of_module(module.name) for module in modules.ALL] == [
-        module.stored for module in modules.ALL
+    assert [kinds.stored_type_of_module(module.name) for module in modules.load_all()] == [
+        module.stored for module in modules.load_all()
     ]

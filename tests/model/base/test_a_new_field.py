@@ -13,7 +13,7 @@ from chalice.app import Chalice
 
 from chalicelib import modules
 from chalicelib.edges import tcp
-from chalicelib.http import endpoints, middleware
+from chalicelib.http import middleware, registration
 from chalicelib.model import migrations
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse
@@ -64,7 +64,7 @@ def client(admin: Client) -> Iterator[Client]:
     handlers, level = logger.handlers, logger.level
     app = Chalice(app_name="throw-away", configure_logs=False)
     middleware.wrap(app)
-    endpoints.serve(app, [BACKENDS, EDGES, POLICY])
+    registration.serve(app, [BACKENDS, EDGES, POLICY])
     yield replace(admin, transport=InProcess(app), check=conformity.of_another_app)
     logger.handlers = handlers
     logger.setLevel(level)

@@ -14,7 +14,7 @@ from botocore.awsrequest import AWSResponse
 from chalice.app import Chalice
 
 from chalicelib import routes
-from chalicelib.http import endpoints, middleware
+from chalicelib.http import middleware, registration
 from chalicelib.model.tunnels import tunnels
 from chalicelib.operator import accounts
 from chalicelib.storage.client import aws
@@ -163,7 +163,7 @@ def apart(client: Client) -> Client:
     """Return the client with an app of its own: Chalice keeps the request there, one at a time."""
     app = Chalice("tunnel-edge", configure_logs=False)
     middleware.wrap(app)
-    endpoints.serve(app, routes.ALL)
+    registration.serve(app, routes.ALL)
     return replace(client, transport=InProcess(app))
 
 

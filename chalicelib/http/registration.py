@@ -1,0 +1,80 @@
+"""How endpoints are registered with the Chalice app: the first request of each imports the file that serves it."""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from chalice.app import Chalice, Response
+
+from chalicelib.http import endpoints
+from chalicelib.http.endpoints import AUTHORIZER, Endpoint, Routes
+from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Methods, Raised
+from chalicelib.http.static import BINARY
+
+Files = Mapping[str, Mapping[str, str]]  # the methods of each path, by the file that serves it
+_EARLY = {"provisioned-concurrency", "snap-start"}  # how Lambda starts processes before it has a request for them
+
+
+def serve(app: Chalice, routes: Iterable[Routes]) -> None:
+    """Register endpoints with the app."""
+    for route in routes:
+        for endpoint in route.endpoints():
+            _register(app, endpoint.method, endpoint.path, endpoints.make_view(app, endpoint), endpoint.authorizer)
+    _add_fallbacks(app)
+
+
+def serve_files(app: Chalice, files: Files, is_open: Collection[str]) -> None:
+    """Register the paths of files with the app. `is_open` has the paths that require no token."""
+    for file, paths in files.items():
+        for path, methods in paths.items():
+            for method in methods.split():
+                view = _importing_view(app, file, method, path)
+                _register(app, method, path, view, None if path in is_open else AUTHORIZER)
+    _add_fallbacks(app)
+    if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") in _EARLY:
+        for file in files:
+            import_module(file)
+
+
+@cache
+def endpoints_of(file: str) -> Mapping[tuple[str, str], Endpoint]:
+    """Import a file and return its endpoints by method and path."""
+    return {(endpoint.method, endpoint.path): endpoint for route in routes_of(file) for endpoint in route.endpoints()}
+
+
+def routes_of(file: str) -> tuple[Routes, ...]:
+    """Import a file and return its RESOURCE, ROUTES or MODULES, if it has them."""
+    found = vars(import_module(file))
+    return (*(found[name] for name in ("RESOURCE", "ROUTES") if name in found), *found.get("MODULES", ()))
+
+
+def _importing_view(app: Chalice, file: str, method: str, path: str) -> Callable[..., Response]:
+    """Return a view function that imports its file and replaces itself."""
+
+    def view(**values: str) -> Response:
+        try:
+            imported = endpoints.make_view(app, endpoints_of(file)[method, path])
+        except Exception as error:
+            raise Raised from error
+        app.routes[path][method].view_function = imported
+        return imported(**values)
+
+    return view
+
+
+def _register(app: Chalice, method: str, path: str, view: Callable[..., Response], authorizer: Any) -> None:
+    app.route(path, methods=[method], content_types=[], authorizer=authorizer)(view)
+
+
+def _add_fallbacks(app: Chalice) -> None:
+    """Register a fallback for other methods on each path, and for all other paths."""
+    app.api.binary_types = [BINARY]  # Chalice compares the type of every answer with each of these
+    for path in {"/": None, ANY_PATH: None, **dict.fromkeys(app.routes)}:
+        app.route(path, methods=[ANY_METHOD], content_types=[])(_never)
+        app.routes[path] = Methods(app.routes[path])
+
+
+def _never() -> None:
+    """Serve as the view of fallbacks, which is never called: the middleware answers them."""

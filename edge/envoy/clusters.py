@@ -282,7 +282,7 @@ def _with_proxy_protocol(socket: v3.TransportSocket, config: v3.ProxyProtocolCon
 
 
 def build_mutual_tls(peers: Iterable[str], link_authority: str) -> v3.CommonTlsContext:
-    """Return mutual TLS over the link to owners of one of several names."""
+    """Return mutual TLS over the link. The peer's certificate must have one of the names `peers`."""
     names = [
         v3.SubjectAltNameMatcher(san_type=v3.SubjectAltNameMatcher.DNS, matcher=v3.StringMatcher(exact=peer.lower()))
         for peer in peers

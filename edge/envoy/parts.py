@@ -91,7 +91,7 @@ def _value(value: str | bool) -> v3.Value:
     return v3.Value(bool_value=value) if isinstance(value, bool) else v3.Value(string_value=value)
 
 
-_ELSEWHERE = v3.GrpcRetryPolicy(  # a second host, only if the first one has not received the request
+_ELSEWHERE = v3.GrpcRetryPolicy(  # sends a request to a second host only if the first host has not received it
     retry_on="connect-failure,refused-stream",
     num_retries=v3.UInt32Value(value=1),
     retry_host_predicate=[
@@ -104,7 +104,7 @@ _ELSEWHERE = v3.GrpcRetryPolicy(  # a second host, only if the first one has not
 
 
 def authorization(cluster: str, timeout: float) -> v3.ExtAuthz:
-    """Return an external authorization by gRPC. If the service fails, the response is a 503."""
+    """Return an external authorization by gRPC. If the service fails, the visitor gets 503."""
     service = v3.GrpcService.EnvoyGrpc(cluster_name=cluster)
     return v3.ExtAuthz(
         grpc_service=v3.GrpcService(envoy_grpc=service, timeout=seconds(timeout), retry_policy=_ELSEWHERE),
@@ -114,7 +114,7 @@ def authorization(cluster: str, timeout: float) -> v3.ExtAuthz:
 
 
 def check_settings(**facts: str) -> v3.Any:
-    """Return a route's configuration of an external authorization: the facts that its service receives."""
+    """Return the configuration of a route that sends facts to an external authorization service."""
     return pack(v3.ExtAuthzPerRoute(check_settings=v3.CheckSettings(context_extensions=facts)))
 
 

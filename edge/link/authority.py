@@ -62,7 +62,7 @@ class Authority:
         return self._issue(names, [_SERVES, _CONNECTS])
 
     def issue_for_server(self, name: str) -> KeyPair:
-        """Return a new key and its certificate for a DNS name, with which nobody can connect as a client."""
+        """Return a new key and its certificate for a DNS name, only for servers: it is invalid for clients."""
         return self._issue([name], [_SERVES])
 
     def _issue(self, names: Sequence[str], usages: Sequence[x509.ObjectIdentifier]) -> KeyPair:

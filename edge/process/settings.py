@@ -82,15 +82,15 @@ class Settings:
     """The addresses on which the edge listens, its domain, and the folders of its files.
 
     `tcp_ports` are the ports of TCP tunnels and TCP edges. `dns_servers` (address, port) are queried instead of the
-    domains' own name servers. Envoys of other hosts reach this gateway at `hop_host` and `hop_port`; the system
-    chooses a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks;
-    `ssh_proxy_protocol_from` is the same for SSH clients. `instance` is one of INSTANCES, of the gateway or Envoy that
+    domains' own name servers. Envoys of other hosts reach this gateway at `hop_host` and `hop_port`; the system chooses
+    a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks;
+    `ssh_proxy_protocol_from` is the same for SSH clients. `instance` is one of INSTANCES, for the gateway or Envoy that
     this process runs. `metrics_by` names the process, control, gateway or sign-in, that serves `metrics_port`; 0 turns
     that off. `ssh_address` is the address of the gateway that the API shows; `public_ssh_address` returns its default.
     `oauth_endpoints` is a file with other endpoints of identity providers. The sockets of the sign-in service are in
-    `sign_in_dir`, those of the issuer in `issuer_dir`; by default both are `directory`. Envoy uses the sign-in services
-    at `sign_in_hosts` (host, port) instead of one on its host. A sign-in service serves other hosts at `sign_in_port`,
-    0 for none.
+    `sign_in_dir`, and the issuer's in `issuer_dir`. By default both are `directory`. Envoy uses the sign-in services at
+    `sign_in_hosts` (host, port) instead of one on its host. A sign-in service serves other hosts at `sign_in_port`, 0
+    for none.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -185,7 +185,7 @@ class Settings:
         return self._folder(self.link_dir) / f"{gateway}.sock"
 
     def _folder(self, given: str) -> Path:
-        """Return an absolute path to a folder, because Envoy runs in another one. The default is that of the edge."""
+        """Return a folder as an absolute path, since Envoy runs in another folder. The default is the edge's folder."""
         return Path(given).resolve() if given else self.directory
 
     @property

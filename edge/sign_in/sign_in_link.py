@@ -16,13 +16,13 @@ from edge.link.server import CLIENT
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 
-REFRESH = 5.0  # seconds between reads of the pair
+REFRESH = 5.0  # seconds between reads of the key pair
 FAILURES = (aws.AwsError, MalformedRecord, vault.Unreadable)
 _NAMES = "x509_subject_alternative_name"
 
 
 class SignInLink:
-    """The server for other hosts. It listens once control has stored a pair, and takes each new pair."""
+    """The server for other hosts. It listens after control has stored a key pair, and uses each new pair."""
 
     def __init__(
         self, server: grpc.aio.Server, answering: external_auth_pb2_grpc.AuthorizationServicer, address: str
@@ -34,7 +34,7 @@ class SignInLink:
         external_auth_pb2_grpc.add_AuthorizationServicer_to_server(_EnvoyOnly(answering), server)
 
     async def serve(self) -> None:
-        """Serve until cancelled. The previous pair stays while a new one cannot be read."""
+        """Serve until cancelled. While a new key pair cannot be read, the previous one stays in use."""
         try:
             await PeriodicTask("sign_in_link", self._refresh, REFRESH, failures=FAILURES).run()
         finally:
@@ -56,7 +56,7 @@ class SignInLink:
                 await self._listen()
 
     async def _listen(self) -> None:
-        """Listen with the pair that is the newest at each handshake."""
+        """Start to listen. Each handshake uses the newest key pair."""
         credentials = grpc.dynamic_ssl_server_credentials(
             self._configuration, lambda: self._configuration, require_client_authentication=True
         )
@@ -66,7 +66,7 @@ class SignInLink:
 
 
 class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
-    """Answers only clients with a certificate of an edge host. Gateways have others of the same authority."""
+    """Answers only clients with the certificate of an edge host. Gateways have other certificates of the same CA."""
 
     def __init__(self, answering: external_auth_pb2_grpc.AuthorizationServicer) -> None:
         self._answering = answering
@@ -79,7 +79,7 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
 
 
 def read_changed(known: LinkPair | None) -> tuple[LinkPair, grpc.ServerCertificateConfiguration] | None:
-    """Return the stored pair, also for TLS, or None if there is none or it is known."""
+    """Return the stored key pair and its TLS configuration, or None if there is no new pair."""
     stored = link_pairs.read()
     if stored is None or stored.pair == known:
         return None

@@ -34,7 +34,7 @@ def read_or_create() -> Authority:
 
 
 def renew_sign_in_pair(link_authority: Authority) -> None:
-    """Store a new pair of the sign-in services, unless a pair of this authority is less than a day old.
+    """Store a new key pair for the sign-in services, unless this authority issued one less than a day ago.
 
     Raises aws.Unavailable.
     """

@@ -127,7 +127,7 @@ class AccountPlans:
         self._drop(unused)
 
     def report_again(self) -> None:
-        """Report the errors of loaded names again, since a change in the log ends reports about its records.
+        """Report the errors of loaded names again. A change in the log ends the reports about its records.
 
         The records may have been read, and rejected by Envoy, before the log had the change.
         """

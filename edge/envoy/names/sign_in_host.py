@@ -54,7 +54,7 @@ def _build_cluster(settings: Settings, link_authority: str, name: str, most: int
 
 
 def _here(settings: Settings) -> v3.Cluster:
-    """Return what a cluster has for a service on this host.
+    """Return the fields of a cluster that reaches a service on this host.
 
     Without SIGN_IN_DIR, the socket is in the folder in which Envoy runs.
     """
@@ -68,9 +68,10 @@ def _here(settings: Settings) -> v3.Cluster:
 
 
 def _elsewhere(settings: Settings, link_authority: str) -> v3.Cluster:
-    """Return what a cluster has for services on other hosts, which it reaches over the link.
+    """Return the fields of a cluster that reaches services on other hosts, over the link.
 
-    A host that accepts no connection gets no requests. If no host does, all get requests, which fail.
+    A host that accepts no connections gets no requests. If no host accepts any, Envoy tries all of them, and requests
+    fail.
     """
     mutual = clusters.build_mutual_tls([server.SIGN_IN], link_authority)
     mutual.alpn_protocols.append("h2")

@@ -1,1 +1,1 @@
-"""Texts of environment variables and the values that they stand for."""
+"""Parses the texts of environment variables."""

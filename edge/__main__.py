@@ -57,7 +57,7 @@ def _lock(settings: Settings, part: str) -> None:
     while not files.lock(file):
         if time.monotonic() > deadline:
             raise SettingError(
-                f"Another {part or 'edge'} uses {settings.directory}: end it, or choose another with EDGE_DIR=…."
+                f"Another {part or 'edge'} uses the folder {settings.directory}: end it, or set another EDGE_DIR=…."
             )
         time.sleep(0.1)
 

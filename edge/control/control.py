@@ -249,12 +249,12 @@ class Control:
     async def _find_unready_log(self) -> str:
         """Return a sentence if the last read of the log is too old, or ""."""
         seconds = time.monotonic() - self._read_at
-        return "" if seconds <= _MAX_LOG_AGE else f"control has not read the log for {seconds:.0f} s"
+        return "" if seconds <= _MAX_LOG_AGE else f"control has not read the change log for {seconds:.0f} s"
 
     async def _find_unready_envoy(self) -> str:
         """Return why no Envoy is ready, or ""."""
         if not self.discovery.has_answered:
-            return "Envoy has not answered control"
+            return "Envoy has not answered control yet"
         return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)
 
     async def _read_other_metrics(self) -> bytes:

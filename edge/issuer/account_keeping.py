@@ -67,7 +67,7 @@ class AccountKeeper:
     def keep(self) -> None:
         """Describe the account and change its key if that is due. Raises SettingError, aws.AwsError."""
         if not self._ca.has_key(read_key(self._directory)):
-            raise SettingError("Another issuer has changed the key of the account at the CA.")
+            raise SettingError("Another issuer has changed the key of the account at the CA: start this issuer again.")
         try:
             authority = self._ca.authority
         except AttemptFailed as failed:  # tried again after the interval
@@ -112,4 +112,4 @@ class AccountKeeper:
                 log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
                 return
             acme_accounts.end_rotation(self._directory)
-        raise SettingError("The key of the account at the CA was changed.")
+        raise SettingError("The key of the account at the CA was changed: start the issuer again.")

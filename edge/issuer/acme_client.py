@@ -227,7 +227,7 @@ class AcmeClient:
         kind, domain = _CHALLENGES[method], authorization.identifier.value
         body = next((it for it in authorization.challenges if isinstance(it.chall, kind)), None)
         if body is None:
-            raise AttemptFailed(outcomes.internal(), f"the CA offers no {method} for {domain}")
+            raise AttemptFailed(outcomes.internal(), f"the CA offers no {method} challenge for {domain}")
         _, value = body.chall.response_and_validation(self._net.key)
         return Challenge(domain, body.chall.encode("token"), value, body)
 
@@ -296,5 +296,5 @@ def _failure(error: messages.Error, not_before: int) -> Failure:
 def _rejected(authorization: messages.Authorization) -> AttemptFailed:
     found = [it.error for it in authorization.challenges if it.error]
     if not found:
-        return AttemptFailed(outcomes.internal(), f"an authorization is {authorization.status.name}")
+        return AttemptFailed(outcomes.internal(), f"the status of an authorization is {authorization.status.name}")
     return AttemptFailed(_failure(found[0], 0), str(found[0]))

@@ -137,7 +137,7 @@ class Attempt:
         log.event("certificate_issued" if result == "recorded" else "certificate_unused", domain=domain, certificate=id)
         if result == "unwanted":
             issued_certificates.give_up(due, obtained.order, obtained.chain.pem)
-            raise AttemptFailed(outcomes.domain_unproved(domain), "the proof or the policy has ended")
+            raise AttemptFailed(outcomes.domain_unproved(domain), "the domain's proof or policy has ended")
 
     def _clean(self, due: DueRenewal) -> None:
         """Remove the unfinished order of a domain without a policy, and its entry in the schedule."""
@@ -153,7 +153,7 @@ class Attempt:
         store.withdraw()
         status = self.ca.status(order.url)
         if status == "processing":  # the order stays for the next attempt, because its certificate may follow
-            raise AttemptFailed(outcomes.domain_unproved(order.domain), "the CA has not ended the order yet")
+            raise AttemptFailed(outcomes.domain_unproved(order.domain), "the CA is still processing the order")
         if status == "valid":
             issued_certificates.give_up(store.due, order, self.ca.download(order.url))
         else:

@@ -82,7 +82,7 @@ def main() -> None:
     try:
         made = make(KeyWish(**{**wish, "names": tuple(wish["names"])}))
     except aws.AwsError as error:
-        sys.exit(f"A key could not be sealed ({error.code}).")
+        sys.exit(f"A private key could not be encrypted ({error.code}).")
     json.dump({name: base64.b64encode(value).decode() for name, value in asdict(made).items()}, sys.stdout)
 
 

@@ -42,7 +42,8 @@ class TxtRecords:
         until = time.monotonic() + self._patience
         while servers := self._list_without(name, value):
             if time.monotonic() >= until:
-                raise AttemptFailed(outcomes.internal(), f"name servers do not return {name} TXT: {', '.join(servers)}")
+                reason = f"these name servers do not return the TXT record {name}: {', '.join(servers)}"
+                raise AttemptFailed(outcomes.internal(), reason)
             time.sleep(_PAUSE)
 
     def remove(self, name: str) -> None:

@@ -17,9 +17,9 @@ from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 _DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version
-_UNKNOWN = "The account has no edge and no online tunnel at the name."
+_UNKNOWN = "The account has no edge and no online tunnel with this name."
 _INACTIVE = "The account is switched off."
-_UNPROVED = "The account has not proved the domain."
+_UNPROVED = "The account has not proved that it owns the domain."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the tunnel's name."
 
 

@@ -263,7 +263,8 @@ def _check_instance(instance: str, hop_port: str) -> None:
     if instance not in INSTANCES:
         raise SettingError(f"EDGE_INSTANCE={instance} is not an instance: choose a or b, or leave it out.")
     if int(hop_port) > _LAST_HOP_PORT:
-        raise SettingError(f"HOP_PORT={hop_port} is too high, since gateways also use the five ports after it.")
+        most = f"choose at most {_LAST_HOP_PORT}, since gateways also use the five ports after it"
+        raise SettingError(f"HOP_PORT={hop_port} is too high: {most}.")
 
 
 _LISTS: Mapping[str, Callable[[str, str], object]] = {

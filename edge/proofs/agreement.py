@@ -44,4 +44,4 @@ def disagreement(answers: Sequence[Answer], name: str) -> str:
         return f"The name servers of {name} do not agree: wait until all of them have the same records."
     if answered:
         return f"Only one name server of {name} answers, and two must agree; another one {failed[0]}."
-    return f"No name server of {name} answers: one {' and another one '.join(dict.fromkeys(failed))}."
+    return f"No name server of {name} gives a usable answer: one {' and another one '.join(dict.fromkeys(failed))}."

@@ -42,7 +42,7 @@ def _read(answer: dns.message.Message, name: Name, kind: RdataType, role: Role) 
     if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return Failed(f"answers {dns.rcode.to_text(answer.rcode())}")
     if role == "authoritative" and not answer.flags & dns.flags.AA:
-        return Failed("does not answer for this zone")
+        return Failed("is not authoritative for this zone")
     found = [it for rrset in answer.answer if rrset.name == name and rrset.rdtype == kind for it in rrset]
     return Records(frozenset(filter(None, map(_text, found))))
 

@@ -81,7 +81,7 @@ class Resolver:
             if name in passed:
                 return CheckResult("absent", f"The CNAME records of {domain} form a loop.")
             passed.add(name)
-        return CheckResult("absent", f"The CNAME records of {domain} lead through more than {_MOST_ALIASES} names.")
+        return CheckResult("absent", f"The CNAME records of {domain} form a chain of more than {_MOST_ALIASES} names.")
 
     async def _caa(self, domain: str) -> frozenset[str]:
         """Return the records of the closest ancestor that has some; aliases are followed (RFC 8659, section 3)."""

@@ -178,7 +178,7 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
         case NameUnreadable():
             return TunnelRefused(f"The reservation of {name} is malformed: contact the operator.", "name_unreadable")
         case PolicyUnknown():
-            sentence = "Your account does not have each IP policy of TUNNEL_IP_POLICIES: GET /ip_policies lists them."
+            sentence = "TUNNEL_IP_POLICIES has a policy that your account does not have: GET /ip_policies lists yours."
             return TunnelRefused(sentence, "ip_policy_unknown")
         case NameBanned():
             return TunnelRefused(f"The operator has banned {name}: choose another {kind}.", "name_banned")
@@ -250,7 +250,7 @@ def _parse_name(host: str, domain: str) -> str:
             f"{_quote(host)} is not a tunnel name: use letters, digits and hyphens, with or without .{domain}."
         )
     if name in OPERATOR_NAMES or name.startswith("xn--"):
-        raise TunnelRefused(f"The name {name} is reserved: choose another.")
+        raise TunnelRefused(f"The name {name} is reserved for the operator: choose another.")
     return name
 
 

@@ -159,9 +159,9 @@ class Session(Client):
         if self._identity.has_rejected_key:
             return "no key was accepted", sign_ins.WRONG_KEYS
         if time.monotonic() - self._start >= self._limits.sign_in_timeout:
-            return "it did not sign in in time", sign_ins.NO_ANSWER
+            return "the client did not sign in within the time limit", sign_ins.NO_ANSWER
         if self._has_tried_to_sign_in:
-            return "it tried no key", sign_ins.NO_KEY
+            return "the client tried no key", sign_ins.NO_KEY
         if error and not isinstance(error, OSError | asyncssh.ConnectionLost):
             return f"the handshake failed: {error}"[:_MAX_REASON], 0
         return ("the client left during the handshake", 0) if self._has_exchanged_keys else ("", 0)

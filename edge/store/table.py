@@ -38,7 +38,7 @@ def connect(settings: Settings) -> TableStore:
         base_names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())
     except aws.AwsError as error:
         raise SettingError(
-            f"The store cannot be used ({error.code}): start make run first, or name another with AWS_ENDPOINT_URL."
+            f"The store cannot be used ({error.code}): start make run first, or set AWS_ENDPOINT_URL to another store."
         ) from None
     except base_names.OtherSettingsError as error:
         raise SettingError(str(error)) from None

@@ -1,7 +1,7 @@
 """Texts of responses to requests that no tunnel and no backend answers."""
 
-NO_TUNNEL = "404: there is no tunnel of this name.\n"
-NO_ANSWER = "502: the tunnel is open, but what it forwards to does not answer.\n"
+NO_TUNNEL = "404: there is no tunnel with this name.\n"
+NO_ANSWER = "502: the tunnel is open, but the server behind it does not answer.\n"
 NO_CHALLENGE = "404: this name must be reserved before a certificate authority can verify it.\n"
 MISDIRECTED = "421: this connection is for another host name: open a new connection.\n"
 NO_ROUTE = "404: this edge has no route for the path.\n"
@@ -26,4 +26,4 @@ def abuse_line(contact: str) -> str:
 
     It starts with a newline, because Envoy's own pages do not end with one.
     """
-    return f"\nAbuse of this address? Tell {contact}\n"
+    return f"\nReport abuse of this address to {contact}\n"

@@ -23,10 +23,10 @@ from edge.store.records import Unavailable
 _AT_ONCE = 16  # names that are sent before other tasks of this process can run
 _MAX_PLANS = 4  # plans that are tried for a name that Envoy rejects
 _TOO_LARGE = "The routes need more memory than an account can have on an edge host."
-_UNREADABLE = "A changed record cannot be read."
-_FAILED = "The edge host cannot plan the name."
+_UNREADABLE = "A changed record of the account cannot be read, so the name is not served."
+_FAILED = "The edge host failed to prepare the name: ask the operator."
 _NO_PAIRS: Mapping[str, KeyPair] = {}
-_NO_KEY = "Its private key cannot be decrypted."
+_NO_KEY = "The private key of the certificate cannot be decrypted."
 
 
 class AccountPlans:

@@ -99,7 +99,7 @@ def postpone(renewal: Renewal, plan: Plan) -> Renewal:
 
 def domain_unproved(domain: str) -> Failure:
     """Return the failure of a domain that the account has not proved."""
-    return Failure("domain_unproved", f"Prove {domain} with the record in its 'verification'; the order then follows.")
+    return Failure("domain_unproved", f"Prove {domain} with the record in its 'verification'. The order then follows.")
 
 
 def dns_alias_missing(domain: str, target: str) -> Failure:
@@ -112,7 +112,7 @@ def caa_forbids(domain: str, identities: tuple[str, ...]) -> Failure:
     """Return the failure of CAA records that do not admit the CA."""
     issuer = identities[0] if identities else "the CA"
     return Failure(
-        "caa_forbids", f"Add {issuer} to the CAA records of {domain}, which do not admit it for this challenge."
+        "caa_forbids", f"Add {issuer} to the CAA records of {domain}, which do not permit it to use this challenge."
     )
 
 
@@ -146,7 +146,7 @@ def of_problem(code: str, detail: str, domain: str, not_before: int) -> Failure:
     """Return the failure for an error code of ACME (RFC 8555, section 6.7)."""
     match code:
         case "rateLimited":
-            return rate_limited("the CA admits no more orders", not_before)
+            return rate_limited("the CA accepts no more orders for now", not_before)
         case "caa":
             return caa_forbids("the domain", ())
         case "rejectedIdentifier" | "unsupportedIdentifier":
@@ -160,7 +160,7 @@ def of_problem(code: str, detail: str, domain: str, not_before: int) -> Failure:
 
 def internal() -> Failure:
     """Return any other failure. Its reason is only in the operator's log."""
-    return Failure("internal", "Wait, or ask the operator: the order failed for a reason that is not the domain's.")
+    return Failure("internal", "Wait, or ask the operator: the order failed, but not because of the domain.")
 
 
 def _clean(sentence: str) -> str:

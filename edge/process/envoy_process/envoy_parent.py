@@ -67,7 +67,7 @@ async def _steer_away(pid: int) -> None:
     try:
         steering.steer_away(pid)
     except OSError as error:
-        print(f"Connections that begin now can be reset, since Envoy's ports cannot be steered ({error}).")
+        print(f"New connections can be reset now, because they cannot be sent to the other Envoy ({error}).")
     await asyncio.sleep(_ACCEPT_TIME)
 
 

@@ -29,10 +29,11 @@ def read(file: str) -> dict[str, Provider]:
 
 def _check(found: Any) -> Mapping[str, Mapping[str, str]]:
     if not isinstance(found, dict):
-        raise SettingError("OAUTH_ENDPOINTS must contain an object of providers.")
+        raise SettingError("OAUTH_ENDPOINTS must contain a JSON object with providers.")
     for name, endpoints in found.items():
         if name not in PROVIDERS or not isinstance(endpoints, dict):
-            raise SettingError(f"OAUTH_ENDPOINTS: {name} is not one of {', '.join(PROVIDERS)}, with an object.")
+            names = ", ".join(PROVIDERS)
+            raise SettingError(f"OAUTH_ENDPOINTS: {name} must be one of {names}, and its value an object.")
         known = {"authorize", "token", "api"} if name == "github" else {"authorize", "token", "userinfo", "issuer"}
         for key, url in endpoints.items():
             if key not in known:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from edge.store.records import Grant, Store, Unavailable
 
 UNKNOWN_KEY = (  # the same message for every rejected key, so that it reveals no account
-    "This key cannot sign in here: no active SSH credential and no valid user certificate has it. "
-    "To use it, create an SSH credential with it."
+    "This key cannot sign in here: it belongs to no active SSH credential and no valid user certificate. "
+    "To use it, create an SSH credential with this key."
 )
 
 

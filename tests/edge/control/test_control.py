@@ -116,8 +116,8 @@ def test_a_host_is_ready_if_the_log_was_read_lately_and_envoy_has_answered(
         world.control._read_at = time.monotonic() - seconds
         answer = await world.get("/readyz")
         assert answer.startswith("HTTP/1.1 503 ")
-        assert ("control has not read the log for " in answer) is is_old
-        assert "Envoy has not answered control" in answer
+        assert ("control has not read the change log for " in answer) is is_old
+        assert "Envoy has not answered control yet" in answer
         assert "no gateway is ready" in answer
 
     run(work, tmp_path)

@@ -120,7 +120,7 @@ def test_a_record_that_a_name_server_does_not_return_in_time_fails_for_the_opera
                 await asyncio.to_thread(records.add, NAME, "second")
             assert (failed.value.failure.code, failed.value.reason) == (
                 "internal",
-                f"name servers do not return {NAME} TXT: 192.0.2.1",
+                f"these name servers do not return the TXT record {NAME}: 192.0.2.1",
             )
 
     asyncio.run(change())

@@ -138,9 +138,13 @@ def test_a_name_is_special_if_the_shared_handshake_cannot_serve_it(facts: tuple[
 @pytest.mark.parametrize(
     ("facts", "name", "refusal"),
     [
-        ((), HOST, "The account has no edge and no online tunnel at the name."),
-        ((TUNNEL,), HOST, "The account has no edge and no online tunnel at the name."),
-        ((GATEWAY, tunnel(name="x.example.com")), "x.example.com", "The account has not proved the domain."),
+        ((), HOST, "The account has no edge and no online tunnel with this name."),
+        ((TUNNEL,), HOST, "The account has no edge and no online tunnel with this name."),
+        (
+            (GATEWAY, tunnel(name="x.example.com")),
+            "x.example.com",
+            "The account has not proved that it owns the domain.",
+        ),
         (
             (GATEWAY, tunnel(name="x.example.com"), ServedReservation(A, "rd_1", "x.example.com", True)),
             "x.example.com",

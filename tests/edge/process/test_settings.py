@@ -100,7 +100,11 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
         ),
         ("SIGN_IN_HOSTS", "10.0.0.5:0", "SIGN_IN_HOSTS=0 is not a port: choose one from 1 to 65535."),
         ("EDGE_INSTANCE", "c", "EDGE_INSTANCE=c is not an instance: choose a or b, or leave it out."),
-        ("HOP_PORT", "65531", "HOP_PORT=65531 is too high, since gateways also use the five ports after it."),
+        (
+            "HOP_PORT",
+            "65531",
+            "HOP_PORT=65531 is too high: choose at most 65530, since gateways also use the five ports after it.",
+        ),
         (
             "TUNNEL_DOMAIN",
             "tunnels",

@@ -55,8 +55,11 @@ def test_a_majority_of_those_that_answer_and_a_quorum_agree(
             [YES, FAILED],
             "Only one name server of d.example answers, and two must agree; another one answers SERVFAIL.",
         ),
-        ([FAILED, FAILED], "No name server of d.example answers: one answers SERVFAIL."),
-        ([FAILED, LATE], "No name server of d.example answers: one answers SERVFAIL and another one does not answer."),
+        ([FAILED, FAILED], "No name server of d.example gives a usable answer: one answers SERVFAIL."),
+        (
+            [FAILED, LATE],
+            "No name server of d.example gives a usable answer: one answers SERVFAIL and another one does not answer.",
+        ),
     ],
 )
 def test_what_is_said_where_nothing_follows(answers: list[Answer], sentence: str) -> None:

@@ -138,7 +138,7 @@ def test_aliases_are_followed_through_zones_with_name_servers_of_their_own(inter
         (["a.shop.example", "b.shop.example", "a.shop.example"], "The CNAME records of shop.example form a loop."),
         (
             [*(f"a{place}.shop.example" for place in range(8)), TARGET],
-            "The CNAME records of shop.example lead through more than 8 names.",
+            "The CNAME records of shop.example form a chain of more than 8 names.",
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_answers_without_measure_say_nothing(internet: Internet, values: list[st
     for server in internet.own:
         server.truncates = truncates
     why = "answers with more than 64 records or 4 KiB"
-    assert internet.look() == unknown(f"No name server of {TXT} answers: one {why}.")
+    assert internet.look() == unknown(f"No name server of {TXT} gives a usable answer: one {why}.")
 
 
 def test_a_zone_with_name_servers_without_measure_is_not_looked_at(internet: Internet) -> None:
@@ -248,13 +248,15 @@ def test_servers_that_fail_say_nothing(internet: Internet, rcode: str) -> None:
     one = f"Only one name server of {TXT} answers, and two must agree; another one answers {rcode}."
     assert internet.look() == unknown(one)
     internet.own[0].rcode = rcode
-    assert internet.look() == unknown(f"No name server of {TXT} answers: one answers {rcode}.")
+    assert internet.look() == unknown(f"No name server of {TXT} gives a usable answer: one answers {rcode}.")
 
 
 def test_servers_that_do_not_know_the_zone_say_nothing(internet: Internet) -> None:
     internet.write(TXT, "TXT", VALUE)
     internet.own[0].is_authoritative = internet.own[1].is_authoritative = False
-    assert internet.look() == unknown(f"No name server of {TXT} answers: one does not answer for this zone.")
+    assert internet.look() == unknown(
+        f"No name server of {TXT} gives a usable answer: one is not authoritative for this zone."
+    )
 
 
 def test_a_silent_server_says_nothing_and_does_not_outvote_two(internet: Internet) -> None:

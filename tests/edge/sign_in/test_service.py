@@ -434,7 +434,7 @@ def test_a_refused_application_is_a_502(admin: Client, providers: FakeProviders)
     async def test(browser: Browser, clock: Clock) -> None:
         answer = await browser.open("/")
         assert isinstance(answer, Reply)
-        assert (answer.status, "refuses this application" in answer.body) == (502, True)
+        assert (answer.status, "refuses this site&#x27;s application" in answer.body) == (502, True)
         assert application_error(browser).partition(":")[0] == "The provider refuses this application"
         providers.refusing.clear()
         assert isinstance(await browser.open("/"), Forward)

@@ -101,7 +101,7 @@ def test_a_port_says_what_visitors_speak(host: str, port: int, asked: NamedTunne
         ("a\x1b[2J", 80, "a?[2J is not a tunnel name"),
         (f"{'é' * 100}", 80, f"{'é' * 80} is not a tunnel name"),
         *(
-            (name, 80, f"The name {name} is reserved: choose another.")
+            (name, 80, f"The name {name} is reserved for the operator: choose another.")
             for name in sorted(OPERATOR_NAMES - {"localhost"})
         ),
         ("localhost.t.example.com", 80, "The name localhost is reserved"),
@@ -250,7 +250,7 @@ def test_an_opening_says_who_asks_for_what() -> None:
         ),
         (
             PolicyUnknown(),
-            "Your account does not have each IP policy of TUNNEL_IP_POLICIES: GET /ip_policies lists them.",
+            "TUNNEL_IP_POLICIES has a policy that your account does not have: GET /ip_policies lists yours.",
             "ip_policy_unknown",
             True,
         ),

@@ -88,7 +88,7 @@ def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, ap
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("http", "1", "--name", "www"), 7, "te: The name www is reserved: choose another."),
+        (("http", "1", "--name", "www"), 7, "te: The name www is reserved for the operator: choose another."),
         (("tcp", "1", "--port", "9"), 7, "te: Port 9 is not served here"),
         (("tls", "1"), 2, "te: TLS passes through to a server with a certificate for a name: add --name."),
         (("http", "nonsense"), 2, "te: nonsense is not an address of a local server"),

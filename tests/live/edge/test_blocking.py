@@ -70,7 +70,7 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
             edge.store.networks.add("127.0.0.2/32")
             until(lambda: _status(bad) == 403, within=5)
             assert _status(good) == 200
-            assert _answer(bad)[1].endswith(b"denied\nAbuse of this address? Tell 100% abuse@example.com\n")
+            assert _answer(bad)[1].endswith(b"denied\nReport abuse of this address to 100% abuse@example.com\n")
             edge.store.networks.clear()
             until(lambda: _status(bad) == 200, within=5)
 

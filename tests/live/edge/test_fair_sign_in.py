@@ -117,8 +117,8 @@ def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(tmp_path: Path, 
     reasons = {(it["event"], it["address"], it.get("reason", "")) for it in told}
     assert reasons == {
         ("sign_in_failed", "127.0.0.1", "no key was accepted"),
-        ("sign_in_failed", "127.0.0.31", "it did not sign in in time"),
-        ("sign_in_failed", "127.0.0.32", "it did not sign in in time"),
+        ("sign_in_failed", "127.0.0.31", "the client did not sign in within the time limit"),
+        ("sign_in_failed", "127.0.0.32", "the client did not sign in within the time limit"),
         ("sign_in_dropped", "127.0.0.32", "too many sign-ins from its address"),
         ("sign_in_refused", "127.0.0.32", ""),
     }

@@ -64,7 +64,7 @@ def test_it_is_ready_while_all_three_answer(tmp_path: Path) -> None:
         assert _asked(edge, "/other")[0] == 404
     (tmp_path / "more").mkdir()
     with running(tmp_path / "more", with_envoy=False) as edge:
-        until(lambda: _asked(edge, "/readyz") == (503, "Envoy has not answered control\n"))
+        until(lambda: _asked(edge, "/readyz") == (503, "Envoy has not answered control yet\n"))
         assert _asked(edge, "/healthz") == (200, "ok\n")
 
 

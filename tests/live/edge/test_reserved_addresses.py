@@ -96,7 +96,7 @@ def test_the_upstream_reads_all_else(edge: Edge, who: str) -> None:
 
 
 def test_a_name_without_a_tunnel_says_so(edge: Edge) -> None:
-    assert edge.curl("nobody", "-w", "%{http_code}") == "404: there is no tunnel of this name.\n404"
+    assert edge.curl("nobody", "-w", "%{http_code}") == "404: there is no tunnel with this name.\n404"
 
 
 def test_a_tunnel_whose_upstream_does_not_answer_says_so(edge: Edge) -> None:
@@ -105,7 +105,7 @@ def test_a_tunnel_whose_upstream_does_not_answer_says_so(edge: Edge) -> None:
     until(lambda: edge.status("silent") == "502")
 
     said = edge.curl("silent")
-    assert said == "502: the tunnel is open, but what it forwards to does not answer.\n"
+    assert said == "502: the tunnel is open, but the server behind it does not answer.\n"
 
 
 @pytest.mark.needs("curl")

@@ -40,4 +40,4 @@ def test_a_second_edge_in_the_folder_of_another_says_so(tmp_path: Path) -> None:
     (folder := tmp_path / "edge").mkdir()
     with (folder / "edge.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert said(tmp_path) == f"Another edge uses {folder}: end it, or choose another with EDGE_DIR=….\n"
+        assert said(tmp_path) == f"Another edge uses the folder {folder}: end it, or set another EDGE_DIR=….\n"

@@ -105,8 +105,8 @@ def test_every_key_that_does_not_sign_in_gets_the_same_sentence(forgiving: Edge,
         certified(forgiving, authority, principals="alice"),
     ]
     sentence = (
-        "This key cannot sign in here: no active SSH credential and no valid user certificate has it. "
-        "To use it, create an SSH credential with it."
+        "This key cannot sign in here: it belongs to no active SSH credential and no valid user certificate. "
+        "To use it, create an SSH credential with this key."
     )
     for key in keys:
         assert printed(forgiving, key) == [sentence, "somebody@127.0.0.1: Permission denied (publickey)."]

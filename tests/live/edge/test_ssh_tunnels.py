@@ -49,7 +49,7 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
             "example.com:80",
             "Your account has not proved that it owns example.com: reserve it and set its TXT record first.",
         ),
-        ("admin:80", "The name admin is reserved: choose another."),
+        ("admin:80", "The name admin is reserved for the operator: choose another."),
         ("xn--80ak6aa92e:80", "is reserved"),
         ("=x:80", "is not a label"),
         ("a=*:80", "is not a label"),

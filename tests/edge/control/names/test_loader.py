@@ -554,7 +554,9 @@ def test_a_name_with_a_changed_record_that_cannot_be_decoded_is_refused_until_it
         world.records.is_broken = True
         await world.change(changed)
         assert (world.envoy.scopes, set(world.envoy.secrets)) == ({other: "1"}, {other})
-        assert world.errors[NAME].refusal == "A changed record cannot be read."
+        assert (
+            world.errors[NAME].refusal == "A changed record of the account cannot be read, so the name is not served."
+        )
         await world.visit(NAME)
         assert (world.envoy.scopes, NAME in world.envoy.secrets) == ({other: "1"}, False)
         if is_changed:

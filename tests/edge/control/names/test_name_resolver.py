@@ -335,7 +335,7 @@ def test_the_longest_proved_domain_decides_whose_a_host_is(
     assert served.edge.id == edge
     reserve(stranger, OWN)
     assert resolver.find_account(OWN) == stranger.account
-    assert plan(OWN, resolver.resync(admins)).refusal == "The account has not proved the domain."
+    assert plan(OWN, resolver.resync(admins)).refusal == "The account has not proved that it owns the domain."
     assert plan("b.example.com", load(resolver, "b.example.com", admins)).is_served
 
 

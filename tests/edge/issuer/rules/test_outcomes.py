@@ -33,7 +33,7 @@ def test_failures_are_retried_less_and_less_often(attempts: int, interval: int, 
 
 @pytest.mark.parametrize(("not_before", "due_at"), [(NOW + 30, NOW + 60), (NOW + 7200, NOW + 7200)])
 def test_a_later_retry_after_is_obeyed(not_before: int, due_at: int) -> None:
-    after = outcomes.fail(CLAIMED, outcomes.rate_limited("the CA admits no more orders", not_before), NOW, 0.5)
+    after = outcomes.fail(CLAIMED, outcomes.rate_limited("the CA accepts no more orders for now", not_before), NOW, 0.5)
     assert (after.due_at, after.not_before, after.error_code) == (due_at, not_before, "rate_limited")
 
 
@@ -59,7 +59,7 @@ def test_an_issue_ends_the_job() -> None:
         (
             outcomes.domain_unproved("a.example"),
             "domain_unproved",
-            "Prove a.example with the record in its 'verification'; the order then follows.",
+            "Prove a.example with the record in its 'verification'. The order then follows.",
         ),
         (
             outcomes.dns_alias_missing("*.a.example", "x.acme.example"),
@@ -69,7 +69,7 @@ def test_an_issue_ends_the_job() -> None:
         (
             outcomes.caa_forbids("a.example", ("ca.example",)),
             "caa_forbids",
-            "Add ca.example to the CAA records of a.example, which do not admit it for this challenge.",
+            "Add ca.example to the CAA records of a.example, which do not permit it to use this challenge.",
         ),
         (
             outcomes.http_unreachable("a.example", "192.0.2.1", 80, "answered 502"),
@@ -99,7 +99,7 @@ def test_an_issue_ends_the_job() -> None:
         (
             outcomes.internal(),
             "internal",
-            "Wait, or ask the operator: the order failed for a reason that is not the domain's.",
+            "Wait, or ask the operator: the order failed, but not because of the domain.",
         ),
     ],
 )

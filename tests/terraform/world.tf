@@ -84,6 +84,7 @@ resource "tunneledge_reserved_domain" "app" {
   domain         = "App.Example.com"
   description    = var.note
   certificate_id = var.modules ? tunneledge_tls_certificate.app.id : null
+  basic_auth     = var.modules ? { credentials = [{ username = "ada", password = "correct horse" }] } : null
   ip_restriction = var.modules ? { ip_policy_ids = [tunneledge_ip_policy.office.id] } : null
 }
 
@@ -162,6 +163,13 @@ resource "tunneledge_https_edge_route" "all" {
       }
     }
   } : null
+}
+
+resource "tunneledge_https_edge_route" "inside" {
+  edge_id    = tunneledge_https_edge.app.id
+  match_type = "path_prefix"
+  match      = "/inside"
+  basic_auth = var.modules ? { credentials = [{ username = "ada", password = "password of ada: ${var.note}" }] } : null
 }
 
 resource "tunneledge_tls_edge" "database" {

@@ -14,19 +14,19 @@ FOLDER = ROOT / "build" / "cli"
 MAX_SIZE = 200 * 1024  # bytes
 _SOURCE = ROOT / "cli"
 KINDS = _SOURCE / "tunnel_edge" / "api" / "kinds.json"
-_PYTHON = ROOT / ".venv-cli" / "bin" / "python"
+PYTHON = ROOT / ".venv-cli" / "bin" / "python"
 
 
 def build_wheel(folder: Path) -> Path:
     """Write the wheel into a folder, and return its path. Raises CommandError."""
     write_kinds()
     write_help()
-    return wheels.build(_SOURCE, _PYTHON, folder)
+    return wheels.build(_SOURCE, PYTHON, folder)
 
 
 def install(wheel: Path, environment: Path) -> Path:
     """Install a wheel in a new environment, with its dependencies from .venv-cli. Return the program."""
-    return wheels.install(wheel, _PYTHON, environment) / "te"
+    return wheels.install(wheel, PYTHON, environment) / "te"
 
 
 def write_kinds() -> None:
@@ -40,14 +40,14 @@ def write_help() -> None:
     """Write the list of all commands, which the program shows without importing click."""
     program = "from tunnel_edge import app; print(app.help_page(), end='')"
     environment = {**os.environ, "PYTHONPATH": str(_SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([str(_PYTHON), "-c", program], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([str(PYTHON), "-c", program], env=environment, capture_output=True, text=True, check=True)
     wheels.write(KINDS.parent.parent / "help.txt", done.stdout)
 
 
 def main() -> None:
     """Write `build/cli/*.whl`. A failure exits with one sentence and status 1."""
     try:
-        wheels.build_twice(build_wheel, FOLDER, MAX_SIZE)
+        wheels.write_bill(wheels.build_twice(build_wheel, FOLDER, MAX_SIZE), PYTHON)
     except CommandError as error:
         sys.exit(str(error))
 

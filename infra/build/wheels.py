@@ -4,10 +4,18 @@ import os
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Callable
+from email.parser import Parser
+from importlib import metadata
+from importlib.metadata import Distribution
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from infra import ROOT, CommandError
+from infra.deploy import sbom
 
 
 def build(source: Path, python: Path, folder: Path) -> Path:
@@ -39,6 +47,24 @@ def build_twice(build_wheel: Callable[[Path], Path], folder: Path, max_size: int
         raise CommandError(f"{wheel.name} has {size:,} bytes, more than {max_size:,}.")
     print(f"{wheel.relative_to(ROOT)}: {size:,} bytes")
     return wheel
+
+
+def write_bill(wheel: Path, python: Path) -> None:
+    """Write the bill of a wheel beside it: the packages that it requires, as the environment of a Python has them."""
+    (packages,) = python.parent.parent.glob("lib/python3*/site-packages")
+    installed = {canonicalize_name(it.name): it for it in metadata.distributions(path=[str(packages)])}
+    name = wheel.name.partition("-")[0]
+    with zipfile.ZipFile(wheel) as archive:
+        (described,) = [it for it in archive.namelist() if it.endswith(".dist-info/METADATA")]
+        texts = Parser().parsestr(archive.read(described).decode()).get_all("Requires-Dist", [])
+    shipped: dict[str, Distribution] = {}
+    while texts:
+        required = Requirement(texts.pop())
+        key = canonicalize_name(required.name)
+        if key not in shipped and (not required.marker or required.marker.evaluate({"extra": ""})):
+            shipped[key] = installed[key]
+            texts += installed[key].requires or []
+    sbom.write_bill(name, map(sbom.describe, shipped.values()), wheel.parent / f"{wheel.parent.name}-{sbom.FILE}")
 
 
 def install(wheel: Path, python: Path, environment: Path) -> Path:

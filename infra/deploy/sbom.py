@@ -1,34 +1,67 @@
-"""The software bill of materials of a package, in CycloneDX: which libraries it ships, with versions and licenses."""
+"""Software bills of materials in CycloneDX: which packages something ships, with versions and licenses.
+
+`python -m infra.deploy.sbom FOLDER` writes FOLDER/image-sbom.json, from FOLDER/site-packages and FOLDER/status, which
+are copied from the image of the edge. It needs no package.
+"""
 
 import json
+import sys
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
 
-FILE = "sbom.json"
+FILE, IMAGE_FILE = "sbom.json", "image-sbom.json"
 _TOOL = "chalice"  # its runtime is copied into the package without its metadata
 
 
 def write(folder: Path, out: Path) -> None:
     """Write the bill of an unpacked package into a folder. Equal packages have equal bills."""
     shipped = [*metadata.distributions(path=[str(folder)]), metadata.distribution(_TOOL)]
-    components = sorted(map(_component, shipped), key=lambda it: str(it["purl"]))
+    write_bill("tunnel-edge", map(describe, shipped), out / FILE)
+
+
+def write_bill(name: str, components: Iterable[dict[str, Any]], file: Path) -> None:
+    """Write the bill of something with a name. Its order does not depend on that of the components."""
+    ordered = sorted(components, key=lambda it: str(it["purl"]))
     bill = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {"component": {"type": "application", "name": "tunnel-edge", "bom-ref": "tunnel-edge"}},
-        "components": components,
-        "dependencies": [{"ref": "tunnel-edge", "dependsOn": [it["bom-ref"] for it in components]}],
+        "metadata": {"component": {"type": "application", "name": name, "bom-ref": name}},
+        "components": ordered,
+        "dependencies": [{"ref": name, "dependsOn": [it["bom-ref"] for it in ordered]}],
     }
-    (out / FILE).write_text(json.dumps(bill, indent=1) + "\n")
+    file.write_text(json.dumps(bill, indent=1) + "\n")
 
 
-def _component(distribution: Distribution) -> dict[str, Any]:
+def describe(distribution: Distribution) -> dict[str, Any]:
+    """Return the component of a Python package."""
     name, version = distribution.metadata["Name"], distribution.version
     purl = f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
     expression = distribution.metadata.json.get("license_expression")
     licenses = {"licenses": [{"expression": expression}]} if expression else {}
     return {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, **licenses}
+
+
+def write_image(folder: Path) -> None:
+    """Write the bill of the image, from its Python packages and its list of Debian packages."""
+    python = metadata.distributions(path=[str(folder / "site-packages")])
+    components = [*map(describe, python), *_describe_debian((folder / "status").read_text())]
+    write_bill("tunnel-edge-image", components, folder / IMAGE_FILE)
+
+
+def _describe_debian(status: str) -> Iterator[dict[str, Any]]:
+    """Yield the components of the installed packages in dpkg's list."""
+    for paragraph in status.strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
+        if fields.get("Status", "").endswith(" installed"):
+            name, version = fields["Package"], fields["Version"]
+            purl = f"pkg:deb/debian/{name}@{version}?arch={fields['Architecture']}"
+            yield {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
+
+
+if __name__ == "__main__":
+    write_image(Path(sys.argv[1]))

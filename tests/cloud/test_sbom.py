@@ -1,9 +1,16 @@
-"""The bill of materials beside the package, against what the package has."""
+"""The bills of materials of a release, compared with what the package, the image and the wheels have."""
 
 import json
 import re
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
+import pytest
+
+from infra.build import cli, wheels
+from infra.build.terraform import wheel as terraform
 from tests.conftest import ROOT, Served
 
 PACKAGE = ROOT / "build" / "dev"
@@ -21,3 +28,37 @@ def test_the_bill_has_every_library_of_the_package_and_no_other(deployed: Served
     assert len({*references}) == len(references)
     assert all(re.fullmatch(r"pkg:pypi/[a-z0-9.-]+@[0-9][0-9a-z.]*", it) for it in references)
     assert bill["dependencies"] == [{"ref": "tunnel-edge", "dependsOn": references}]
+
+
+def test_the_bill_of_the_image_has_its_python_and_debian_packages(tmp_path: Path) -> None:
+    for name, version in (("Some_Package", "1.2"), ("other", "3")):
+        folder = tmp_path / "site-packages" / f"{name}-{version}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n")
+    installed = (
+        "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.41-12\nDescription: a\n: b"
+    )
+    removed = "Package: gone\nStatus: deinstall ok config-files\nArchitecture: all\nVersion: 1"
+    (tmp_path / "status").write_text(f"{installed}\n\n{removed}\n\n")
+    subprocess.run([sys.executable, "-S", "-m", "infra.deploy.sbom", str(tmp_path)], cwd=ROOT, check=True)
+    bill = json.loads((tmp_path / "image-sbom.json").read_text())
+    purls = ["pkg:deb/debian/libc6@2.41-12?arch=amd64", "pkg:pypi/other@3", "pkg:pypi/some-package@1.2"]
+    assert [it["purl"] for it in bill["components"]] == purls
+    assert bill["metadata"]["component"]["name"] == "tunnel-edge-image"
+
+
+@pytest.mark.needs("the environment of the Terraform provider", "the environment of the command line")
+@pytest.mark.parametrize("python", [cli.PYTHON, terraform.PYTHON], ids=["te", "terraform"])
+def test_the_bill_of_a_wheel_has_what_it_requires(tmp_path: Path, python: Path) -> None:
+    wheel = tmp_path / "named" / "some-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    required = ["cryptography>=45", "urllib3", 'nothing; extra == "more"', 'nothing; python_version < "3"']
+    lines = "".join(f"Requires-Dist: {it}\n" for it in required)
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("some-1.0.dist-info/METADATA", f"Metadata-Version: 2.4\nName: some\nVersion: 1.0\n{lines}")
+    wheels.write_bill(wheel, python)
+    bill = json.loads((wheel.parent / "named-sbom.json").read_text())
+    names = {it["name"] for it in bill["components"]}
+    assert names >= {"cryptography", "urllib3", "cffi"}
+    assert "nothing" not in names
+    assert "pytest" not in names

@@ -15,6 +15,7 @@ def main() -> None:
     """Write `build/terraform`. A failure exits with one sentence and status 1."""
     try:
         built = wheels.build_twice(wheel.build_wheel, FOLDER, MAX_SIZE)
+        wheels.write_bill(built, wheel.PYTHON)
         program = wheel.install(built, FOLDER / "environment")
         subprocess.run([str(program), "install", str(FOLDER / "plugins")], check=True)
     except CommandError as error:

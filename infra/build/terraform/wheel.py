@@ -9,7 +9,7 @@ from infra.build import wheels
 from infra.build.terraform import kinds
 
 _SOURCE = ROOT / "terraform"
-_PYTHON = ROOT / ".venv-terraform" / "bin" / "python"
+PYTHON = ROOT / ".venv-terraform" / "bin" / "python"
 KINDS = _SOURCE / "tunneledge_provider" / "kinds.json"
 
 
@@ -17,9 +17,9 @@ def build_wheel(folder: Path) -> Path:
     """Write the wheel into a folder, and return its path. Raises CommandError."""
     document = json.loads(openapi.FILE.read_text(encoding="utf-8"))
     wheels.write(KINDS, json.dumps(kinds.translate(document), ensure_ascii=False, separators=(",", ":")))
-    return wheels.build(_SOURCE, _PYTHON, folder)
+    return wheels.build(_SOURCE, PYTHON, folder)
 
 
 def install(wheel: Path, environment: Path) -> Path:
     """Install a wheel in a new environment, with its dependencies from .venv-terraform. Return the program."""
-    return wheels.install(wheel, _PYTHON, environment) / "terraform-provider-tunneledge"
+    return wheels.install(wheel, PYTHON, environment) / "terraform-provider-tunneledge"

@@ -46,5 +46,5 @@ def _only_certificate(blocks: list[Block]) -> Block:
     if not blocks:
         raise ValueError("must be PEM (text with BEGIN and END lines) with exactly one certificate")
     if len(blocks) > 1:
-        raise ValueError(f"must hold exactly one certificate, not {len(blocks)}: create an authority for each")
+        raise ValueError(f"must contain exactly one certificate, not {len(blocks)}: create an authority for each")
     return blocks[0]

@@ -146,7 +146,7 @@ def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) 
         decode(encoded)
         key = load_ssh_public_key(f"{name} {encoded}".encode())
     except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # NotImplementedError for a compressed point
-        raise ValueError("must hold an intact rsa, ecdsa or ed25519 public key") from None
+        raise ValueError("must contain an undamaged rsa, ecdsa or ed25519 public key") from None
     return accepted(key, max_rsa_bits=max_rsa_bits)
 
 
@@ -169,11 +169,11 @@ def check_strength(key: PublicKey) -> None:
     if isinstance(key, rsa.RSAPublicKey):
         modulus = key.public_numbers().n
         if weak_keys.is_easily_factored(modulus):
-            raise ValueError("must be a key that only its owner can use; the modulus of this key is easily factored")
+            raise ValueError("must be a secure key; the modulus of this key is easily factored")
         if weak_keys.is_prime(modulus):
-            raise ValueError("must be a key that only its owner can use; the modulus of this key is a prime")
+            raise ValueError("must be a secure key; the modulus of this key is a prime")
     if isinstance(key, ed25519.Ed25519PublicKey) and _has_small_order(key.public_bytes_raw()):
-        raise ValueError("must be a key that only its owner can use; anyone can sign for this key")
+        raise ValueError("must be a secure key; anyone can forge signatures of this key")
 
 
 def key_type(key: PublicKey | PrivateKey) -> KeyType:

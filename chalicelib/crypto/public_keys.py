@@ -26,7 +26,7 @@ _PEM = re.compile(
 )
 _RFC4716 = re.compile(r"---- BEGIN SSH2 PUBLIC KEY ----\r?\n(.+)---- END SSH2 PUBLIC KEY ----", flags=re.DOTALL)
 _RFC4716_HEADER = re.compile(r"^[^\s:]+:(?:.*\\\r?\n)*.*$", flags=re.MULTILINE)  # a backslash continues the line
-_DAMAGED = "must hold one intact public key"
+_DAMAGED = "must contain one undamaged public key"
 
 
 def fingerprint(text: str) -> str:

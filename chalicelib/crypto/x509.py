@@ -135,7 +135,7 @@ def _parsing(which: str) -> Iterator[None]:
         reason = str(error)
     else:
         return
-    demand = f"must hold certificates as they were issued; {which} is damaged or does not conform to RFC 5280"
+    demand = f"must contain certificates as they were issued; {which} is damaged or does not conform to RFC 5280"
     raise ValueError(f"{demand}: {reason[:200].rstrip('.')}")
 
 

@@ -49,7 +49,7 @@ def show(_call: Call) -> Static:
     try:
         return _page()
     except FileNotFoundError:
-        raise NotFound("This server was built without its reference: 'make docs' makes it.") from None
+        raise NotFound("This server was built without its reference: run 'make docs'.") from None
 
 
 def lead(call: Call) -> Redirect:

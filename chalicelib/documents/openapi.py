@@ -60,7 +60,7 @@ def _document() -> dict[str, Any]:
     try:
         text = FILE.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise NotFound("This server was built without its OpenAPI document: 'make openapi' makes it.") from None
+        raise NotFound("This server was built without its OpenAPI document: run 'make openapi'.") from None
     document: dict[str, Any] = json.loads(text.replace(auth.VERSION_HEADER, auth.version_headers()[0]))
     return document
 

@@ -48,7 +48,7 @@ def exchange(call: Call) -> dict[str, Any]:
     """Return the response with the API key or certificate. Raises ApiError, aws.Unavailable."""
     _check_parameters(call)
     if not places.is_latest_format():
-        raise ServiceUnavailable("Tokens are exchanged once RECORD_FORMAT is 4.")
+        raise ServiceUnavailable("This service cannot exchange tokens until its operator sets RECORD_FORMAT to 4.")
     credential = call.body.audience
     if kinds.FEDERATED_CREDENTIALS.has(credential):  # a text that is not an id may be a secret
         call.log["federated_credential"] = credential

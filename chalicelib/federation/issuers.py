@@ -43,9 +43,9 @@ def find_problem(issuer: str) -> str | None:
     if len(issuer.encode()) > MAX_BYTES:
         return f"must have at most {MAX_BYTES} bytes"
     if not _is_well_formed(issuer):
-        return "must be an https:// URL without query, fragment, user info and port 443"
+        return "must be an https:// URL without a query, a fragment, user info or the port 443"
     if issuer.startswith(_MICROSOFT) and issuer.removeprefix(_MICROSOFT).split("/")[0].lower() in _SHARED_TENANTS:
-        return "must name a single tenant of Microsoft, not one that all tenants or personal accounts share"
+        return "must be the issuer of one Microsoft tenant, not one that all tenants or personal accounts share"
     if not _list_matches(issuer):
         return f"must match one of {', '.join(entry.pattern for entry in read_setting())}"
     return None

@@ -161,7 +161,9 @@ def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) 
     if done.digest != request.digest:
         raise Conflict("This Idempotency-Key was already used for another request: choose another one.")
     if done.once:
-        raise Conflict(f"This request was already done: it created {done.item.id}, which is not shown again.")
+        raise Conflict(
+            f"This request was already done: it created {done.item.id}. The secret in its response is shown only once."
+        )
     return Made(done.item)
 
 

@@ -129,13 +129,13 @@ def read_object(text: str) -> dict[str, Any]:
         if "\\u" in text:  # an escape can be an unpaired surrogate, which cannot be encoded as UTF-8 later
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise MalformedJson(f"This is not JSON: {error.msg} at character {error.pos}.") from None
+        raise MalformedJson(f"The text is not JSON: {error.msg} at character {error.pos}.") from None
     except UnicodeEncodeError:
-        raise MalformedJson("This contains half a character: a surrogate without its pair.") from None
+        raise MalformedJson("The text contains half of a surrogate pair, which is not a character.") from None
     except (ValueError, RecursionError):
-        raise MalformedJson("A number is too long, or the nesting of objects and arrays too deep.") from None
+        raise MalformedJson("The text has a number with too many digits, or is nested too deeply.") from None
     if not isinstance(found, dict):
-        raise MalformedJson("This must be a JSON object.")
+        raise MalformedJson("The text must be a JSON object.")
     return found
 
 

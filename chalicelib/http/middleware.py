@@ -157,7 +157,7 @@ def _api_error(error: BaseException) -> ApiError:
             return _conflict(error)
         case TransactionTooLarge():
             most = writes.MAX_RELATIONS
-            rule = f"must name at most {most} resources, and one change can add or remove only as many"
+            rule = f"must name at most {most} resources; one request can add or remove at most {most}"
             return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
         case MissingTarget(reference=reference):
             field = reference.field
@@ -187,11 +187,11 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
             return errors.Conflict(f"'{field}' is in use already.", {field: "must be a value that nothing else uses"})
         case InUse(referrers=referrers):
             named = {f"used_by.{place}": referrer for place, referrer in enumerate(referrers[:10])}
-            return errors.Conflict(f"Still in use by {', '.join(referrers[:10])}.", named)
+            return errors.Conflict(f"The resource is in use by {', '.join(referrers[:10])}.", named)
         case TooManyReferrers(reference=reference):
-            rule = f"{reference.id} is used by {references.MAX_REFERRERS} others, the maximum"
+            rule = f"{reference.id} can have at most {references.MAX_REFERRERS} resources that refer to it"
             return errors.Conflict(
-                f"'{reference.field}' names a resource that has the maximum number of uses.", {reference.field: rule}
+                f"'{reference.field}'names a resource to which too many others refer already.", {reference.field: rule}
             )
 
 

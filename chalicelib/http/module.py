@@ -35,7 +35,9 @@ def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict
 
     def conflicts(request: Any, holder: Item) -> dict[str, str]:
         found = [other for other in others if request is not None and other in holder.modules]
-        return {field: f"must not be set beside {found[0]}: remove that module first"} if found else {}
+        return (
+            {field: f"must not be set together with the module {found[0]}: remove that module first"} if found else {}
+        )
 
     return conflicts
 

@@ -24,7 +24,7 @@ _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
 Email = Annotated[str, form(rf"{_LOCAL}@{DOMAIN}", "must be an e-mail address, for example ada@example.com", most=254)]
 Team = Annotated[str, form(f"{_SLUG}/{_SLUG}", "must be of the form <org-slug>/<team-slug>"), max_bytes(255)]
-Organization = Annotated[str, form(_SLUG, "must be an organization's slug"), max_bytes(255)]
+Organization = Annotated[str, form(_SLUG, "must be the slug of an organization, for example acme-inc"), max_bytes(255)]
 Seconds = Annotated[int, between(0, 2**32 - 1), if_null(0)]
 CookiePrefix = Annotated[str, form("[A-Za-z0-9.]{1,64}", "must be 1 to 64 letters, digits and dots")]
 
@@ -37,7 +37,7 @@ def _both_or_none(secret: str, above: Mapping[str, Any]) -> str:
 
 def _only_with_an_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
     if scopes and not (above.get("client_id", "?") and above.get("client_secret", "?")):
-        raise ValueError("may be given only together with client_id and client_secret")
+        raise ValueError("must be empty without client_id and client_secret")
     return scopes
 
 

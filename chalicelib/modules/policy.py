@@ -174,7 +174,7 @@ def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
     sides = (("user", request.user), ("host", request.host))
     later = {f"{side}.{name}" for side, bounds in sides if bounds for name in _RECENT if getattr(bounds, name, None)}
     signers = {f"{side}.signers" for side, bounds in sides if bounds and bounds.signers is not None}
-    return wrong | dict.fromkeys(sorted(later | signers), "must be null until RECORD_FORMAT is 4")
+    return wrong | dict.fromkeys(sorted(later | signers), "must be null until the operator sets RECORD_FORMAT to 4")
 
 
 def _check_default_rules(bounds: UserBounds) -> dict[str, str]:

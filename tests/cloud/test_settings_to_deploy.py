@@ -24,15 +24,15 @@ def _settings() -> Iterator[None]:
         ({"TunnelDomain": "A.example", "TcpPorts": "1-9"}, ""),
         (
             {"TunnelDomain": "b.example", "TcpPorts": "1-9"},
-            "TUNNEL_DOMAIN=a.example, but here TUNNEL_DOMAIN=b.example: ",
+            "TUNNEL_DOMAIN=a.example, but the settings are TUNNEL_DOMAIN=b.example: ",
         ),
-        ({"TunnelDomain": "a.example"}, "TCP_PORTS=1-9, but here TCP_PORTS=unset: "),
+        ({"TunnelDomain": "a.example"}, "TCP_PORTS=1-9, but the settings are TCP_PORTS=unset: "),
         ({"TableName": "none-yet", "TunnelDomain": "b.example"}, ""),
     ],
 )
 def test_what_differs_is_said(parameters: dict[str, str], said: str) -> None:
     sentence = service.settings_difference("tunnel-edge", parameters)
-    assert sentence.startswith(f"This table is used with {said}") if said else not sentence
+    assert sentence.startswith(f"The table stores {said}") if said else not sentence
 
 
 def test_a_table_with_an_account_of_1_x_is_refused() -> None:

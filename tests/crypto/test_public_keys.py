@@ -20,8 +20,8 @@ KINDS = ["rsa-2048", "ecdsa-256", "ecdsa-384", "ecdsa-521", "ed25519-256"]
 SECURITY_KINDS = ["sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"]
 TYPES = "ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, ssh-ed25519"
 NO_TYPE = f"must be PEM or start with the type of the key: {TYPES}, {', '.join(SECURITY_KINDS)}"
-DAMAGED = "must hold one intact public key"
-SSH_DAMAGED = "must hold an intact rsa, ecdsa or ed25519 public key"
+DAMAGED = "must contain one undamaged public key"
+SSH_DAMAGED = "must contain an undamaged rsa, ecdsa or ed25519 public key"
 NOTHING_ELSE = "must be exactly one public key: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form"
 PRIVATE = "must be a public key; this is a private key, which you should never share"
 

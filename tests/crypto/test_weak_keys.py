@@ -20,10 +20,10 @@ from chalicelib.crypto import keys, public_keys
 from chalicelib.crypto.keys import PublicKey
 from tests.keypairs import RSA
 
-PRIME = "must be a key that only its owner can use; the modulus of this key is a prime"
-FACTORED = "must be a key that only its owner can use; the modulus of this key is easily factored"
-SIGNED_BY_ANYBODY = "must be a key that only its owner can use; anyone can sign for this key"
-INTACT = "must hold an intact rsa, ecdsa or ed25519 public key"
+PRIME = "must be a secure key; the modulus of this key is a prime"
+FACTORED = "must be a secure key; the modulus of this key is easily factored"
+SIGNED_BY_ANYBODY = "must be a secure key; anyone can forge signatures of this key"
+INTACT = "must contain an undamaged rsa, ecdsa or ed25519 public key"
 
 FIELD = 2**255 - 19
 ORDER_8 = int.from_bytes(bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"), "little")

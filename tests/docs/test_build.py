@@ -52,15 +52,15 @@ for path in ("/docs", "/openapi.json", "/nope"):
 """
     answers = [line for line in run(project, sys.executable, "-c", script).stdout.splitlines() if line[:3] == "404"]
     assert answers == [
-        "404 not_found This server was built without its reference: 'make docs' makes it.",
-        "404 not_found This server was built without its OpenAPI document: 'make openapi' makes it.",
+        "404 not_found This server was built without its reference: run 'make docs'.",
+        "404 not_found This server was built without its OpenAPI document: run 'make openapi'.",
         f"404 no_such_route {NO_ROUTE}",
     ]
 
 
 def test_the_list_of_routes_says_that_the_document_is_missing(project: Path) -> None:
     done = run(project, sys.executable, "-m", "chalicelib", "routes", "--json")
-    message = "This server was built without its OpenAPI document: 'make openapi' makes it.\n"
+    message = "This server was built without its OpenAPI document: run 'make openapi'.\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 

@@ -11,7 +11,7 @@ from tests.transports import Answer, Client
 
 D, OTHER = "tunnels.example", "other.example"
 CORRECTION = (
-    ": set the values of the table. To change them, stop what uses the table and run "
+    ": use the values of the table. To change them, stop what uses the table and run "
     "'python -m chalicelib names forget-settings'."
 )
 
@@ -36,13 +36,13 @@ def assert_unavailable(answer: Answer, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"TUNNEL_DOMAIN": OTHER}, f"This table is used with TUNNEL_DOMAIN={D}, but here TUNNEL_DOMAIN={OTHER}"),
-        ({"TUNNEL_DOMAIN": ""}, f"This table is used with TUNNEL_DOMAIN={D}, but here TUNNEL_DOMAIN=unset"),
-        ({"TCP_PORTS": "1-9"}, "This table is used with TCP_PORTS=20000-20099, but here TCP_PORTS=1-9"),
+        ({"TUNNEL_DOMAIN": OTHER}, f"The table stores TUNNEL_DOMAIN={D}, but the settings are TUNNEL_DOMAIN={OTHER}"),
+        ({"TUNNEL_DOMAIN": ""}, f"The table stores TUNNEL_DOMAIN={D}, but the settings are TUNNEL_DOMAIN=unset"),
+        ({"TCP_PORTS": "1-9"}, "The table stores TCP_PORTS=20000-20099, but the settings are TCP_PORTS=1-9"),
         (
             {"TUNNEL_DOMAIN": OTHER, "TCP_PORTS": ""},
-            f"This table is used with TUNNEL_DOMAIN={D} and TCP_PORTS=20000-20099, "
-            f"but here TUNNEL_DOMAIN={OTHER} and TCP_PORTS=unset",
+            f"The table stores TUNNEL_DOMAIN={D} and TCP_PORTS=20000-20099, "
+            f"but the settings are TUNNEL_DOMAIN={OTHER} and TCP_PORTS=unset",
         ),
     ],
 )

@@ -92,7 +92,7 @@ def test_earlier_formats_of_records_have_no_exchange(
     credential = issuer.credential(admin)["id"]
     monkeypatch.setenv("RECORD_FORMAT", "3")
     answer = exchange(admin, issuer.token(credential), credential)
-    msg = "Tokens are exchanged once RECORD_FORMAT is 4."
+    msg = "This service cannot exchange tokens until its operator sets RECORD_FORMAT to 4."
     assert (answer.status, answer.json) == (503, error(answer, "temporarily_unavailable", "unavailable", msg))
 
 

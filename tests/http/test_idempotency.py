@@ -25,7 +25,8 @@ def test_a_request_that_is_repeated_is_done_once(mine: Collection) -> None:
     assert first.status == 201, first.text
     again = admin.send("POST", mine.path, body, Idempotency_Key="a")
     if "token" in first.json:
-        msg = f"This request was already done: it created {first.json['id']}, which is not shown again."
+        done = f"This request was already done: it created {first.json['id']}."
+        msg = f"{done} The secret in its response is shown only once."
         assert_refused(again, 409, "conflict", msg)
     else:
         assert (again.status, again.json) == (201, first.json)

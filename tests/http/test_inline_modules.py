@@ -160,7 +160,7 @@ def test_a_version_that_goes_lets_tls_end_upstream(admin: Client) -> None:
 
 
 def test_where_tls_ends_may_be_repeated_in_the_module_but_not_changed(admin: Client) -> None:
-    rule = "must be edge, as on the edge: change it on the edge"
+    rule = "must be edge, the value of the edge: change the edge instead"
     error = {"tls_termination.terminate_at": rule}
     assert_invalid(admin.post(EDGES, {"tls_termination": {"terminate_at": "upstream"}}), error)
     edge = admin.create(EDGES, {"tls_termination": {"terminate_at": "edge"}})

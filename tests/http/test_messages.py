@@ -32,16 +32,16 @@ def assert_malformed(answer: Answer, msg: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "msg"),
     [
-        (b"{", "This is not JSON: Expecting property name enclosed in double quotes at character 1."),
-        (b" ", "This is not JSON: Expecting value at character 1."),
-        (b"\xef\xbb\xbf{}", "This is not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig) at character 0."),
-        (b"nonsense", "This is not JSON: Expecting value at character 0."),
-        (b"{'a': 1}", "This is not JSON: Expecting property name enclosed in double quotes at character 1."),
-        (b"{} {}", "This is not JSON: Extra data at character 3."),
-        (b"{}\x00", "This is not JSON: Extra data at character 2."),
-        (b'{"metadata": "\n"}', "This is not JSON: Invalid control character at at character 14."),
-        (b'{"metadata": "\\x"}', "This is not JSON: Invalid \\escape at character 14."),
-        (b'{"metadata": 01}', "This is not JSON: Expecting ',' delimiter at character 14."),
+        (b"{", "The text is not JSON: Expecting property name enclosed in double quotes at character 1."),
+        (b" ", "The text is not JSON: Expecting value at character 1."),
+        (b"\xef\xbb\xbf{}", "The text is not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig) at character 0."),
+        (b"nonsense", "The text is not JSON: Expecting value at character 0."),
+        (b"{'a': 1}", "The text is not JSON: Expecting property name enclosed in double quotes at character 1."),
+        (b"{} {}", "The text is not JSON: Extra data at character 3."),
+        (b"{}\x00", "The text is not JSON: Extra data at character 2."),
+        (b'{"metadata": "\n"}', "The text is not JSON: Invalid control character at at character 14."),
+        (b'{"metadata": "\\x"}', "The text is not JSON: Invalid \\escape at character 14."),
+        (b'{"metadata": 01}', "The text is not JSON: Expecting ',' delimiter at character 14."),
         (b'{"metadata": NaN}', "NaN is not JSON."),
         (b'{"metadata": Infinity}', "Infinity is not JSON."),
         (b'{"metadata": [-Infinity]}', "-Infinity is not JSON."),
@@ -53,7 +53,7 @@ def test_a_body_that_is_not_json_is_refused(admin: Client, raw: bytes, msg: str)
 
 @pytest.mark.parametrize("raw", [b"[]", b'[{"description": "d"}]', b'"text"', b"1", b"true", b"null"])
 def test_a_body_that_is_not_an_object_is_refused(admin: Client, raw: bytes) -> None:
-    assert_malformed(admin.post("/api_keys", raw), "This must be a JSON object.")
+    assert_malformed(admin.post("/api_keys", raw), "The text must be a JSON object.")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_body_that_is_not_utf_8_is_refused(admin: Client, raw: bytes) -> None:
 def test_brackets_too_deep_to_read_are_refused(admin: Client, opening: bytes) -> None:
     raw = (opening * LIMIT)[: LIMIT - len(opening)]
     answer = admin.post("/api_keys", raw[: len(raw) // len(opening) * len(opening)])
-    assert_malformed(answer, "A number is too long, or the nesting of objects and arrays too deep.")
+    assert_malformed(answer, "The text has a number with too many digits, or is nested too deeply.")
 
 
 def test_brackets_that_close_may_be_deep(admin: Client) -> None:
@@ -91,7 +91,7 @@ def test_brackets_that_close_may_be_deep(admin: Client) -> None:
 
 def test_a_number_too_long_to_read_is_refused(admin: Client) -> None:
     answer = admin.post("/api_keys", b'{"description": ' + b"9" * 5000 + b"}")
-    assert_malformed(answer, "A number is too long, or the nesting of objects and arrays too deep.")
+    assert_malformed(answer, "The text has a number with too many digits, or is nested too deeply.")
 
 
 def test_an_odd_number_is_refused_by_the_rule_of_its_field(admin: Client) -> None:
@@ -118,7 +118,9 @@ def test_an_odd_number_is_refused_by_the_rule_of_its_field(admin: Client) -> Non
     ],
 )
 def test_half_a_character_is_refused_wherever_it_is(admin: Client, raw: bytes) -> None:
-    assert_malformed(admin.post("/api_keys", raw), "This contains half a character: a surrogate without its pair.")
+    assert_malformed(
+        admin.post("/api_keys", raw), "The text contains half of a surrogate pair, which is not a character."
+    )
 
 
 def test_any_unicode_is_kept_as_it_is(admin: Client) -> None:

@@ -113,7 +113,7 @@ def test_callers_revoke_only_certificates_that_they_requested(
     rule = {field: "must be the id of a certificate that you requested"}
     assert_refused(caller.post(revocations, {field: other}), 403, "forbidden", REVOKED, rule)
     for name, value in (("serial", "7"), ("public_key", public_key())):
-        rule = {name: "must be absent; name a certificate that you requested"}
+        rule = {name: "must be absent unless you are an admin: name a certificate that you requested"}
         assert_refused(caller.post(revocations, {name: value}), 403, "forbidden", REVOKED, rule)
     theirs = [admin.create(revocations, body)["id"] for body in ({field: other}, {"serial": "7"})]
     for id in theirs:
@@ -161,7 +161,7 @@ def test_signers_are_users_and_bots_and_wait_for_the_fourth_format(
     monkeypatch.setenv("RECORD_FORMAT", "3")
     assert admin.put(policy, {"user": {}, "host": {}}).status == 200
     wrong = admin.put(policy, {"user": {}, "host": {"signers": []}}).json["details"]
-    assert wrong["host.signers"] == "must be null until RECORD_FORMAT is 4"
+    assert wrong["host.signers"] == "must be null until the operator sets RECORD_FORMAT to 4"
 
 
 def test_a_deployment_can_keep_the_old_rule(

@@ -199,7 +199,7 @@ def test_the_scopes_of_a_key_have_at_most_2048_bytes(admin: Client) -> None:
 
 def test_recent_scopes_wait_for_the_fourth_format(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECORD_FORMAT", "3")
-    rule = "must be without an id and end with :read or :write, until RECORD_FORMAT is 4"
+    rule = "must have no id and end with :read or :write, until the operator sets RECORD_FORMAT to 4"
     scopes = ["edges:read", "edges:create", "ssh_certificate_authorities:revoke", f"edges:read@{ids.new('edghts')}"]
     refused = admin.post("/api_keys", {"scopes": scopes})
     assert_invalid(refused, {f"scopes.{place}": rule for place in (1, 2, 3)})

@@ -144,7 +144,7 @@ def test_a_route_has_passwords_or_oauth(admin: Client, first: str, second: str, 
     bodies: dict[str, dict[str, Any]] = {"basic_auth": MODULE, "oauth": {"provider": {"google": {}}}}
     assert admin.patch(route, {first: bodies[first]}).status == 200
     before = admin.get(route).json
-    error = f"must not be set beside {first}: remove that module first"
+    error = f"must not be set together with the module {first}: remove that module first"
 
     refused = admin.put(f"{route}/{second}", bodies[second])
     assert (refused.status, refused.json["details"][field]) == (400, error)

@@ -24,7 +24,7 @@ DEFAULTS = {
     "auth_check_interval": 0,
 }
 TOGETHER = "must be given together with client_id, or not at all"
-WITH_AN_APP = "may be given only together with client_id and client_secret"
+WITH_AN_APP = "must be empty without client_id and client_secret"
 PROVIDERS = list(NO_PROVIDER)
 GOOGLE: dict[str, Any] = {"provider": {"google": {}}}
 EXACTLY_ONE = f"must name exactly one of {', '.join(PROVIDERS)}"
@@ -144,7 +144,7 @@ def test_a_provider_is_bounded_as_a_whole(admin: Client) -> None:
 EMAIL = "must be an e-mail address, for example ada@example.com"
 DOMAIN = "must be a domain, for example example.com"
 TEAM = "must be of the form <org-slug>/<team-slug>"
-ORGANIZATION = "must be an organization's slug"
+ORGANIZATION = "must be the slug of an organization, for example acme-inc"
 
 
 @pytest.mark.parametrize(

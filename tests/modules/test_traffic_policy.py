@@ -31,20 +31,20 @@ def test_a_policy_is_kept_verbatim(admin: Client) -> None:
 
 
 JSON_FAULTS = [
-    ("", "This is not JSON: Expecting value at character 0"),
-    ("deny everything", "This is not JSON: Expecting value at character 0"),
-    ('{"inbound": []', "This is not JSON: Expecting ',' delimiter at character 14"),
-    ("[]", "This must be a JSON object"),
-    ("null", "This must be a JSON object"),
-    ('"{}"', "This must be a JSON object"),
+    ("", "The text is not JSON: Expecting value at character 0"),
+    ("deny everything", "The text is not JSON: Expecting value at character 0"),
+    ('{"inbound": []', "The text is not JSON: Expecting ',' delimiter at character 14"),
+    ("[]", "The text must be a JSON object"),
+    ("null", "The text must be a JSON object"),
+    ('"{}"', "The text must be a JSON object"),
     ('{"inbound": [], "inbound": []}', 'The key "inbound" occurs twice in one object'),
     ('{"inbound": [{"actions": [{"type": "a", "n": NaN}]}]}', "NaN is not JSON"),
     ('{"inbound": [{"actions": [{"type": "a", "n": -Infinity}]}]}', "-Infinity is not JSON"),
     (
         '{"inbound": [{"actions": [{"type": "\\ud800"}]}]}',
-        "This contains half a character: a surrogate without its pair",
+        "The text contains half of a surrogate pair, which is not a character",
     ),
-    ("[" * 100_000, "A number is too long, or the nesting of objects and arrays too deep"),
+    ("[" * 100_000, "The text has a number with too many digits, or is nested too deeply"),
 ]
 
 

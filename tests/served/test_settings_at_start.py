@@ -9,7 +9,7 @@ from tests.conftest import serve
 def test_other_settings_are_said_at_the_start_and_names_answer_503(tmp_path: Path) -> None:
     local, sentence = (
         tmp_path / "local",
-        "This table is used with TCP_PORTS=20000-29999, but here TCP_PORTS=20000-20001: ",
+        "The table stores TCP_PORTS=20000-29999, but the settings are TCP_PORTS=20000-20001: ",
     )
     process, api = serve(local)
     assert api.client().post("/reserved_domains", {"domain": "a.tunnels.localhost"}).status == 201

@@ -93,7 +93,7 @@ def new_user(account: str, name: str, *, admin: bool) -> Item:
 
 def count_new_user(account: str) -> Write:
     """Return the write that counts a new user. It fails with TooManyItems above MAX_USERS."""
-    message = f"An account has at most {MAX_USERS} users: delete one first."
+    message = f"An account can have at most {MAX_USERS} users: delete one first."
     return item_counts.add(account, kinds.USERS.path, MAX_USERS, message)
 
 

@@ -86,7 +86,7 @@ class ServedPolicy:
 
 
 _NO_RULES = Rules()
-_GONE = "The IP policy {} does not exist, and admits no visitor."
+_GONE = "The IP policy {} does not exist: no visitor is admitted."
 _MALFORMED = "The record of the IP policy {} is malformed: no visitor is admitted."
 
 

@@ -23,7 +23,7 @@ from chalicelib.model.tls.tls_certificates import ClientAuthority
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
-UNREADABLE = "Its stored records are malformed."
+UNREADABLE = "The stored records of the edge are malformed."
 _HTTPS_PORT = ":443"
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {

@@ -132,7 +132,7 @@ def _parse_deny(place: str, config: Any) -> Condition:
 
 
 def _parse_restrict_ips(place: str, config: Any) -> Condition:
-    _require(isinstance(config, dict), place, "must be an object with allow.")
+    _require(isinstance(config, dict), place, "must be an object with the array allow.")
     _require_known(place, config, ("allow", "deny", "enforce"))
     allow, deny, enforce = config.get("allow"), config.get("deny", []), config.get("enforce", True)
     _require(_is_texts(allow) and allow != [], f"{place}.allow", "must be an array with an address or network.")

@@ -110,7 +110,7 @@ def compare_settings(stored: Settings, wanted: Settings) -> str:
         return ""
     there, here = (_format_settings(settings, differing) for settings in (stored, wanted))
     return (
-        f"This table is used with {there}, but here {here}: set the values of the table. To change them, "
+        f"The table stores {there}, but the settings are {here}: use the values of the table. To change them, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
     )
 

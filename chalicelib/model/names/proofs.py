@@ -17,8 +17,12 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _GRACE = 7 * _DAY  # the proof stays valid if the missing record returns within this time
 _NO_ANSWER = 2 * _DAY  # after this time without an answer of the name servers, the record counts as missing
 _LOST_ERROR = "The record is gone, and another account has proved the domain."
-_PROVED_ELSEWHERE = "Another account has proved this domain, and its DNS record still exists: it must be removed first."
-_UNKNOWN_ELSEWHERE = "Another account has proved this domain, and its record cannot be checked at the moment: {}"
+_PROVED_ELSEWHERE = (
+    "Another account has proved this domain, and the DNS record of that account still exists: remove it first."
+)
+_UNKNOWN_ELSEWHERE = (
+    "Another account has proved this domain, and the DNS record of that account cannot be checked at the moment: {}"
+)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one
 _UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's."
 _NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
 _UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
-_OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
+_OTHER_PORT = "The port is not open: {port} is outside of TCP_PORTS, {first} to {last}."
 _NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
-_NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
+_NO_PORT = "The account has not taken the port: add a hostport of TUNNEL_DOMAIN with the same port."
 _PORT_TAKEN = "Another edge of the account already has the port."
 _UNREADABLE = "The record of the host's reservation is malformed."
 _DIFFERENT_PROXY_PROTOCOL = "The reservations of this host and of the edge's first host differ in proxy_protocol."
@@ -83,7 +83,7 @@ def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
         return HostState("refused", _DIFFERENT_PROXY_PROTOCOL)
     if port_of(facts.name) or edge.terminate_at == "upstream":
         return HostState("live", facts.error)
-    error = f"A certificate was refused: {facts.certificate_error}" if facts.certificate_error else facts.error
+    error = f"Envoy rejected a certificate: {facts.certificate_error}" if facts.certificate_error else facts.error
     if facts.certificate and facts.is_covered:
         return HostState("live", error, facts.certificate)
     missing = (_UNCOVERED if facts.certificate else _NO_CERTIFICATE).format(names=_covering_names(facts.name))
@@ -117,7 +117,7 @@ def describe_port(edge: ServedEdge, name: str, ports: range, holder: ServedEdge 
 
 def describe_unenforced(modules: tuple[str, ...]) -> str:
     """Return an error about enabled modules that the live edge cannot enforce, or ""."""
-    return f"Enabled, but not enforced by this version: {', '.join(modules)}." if modules else ""
+    return f"This version does not enforce enabled modules: {', '.join(modules)}." if modules else ""
 
 
 def _reservation_error(facts: HostFacts) -> str:

@@ -80,7 +80,7 @@ def _plaintext_error(edge: ServedEdge) -> str:
         *edge.routes[0].modules.unenforced,
         *_plaintext_modules(edge.routes[0].modules),
     ]
-    return f"Enabled, but impossible with TLS that ends upstream: {', '.join(needing)}." if needing else ""
+    return f"These enabled modules are impossible if TLS ends upstream: {', '.join(needing)}." if needing else ""
 
 
 def _plaintext_modules(modules: Modules) -> list[str]:

@@ -57,7 +57,7 @@ def split(text: str) -> list[str]:
         try:
             check(rule)
         except ValueError as error:
-            raise ValueError(f"must be rules with commas between them: {rule!r} {error}") from None
+            raise ValueError(f"must be comma-separated rules: {rule!r} {error}") from None
     return rules
 
 

@@ -12,9 +12,9 @@ Authority = Literal["letsencrypt"]
 PolicyKeyType = Literal["ecdsa", "rsa"]
 
 NOT_OFFERED = "must not be set: automatic certificates are not offered here"
-NO_ZONE = "must not be set for a wildcard: they need ACME_DNS_ZONE, which the operator has not set"
-EARLIER_FORMAT = "must be null until RECORD_FORMAT is 4"
-COVERED = "must not be set below the domain of tunnels: it is covered by the operator's certificate"
+NO_ZONE = "must not be set for a wildcard: the operator has not set ACME_DNS_ZONE, which this requires"
+EARLIER_FORMAT = "must be null until the operator sets RECORD_FORMAT to 4"
+COVERED = "must not be set below the domain of tunnels: the operator's certificate covers these names"
 
 
 @dataclass(frozen=True)

@@ -57,10 +57,10 @@ class _AccountModule(Module):
     def put(self, call: Call) -> Item | None:
         """Set the rules, and copy them to all tokens. If a call was interrupted, repeat it."""
         if not places.is_latest_format():
-            raise Conflict("Rules for API keys can be set once RECORD_FORMAT is 4: earlier versions ignore them.")
+            raise Conflict("Rules for API keys are not accepted until the operator sets RECORD_FORMAT to 4.")
         allowed = call.body.allowed_networks if call.body.enabled else None
         if allowed and not call.has_if_match and not networks.contain(allowed, call.change.by.source_ip):
-            rule = f"must contain your own address, {call.change.by.source_ip}, unless If-Match is sent"
+            rule = f"must contain your address, {call.change.by.source_ip}; to set them anyway, send If-Match"
             raise Conflict("These networks would lock you out.", {"allowed_networks": rule})
         holder = super().put(call)
         switching.copy_rules(call.caller.account)

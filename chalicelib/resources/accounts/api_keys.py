@@ -41,7 +41,7 @@ from chalicelib.storage.records.items import Item
 
 def _scope(text: str) -> str:
     if scopes.is_recent(scopes.check(text)) and not places.is_latest_format():
-        raise ValueError("must be without an id and end with :read or :write, until RECORD_FORMAT is 4")
+        raise ValueError("must have no id and end with :read or :write, until the operator sets RECORD_FORMAT to 4")
     return text
 
 
@@ -57,7 +57,7 @@ BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
 
 def _network(text: str) -> str:
     if not places.is_latest_format():
-        raise ValueError("must be absent until RECORD_FORMAT is 4")
+        raise ValueError("must be absent until the operator sets RECORD_FORMAT to 4")
     return networks.check(text)
 
 
@@ -202,12 +202,12 @@ def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
     allowed = own.networks if request.allowed_networks is None else request.allowed_networks
     if own.networks and (outside := networks.find_outside(allowed, own.networks)):
         wrong["allowed_networks"] = (
-            f"must lie within {', '.join(own.networks)}, as for your own key; {outside} does not"
+            f"must lie within the networks of your own key, {', '.join(own.networks)}; {outside} does not"
         )
     asked = key_limits.requested(request.limits) if request.limits else own.rates
-    wrong |= key_limits.find_above(asked, own.rates, "must be at most {}, as for your own key")
+    wrong |= key_limits.find_above(asked, own.rates, "must be at most {}, the limit of your own key")
     if wrong:
-        raise Forbidden("A key cannot create a key with more scopes or a later end than its own.", wrong)
+        raise Forbidden("A key cannot create a key with more rights or a later end than its own.", wrong)
     return KeyLimits(tuple(named), expires, tuple(allowed), rates=asked)
 
 

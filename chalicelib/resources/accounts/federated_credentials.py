@@ -33,9 +33,9 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     """Return a new credential. Raises InvalidRequest, UnknownReference, Conflict, aws.Unavailable."""
     if not places.is_latest_format():
-        raise Conflict("Federated credentials can be created once RECORD_FORMAT is 4: earlier versions ignore them.")
+        raise Conflict("Federated credentials are not accepted until the operator sets RECORD_FORMAT to 4.")
     if bool(request.owner_id) == bool(request.owner_claim):
-        raise InvalidRequest.of({"owner_id": "is required, unless owner_claim is set; only one of them may be"})
+        raise InvalidRequest.of({"owner_id": "must be set if owner_claim is not, and must be absent if it is"})
     values = request.values()
     stored = FederatedCredential.of(
         {
@@ -60,7 +60,7 @@ def _chain(caller: Caller) -> dict[str, str]:
     """Return the attribute with the credentials from which the caller's key descends, if any. Raises Conflict."""
     if len(caller.federated.split()) >= federated_credentials.MAX_CHAIN:
         most = f"More than {federated_credentials.MAX_CHAIN} federated credentials"
-        raise Conflict(f"{most}, each created by a key of the one before, are not permitted.")
+        raise Conflict(f"{most}, each created with a key of the previous one, are not permitted.")
     return {trees.ROOT: caller.federated} if caller.federated else {}
 
 
@@ -81,11 +81,11 @@ def _check(stored: FederatedCredential) -> None:
 
     wrong = {}
     if missing := issuers.find_missing_tenant(stored.issuer, stored.claims):
-        wrong["claims"] = f"must contain {' or '.join(missing[0])}, with patterns without {claims.ANY}"
+        wrong["claims"] = f"must contain {' or '.join(missing[0])}, and its patterns must not contain {claims.ANY}"
     if stored.provision and not stored.owner_claim:
-        wrong["provision"] = "must be false without owner_claim"
+        wrong["provision"] = "must be false unless owner_claim is set"
     if stored.sign_in and stored.sign_in.client_id not in stored.audiences:
-        wrong["sign_in.client_id"] = "must be one of audiences"
+        wrong["sign_in.client_id"] = "must be one of the texts in audiences"
     if wrong:
         raise InvalidRequest.of(wrong)
 
@@ -166,7 +166,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
 def _check_unused(credential: Item) -> None:
     """Raise Conflict if keys of the tree are live."""
     if count := len(trees.live_keys(credential.account, credential.id)):
-        raise Conflict(f"{count} API keys that it issued, or that such keys made, are live: offboard it first.")
+        raise Conflict(f"{count} valid API keys descend from the credential: offboard the credential first.")
 
 
 def _usage(credential: Item, call: Call) -> dict[str, Any]:

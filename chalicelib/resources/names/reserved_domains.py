@@ -243,11 +243,11 @@ class ReservedDomains(EditableResource):
             before = self.get(call)
             stored = ReservedDomain.of(before.body)
             if stored.progress is None:
-                raise Conflict("The domain needs no proof: it lies below the domain of tunnels.")
+                raise Conflict("The domain is below the domain of tunnels, so it needs no proof.")
             try:
                 after = reservations.set_proof(before, proofs.request_check(stored.progress, now))
             except TooSoon as soon:
-                sentence = f"A check was requested less than a minute ago: wait {soon.wait} s."
+                sentence = f"A check was requested less than a minute ago: wait {soon.wait} seconds."
                 raise RateLimited(sentence, retry_after=soon.wait) from None
             after, entry = renewal_schedule.follow(before, after, now)
             checks = proof_checks.reschedule(before, after)

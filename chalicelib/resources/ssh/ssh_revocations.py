@@ -125,7 +125,10 @@ class Revocations(Resource):
             raise InvalidRequest.of(dict.fromkeys(named or _SUBJECT, _ALONE))
         ((field, value),) = named.items()
         if field not in revocations.FIELDS.values() and not call.caller.acts_for_all:
-            raise Forbidden(_OTHERS, {field: "must be absent; name a certificate that you requested"})
+            raise Forbidden(
+                _OTHERS,
+                {field: "must be absent unless you are an admin: name a certificate that you requested"},
+            )
         issuer = _issuer(call)
         revocation = replace(_revocation(call.caller, issuer, field, value), reason=call.body.reason)
         try:
@@ -141,7 +144,7 @@ class Revocations(Resource):
 
 
 _OTHERS = "Only an admin may revoke keys, serials and certificates of others, and delete such revocations."
-_ALONE = f"must be the only one of {', '.join(_SUBJECT)}; one is required"
+_ALONE = f"must be the only one: exactly one of {', '.join(_SUBJECT)} is required"
 
 
 def _issuer(call: Call) -> Issuer:

@@ -82,7 +82,10 @@ def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
     found, has_revoked_key = authorities.read_signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
-        raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
+        raise UnknownReference(
+            "'ssh_certificate_authority_id' names no SSH authority of this account.",
+            {"ssh_certificate_authority_id": rule},
+        )
     if found.unseen.get(WITHOUT_KEY):
         raise Conflict("This authority was imported without its private key: create another one and sign with it.")
     return Signer(found, fingerprint, has_revoked_key)

@@ -19,7 +19,7 @@ from chalicelib.storage.records.revocation_lists import Head
 _KIND = kinds.SSH_CERTIFICATE_AUTHORITIES
 _MAX_ALSO = 10
 _MAX_ENTRIES = 500_000  # in all lists of one request: a random serial takes 8 bytes, and a third more in base64
-_TOO_LARGE = "These lists are too large for one answer: ask for fewer of them together."
+_TOO_LARGE = "These lists are too large for one answer: request fewer of them at once."
 
 
 def _ids(text: str) -> list[str]:

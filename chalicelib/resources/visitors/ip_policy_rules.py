@@ -107,7 +107,7 @@ def _find_policy(caller: Caller, id: str) -> Item:
     policy = ip_policies.find_policy(caller.account, id)
     if policy is None:
         rule = f"must be an id listed at {kinds.IP_POLICIES.path}"
-        raise UnknownReference("'ip_policy_id' names nothing.", {"ip_policy_id": rule})
+        raise UnknownReference("'ip_policy_id' names no IP policy of this account.", {"ip_policy_id": rule})
     return policy
 
 

@@ -16,7 +16,7 @@ _OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
     oauth.InvalidGrant("The token, the federated credential or its owner is not accepted."),
-    errors.MalformedJson("This is not JSON: Expecting value at character 0."),
+    errors.MalformedJson("The text is not JSON: Expecting value at character 0."),
     errors.UnknownReference(
         "'owner_id' names no user or bot of this account.",
         {"owner_id": "must be the id of a user or bot of this account"},
@@ -30,7 +30,7 @@ _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.NoSuchRoute("No such path. GET /docs and GET /openapi.json describe the paths of this API."),
     errors.MethodNotAllowed("GET, POST"),
     errors.Conflict("'public_key' is in use already.", {"public_key": "must be a value that nothing else uses"}),
-    errors.Conflict(f"Still in use by {_HOLDER}.", {"used_by.0": _HOLDER}),
+    errors.Conflict(f"The resource is in use by {_HOLDER}.", {"used_by.0": _HOLDER}),
     errors.PreconditionFailed(etags.CHANGED),
     errors.PreconditionFailed(etags.PRESENT),
     errors.PayloadTooLarge("The body is larger than 262144 bytes."),

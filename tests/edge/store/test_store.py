@@ -611,7 +611,7 @@ def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
     with pytest.raises(SettingError) as refused:
         connect(Settings(tunnel_domain=domain))
     assert str(refused.value) == (
-        f"This table is used with {there}, but here {here}: set the values of the table. To change them, "
+        f"The table stores {there}, but the settings are {here}: use the values of the table. To change them, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
     )
 

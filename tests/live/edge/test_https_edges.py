@@ -272,7 +272,7 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(
     assert found
     (hostport,) = found.hostports
     assert (hostport.state, hostport.certificate_id) == ("live", good)
-    assert hostport.error.startswith("A certificate was refused: ")
+    assert hostport.error.startswith("Envoy rejected a certificate: ")
     assert reason in hostport.error
     del edge.store.uploaded[weak]
     edge.store.tell(ACCOUNT, kinds.TLS_CERTIFICATES.path, weak)

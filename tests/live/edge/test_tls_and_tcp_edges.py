@@ -162,7 +162,7 @@ def test_a_port_outside_of_tcp_ports_is_not_open_and_the_status_says_why(edge: E
     until(lambda: edge.store.status(made.id) is not None)
     found = edge.store.status(made.id)
     assert found
-    error = f"No port is open: {port} is outside of TCP_PORTS, {ports[0]} to {ports[-1]}."
+    error = f"The port is not open: {port} is outside of TCP_PORTS, {ports[0]} to {ports[-1]}."
     assert (found.state, [(it.hostport, it.state, it.error) for it in found.hostports]) == (
         "refused",
         [(*made.hostports, "refused", error)],

@@ -20,7 +20,7 @@ from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
 from tests.transports import Client
 
 PATH = "/api_keys"
-BEYOND = "A key cannot create a key with more scopes or a later end than its own."
+BEYOND = "A key cannot create a key with more rights or a later end than its own."
 SCOPES = [scope for scope in scopes.list_scopes() if "*" not in scope]  # each of them one collection's
 FAR, FARTHER = "2098-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 ENDPOINTS = sorted(  # the end of the key itself last

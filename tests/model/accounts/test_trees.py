@@ -79,7 +79,7 @@ def test_a_credential_outlives_the_one_whose_key_created_it(admin: Client, issue
     inner = issuer.credential(key := signed_in(admin, issuer, id), scopes=["*"])["id"]
     assert key.delete("/api_keys/self").status == 204
     later = signed_in(admin, issuer, inner)
-    msg = "1 API keys that it issued, or that such keys made, are live: offboard it first."
+    msg = "1 valid API keys descend from the credential: offboard the credential first."
     assert_refusal(admin.delete(f"/federated_credentials/{id}"), 409, "conflict", msg)
     assert later.delete("/api_keys/self").status == 204
     assert admin.delete(f"/federated_credentials/{id}").status == 204
@@ -91,7 +91,7 @@ def test_a_chain_of_credentials_is_bounded(admin: Client, issuer: Issuer) -> Non
     for _ in range(8):
         key = signed_in(admin, issuer, issuer.credential(key, scopes=["*"])["id"])
     answer = key.post("/federated_credentials", issuer.fields(owner_id=admin.user))
-    msg = "More than 8 federated credentials, each created by a key of the one before, are not permitted."
+    msg = "More than 8 federated credentials, each created with a key of the previous one, are not permitted."
     assert_refusal(answer, 409, "conflict", msg)
 
 
@@ -125,7 +125,7 @@ def test_a_credential_with_live_keys_is_not_deleted(admin: Client, issuer: Issue
     id, path = credential_of(admin, issuer)
     key = signed_in(admin, issuer, id)
     child(key)
-    msg = "2 API keys that it issued, or that such keys made, are live: offboard it first."
+    msg = "2 valid API keys descend from the credential: offboard the credential first."
     assert_refusal(admin.delete(path), 409, "conflict", msg)
     for each in admin.get("/api_keys").json["keys"]:
         if each["created_by"] != "operator":
@@ -153,7 +153,7 @@ def test_a_credential_that_could_not_be_deleted_continues(admin: Client, issuer:
     with before_transaction(1, broken):
         assert admin.delete(path).status == 503
     assert exchange(admin, issuer.token(id), id).status == 200
-    msg = "1 API keys that it issued, or that such keys made, are live: offboard it first."
+    msg = "1 valid API keys descend from the credential: offboard the credential first."
     assert_refusal(admin.delete(path), 409, "conflict", msg)
     assert exchange(admin, issuer.token(id), id).status == 200
 

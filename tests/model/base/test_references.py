@@ -16,7 +16,7 @@ WEIGHTED = "/backends/weighted"
 RESPONSE = "/backends/http_response"
 GROUP = "/backends/tunnel_group"
 BOTS = "/bot_users"
-TOO_MANY = "must name at most 96 resources, and one change can add or remove only as many"
+TOO_MANY = "must name at most 96 resources; one request can add or remove at most 96"
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def assert_unknown(answer: Answer, field: str, id: str) -> None:
 
 def assert_held(answer: Answer, *holders: str) -> None:
     named = {f"used_by.{place}": holder for place, holder in enumerate(sorted(holders))}
-    assert_refused(answer, 409, "conflict", f"Still in use by {', '.join(sorted(holders))}.", named)
+    assert_refused(answer, 409, "conflict", f"The resource is in use by {', '.join(sorted(holders))}.", named)
 
 
 # Weighted backends and their children.

@@ -50,7 +50,7 @@ def test_random_policies_refuse_whom_they_should() -> None:
 
 def test_policies_that_are_gone_or_malformed_are_described() -> None:
     gone, malformed = ip_policies.describe_problems(MODULE, {"ipp_b": None}).split(". The")
-    assert gone == "The IP policy ipp_a does not exist, and admits no visitor"
+    assert gone == "The IP policy ipp_a does not exist: no visitor is admitted"
     assert malformed == " record of the IP policy ipp_b is malformed: no visitor is admitted."
     assert ip_policies.describe_problems(MODULE, {"ipp_a": Rules(), "ipp_b": Rules()}) == ""
     assert ip_policies.describe_problems(None, {}) == ""

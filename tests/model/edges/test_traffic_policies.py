@@ -17,8 +17,8 @@ ACTIONS: list[tuple[Any, str]] = [
     ({"type": "deny", "config": {"a": 1}}, ".config: must be empty, since deny has no settings."),
     ({"type": "deny", "config": []}, ".config: must be empty, since deny has no settings."),
     ({"type": "deny", "confg": {}}, ": confg is not supported by this version."),
-    ({"type": "restrict-ips"}, ".config: must be an object with allow."),
-    ({"type": "restrict-ips", "config": None}, ".config: must be an object with allow."),
+    ({"type": "restrict-ips"}, ".config: must be an object with the array allow."),
+    ({"type": "restrict-ips", "config": None}, ".config: must be an object with the array allow."),
     ({"type": "restrict-ips", "config": {}}, ".config.allow: must be an array with an address or network."),
     (
         {"type": "restrict-ips", "config": {"deny": ["10.0.0.1"]}},

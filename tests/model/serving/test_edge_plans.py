@@ -154,7 +154,7 @@ def test_a_host_is_live_if_the_operators_certificate_covers_it(covered: set[str]
             route(unenforced=("oauth",)),
             (),
             pages.NOT_ENFORCED,
-            "Enabled, but not enforced by this version: oauth.",
+            "This version does not enforce enabled modules: oauth.",
         ),
         (route("/a?b"), (), pages.NO_BACKEND, "No request can match the path, since it contains ? or #."),
         (route("/a#b"), (), pages.NO_BACKEND, "No request can match the path, since it contains ? or #."),
@@ -180,7 +180,7 @@ def test_a_route_has_backends_or_a_page(
 
 def test_an_edge_with_a_module_that_is_not_enforced_answers_all_with_a_page() -> None:
     plan = plan_of(EDGE, group(), edge(route(), route("/a", id="r2"), unenforced=("oidc", "saml")))
-    refused = "Enabled, but not enforced by this version: oidc, saml."
+    refused = "This version does not enforce enabled modules: oidc, saml."
     assert plan.page == pages.NOT_ENFORCED
     assert {(it.weights, it.page, it.error) for it in plan.targets} == {((), pages.NOT_ENFORCED, refused)}
 
@@ -276,7 +276,7 @@ def test_a_host_with_a_malformed_reservation_is_closed_and_the_others_are_not() 
 def test_a_host_says_why_envoy_rejected_its_certificate() -> None:
     records = records_of(edge(), certificate("cert_1", HOST), rejected={"cert_1": "no"})
     view = AccountView(records, SERVICE)
-    error = "A certificate was refused: no"
+    error = "Envoy rejected a certificate: no"
     assert edge_plans.make_plan(view.edges[EDGE], view, NOW).hosts == (PlannedHost(HOST, "live", error, "operator"),)
 
 
@@ -294,7 +294,7 @@ def test_an_edge_that_restricts_visitors_is_closed_if_envoy_rejects_its_routes()
 
 OFFICE = ServedPolicy(A, "ipp_1", Rules(allow=(parse_cidr("192.0.2.0/24"),)))
 RESTRICTED = IpRestrictionModule(ip_policy_ids=["ipp_1"])
-GONE = "The IP policy ipp_1 does not exist, and admits no visitor."
+GONE = "The IP policy ipp_1 does not exist: no visitor is admitted."
 
 
 def test_visitors_must_pass_the_policies_of_the_edge_and_of_the_route() -> None:

@@ -166,7 +166,7 @@ def test_the_sentence_of_envoy_is_shown() -> None:
 def test_a_rejected_certificate_is_shown_at_the_hostports_that_it_covers() -> None:
     found = decided(Reports(1, trial=rejecting("cert_1"))).status
 
-    error = f"A certificate was refused: {SENTENCE}"
+    error = f"Envoy rejected a certificate: {SENTENCE}"
     missing = f"No TLS certificate of the account covers the host: upload one for {PROVED} or *.example.com. {error}"
     assert [(it.state, it.error) for it in found.hostports] == [("live", ""), ("refused", missing)]
 

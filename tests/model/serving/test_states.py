@@ -23,7 +23,7 @@ MUTUAL = edge(authorities=["ca_1"])
         (
             edge(),
             replace(FACTS, certificate_error="no"),
-            HostState("live", "A certificate was refused: no", "cert_1"),
+            HostState("live", "Envoy rejected a certificate: no", "cert_1"),
         ),
         (
             edge(),
@@ -91,12 +91,12 @@ def test_a_host_is_live_or_says_why_not(served: ServedEdge, facts: HostFacts, ex
         (
             edge(unenforced=("oauth",)),
             route("/a?b"),
-            RouteState("not_enforced", "Enabled, but not enforced by this version: oauth."),
+            RouteState("not_enforced", "This version does not enforce enabled modules: oauth."),
         ),
         (
             edge(),
             route(unenforced=("policy",)),
-            RouteState("not_enforced", "Enabled, but not enforced by this version: policy."),
+            RouteState("not_enforced", "This version does not enforce enabled modules: policy."),
         ),
     ],
 )
@@ -115,15 +115,15 @@ HOLDER = edge(id="edgtcp_2", hosts=["tunnels.localhost:20000"])
         (
             range(20000, 20010),
             replace(HOLDER, account="acct_b"),
-            "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port.",
+            "The account has not taken the port: add a hostport of TUNNEL_DOMAIN with the same port.",
         ),
         (
             range(20000, 20010),
             None,
-            "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port.",
+            "The account has not taken the port: add a hostport of TUNNEL_DOMAIN with the same port.",
         ),
         (range(0), HOLDER, "No port is open: the operator has set no TCP_PORTS."),
-        (range(20001, 20010), HOLDER, "No port is open: 20000 is outside of TCP_PORTS, 20001 to 20009."),
+        (range(20001, 20010), HOLDER, "The port is not open: 20000 is outside of TCP_PORTS, 20001 to 20009."),
     ],
 )
 def test_a_tcp_edge_has_its_port_or_says_why_not(ports: range, holder: ServedEdge | None, expected: str) -> None:

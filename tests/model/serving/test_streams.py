@@ -40,8 +40,8 @@ MINE = ServedReservation(A, "rd_1", "db.example.com", True)
 WHOLE = 1_000_000_000
 UNPROVED = "The account has not proved the domain: verify its reservation."
 NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
-OTHER_PORT = "No port is open: 80 is outside of TCP_PORTS, 20000 to 20099."
-NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
+OTHER_PORT = "The port is not open: 80 is outside of TCP_PORTS, 20000 to 20099."
+NO_PORT = "The account has not taken the port: add a hostport of TUNNEL_DOMAIN with the same port."
 ANOTHER = "Another edge of the account already has the port."
 ONE_ROUTE = "TLS that ends upstream requires exactly one route, with the path_prefix /."
 
@@ -87,7 +87,7 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (tcp(), Destinations(((GROUP, WHOLE),))),
         (
             tcp(unenforced=("traffic_policy",)),
-            Destinations(refusal="Enabled, but not enforced by this version: traffic_policy."),
+            Destinations(refusal="This version does not enforce enabled modules: traffic_policy."),
         ),
         (with_policy('{"inbound": []}'), Destinations(((GROUP, WHOLE),))),
         (
@@ -103,7 +103,8 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (
             upstream(route(agents=UserAgentModule(), unenforced=("oauth",)), authorities=["ca_1"]),
             Destinations(
-                refusal="Enabled, but impossible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
+                refusal="These enabled modules are impossible if TLS ends upstream: "
+                "mutual_tls, oauth, user_agent_filter.",
             ),
         ),
     ],

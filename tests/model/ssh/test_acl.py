@@ -254,6 +254,6 @@ def test_a_rule_is_within_another(rule: str, bounds: list[str], others: list[str
     ],
 )
 def test_a_text_that_is_no_list_of_rules(text: str, problem: str) -> None:
-    with pytest.raises(ValueError, match=r"must be rules with commas between them: ") as error:
+    with pytest.raises(ValueError, match=r"must be comma-separated rules: ") as error:
         acl.split(text)
     assert str(error.value).endswith(problem)

@@ -191,7 +191,7 @@ def test_networks_of_a_key_lie_within_those_of_the_account_and_of_its_maker(admi
     maker = here.with_token(created["token"])
     assert maker.create(KEYS, {})["allowed_networks"] == ["192.0.2.0/28"]
     beyond = maker.post(KEYS, {"allowed_networks": ["192.0.2.0/25"]})
-    rule = "must lie within 192.0.2.0/28, as for your own key; 192.0.2.0/25 does not"
+    rule = "must lie within the networks of your own key, 192.0.2.0/28; 192.0.2.0/25 does not"
     assert (beyond.status, beyond.json["details"]["allowed_networks"]) == (403, rule)
     assert_invalid(here.post(KEYS, {"allowed_networks": []}), {"allowed_networks": "must not be empty"})
     unknown = "is not a field here; known: description, metadata"
@@ -238,7 +238,7 @@ def test_the_app_checks_the_address_of_a_caller_that_the_authorizer_remembers(ad
 
 def test_rules_that_lock_out_their_author_are_a_conflict_unless_if_match_is_sent(admin: Client) -> None:
     here, rules = at(admin, OWN), {"allowed_networks": ["198.51.100.0/24"]}
-    rule = f"must contain your own address, {OWN}, unless If-Match is sent"
+    rule = f"must contain your address, {OWN}; to set them anyway, send If-Match"
     refused = here.put(RULES, rules)
     assert_refused(refused, 409, "conflict", "These networks would lock you out.", {"allowed_networks": rule})
     assert here.get(RULES).status == 404
@@ -382,9 +382,9 @@ def size(value: Any) -> int:
 
 def test_rules_wait_for_the_fourth_format(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECORD_FORMAT", "3")
-    msg = "Rules for API keys can be set once RECORD_FORMAT is 4: earlier versions ignore them."
+    msg = "Rules for API keys are not accepted until the operator sets RECORD_FORMAT to 4."
     assert_refused(admin.put(RULES, {}), 409, "conflict", msg)
-    rule = {"allowed_networks.0": "must be absent until RECORD_FORMAT is 4"}
+    rule = {"allowed_networks.0": "must be absent until the operator sets RECORD_FORMAT to 4"}
     assert_invalid(admin.post(KEYS, {"allowed_networks": ["192.0.2.0/24"]}), rule)
 
 

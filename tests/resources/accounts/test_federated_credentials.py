@@ -73,8 +73,8 @@ def test_a_change_sets_only_what_it_names(admin: Client) -> None:
         assert_invalid(admin.patch(path, {name: made[name]}), {name: f"is not a field here; known: {known}"})
 
 
-TENANT = "must contain repository_id or repository_owner_id, with patterns without *"
-OWNER = "is required, unless owner_claim is set; only one of them may be"
+TENANT = "must contain repository_id or repository_owner_id, and its patterns must not contain *"
+OWNER = "must be set if owner_claim is not, and must be absent if it is"
 PATTERN = "must be a pattern of 1 to 512 bytes, or a list of 1 to 20 patterns"
 
 
@@ -83,7 +83,7 @@ PATTERN = "must be a pattern of 1 to 512 bytes, or a list of 1 to 20 patterns"
     [
         ({"owner_id": ""}, {"owner_id": OWNER}),
         ({"owner_claim": "email"}, {"owner_id": OWNER}),
-        ({"provision": True}, {"provision": "must be false without owner_claim"}),
+        ({"provision": True}, {"provision": "must be false unless owner_claim is set"}),
         ({"claims": {"ref": "refs/heads/main"}}, {"claims": TENANT}),
         ({"claims": {"repository_id": "*"}}, {"claims": TENANT}),
         ({"claims": {"repository_id": ["1", "2*"]}}, {"claims": TENANT}),
@@ -91,12 +91,12 @@ PATTERN = "must be a pattern of 1 to 512 bytes, or a list of 1 to 20 patterns"
         ({"claims": {"repository_id": 512345678}}, {"claims.repository_id": PATTERN}),
         ({"claims": {"repository_id": "1" * 513}}, {"claims.repository_id": PATTERN}),
         ({"claims": {"repository_id": "1", "": "x"}}, {"claims": "must have claim names of 1 to 64 bytes"}),
-        ({"sign_in": {"client_id": "app"}}, {"sign_in.client_id": "must be one of audiences"}),
+        ({"sign_in": {"client_id": "app"}}, {"sign_in.client_id": "must be one of the texts in audiences"}),
         ({"sign_in": {"client_id": "app", "scopes": ["email"]}}, {"sign_in.scopes": "must contain openid"}),
         ({"audiences": [""]}, {"audiences.0": "must not be empty"}),
         (
             {"issuer": "http://token.actions.githubusercontent.com"},
-            {"issuer": "must be an https:// URL without query, fragment, user info and port 443"},
+            {"issuer": "must be an https:// URL without a query, a fragment, user info or the port 443"},
         ),
     ],
 )
@@ -119,8 +119,10 @@ def test_a_change_cannot_remove_what_the_issuer_or_the_sign_in_requires(admin: C
     made = admin.create(PATH, fields(admin, audiences=["app"], sign_in={"client_id": "app"}))
     path = f"{PATH}/{made['id']}"
     assert_invalid(admin.patch(path, {"claims": {"ref": "refs/heads/main"}}), {"claims": TENANT})
-    assert_invalid(admin.patch(path, {"audiences": ["b"]}), {"sign_in.client_id": "must be one of audiences"})
-    assert_invalid(admin.patch(path, {"provision": True}), {"provision": "must be false without owner_claim"})
+    assert_invalid(
+        admin.patch(path, {"audiences": ["b"]}), {"sign_in.client_id": "must be one of the texts in audiences"}
+    )
+    assert_invalid(admin.patch(path, {"provision": True}), {"provision": "must be false unless owner_claim is set"})
     assert admin.get(path).json == made
 
 
@@ -129,7 +131,7 @@ def test_another_issuer_than_those_of_the_operator_is_rejected(admin: Client, mo
     rule = "must match one of https://id.example.com, https://*.example.net"
     assert_invalid(admin.post(PATH, fields(admin)), {"issuer": rule})
     issuer = "https://id.example.com"
-    rule = "must contain sub, with patterns without *"
+    rule = "must contain sub, and its patterns must not contain *"
     assert_invalid(admin.post(PATH, fields(admin, issuer=issuer)), {"claims": rule})
     assert admin.create(PATH, fields(admin, issuer=issuer, claims={"sub": "me"}))["issuer"] == issuer
 
@@ -163,5 +165,5 @@ def test_only_admins_may_see_and_only_the_scope_for_all_may_change(admin: Client
 
 def test_earlier_formats_of_records_have_none(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECORD_FORMAT", "3")
-    msg = "Federated credentials can be created once RECORD_FORMAT is 4: earlier versions ignore them."
+    msg = "Federated credentials are not accepted until the operator sets RECORD_FORMAT to 4."
     assert_refused(admin.post(PATH, fields(admin)), 409, "conflict", msg)

@@ -42,4 +42,4 @@ def test_a_limited_key_makes_only_keys_that_are_limited_too(admin: Client) -> No
     assert limited.create(KEYS, {})["limits"] == own
     refused = limited.post(KEYS, {"limits": {"requests_per_second": 6}})
     assert (refused.status, refused.json["error_code"]) == (403, "forbidden")
-    assert refused.json["details"]["limits.requests_per_second"] == "must be at most 5, as for your own key"
+    assert refused.json["details"]["limits.requests_per_second"] == "must be at most 5, the limit of your own key"

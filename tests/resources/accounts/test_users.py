@@ -219,5 +219,5 @@ def test_an_account_has_a_thousand_users(admin: Client) -> None:
     users = [accounts.new_user(admin.account, f"user {number}", admin=False) for number in range(999)]
     for start in range(0, 999, 27):
         records.create(*users[start : start + 27])
-    full = "An account has at most 1000 users: delete one first."
+    full = "An account can have at most 1000 users: delete one first."
     assert_refused(admin.post(PATH, {"name": "zoe"}), 409, "conflict", full)

@@ -142,9 +142,9 @@ def test_policies_that_cannot_be_met_are_rejected(admin: Client, monkeypatch: py
     def assert_rejected(domain: str, rule: str) -> None:
         assert_invalid(admin.post(PATH, {"domain": domain, **policy}), {"certificate_management_policy": rule})
 
-    assert_rejected(TEAM, "must not be set below the domain of tunnels: it is covered by the operator's certificate")
+    assert_rejected(TEAM, "must not be set below the domain of tunnels: the operator's certificate covers these names")
     assert_rejected(
-        f"*.{TEAM}", "must not be set below the domain of tunnels: it is covered by the operator's certificate"
+        f"*.{TEAM}", "must not be set below the domain of tunnels: the operator's certificate covers these names"
     )
     for field, value in (("authority", "zerossl"), ("private_key_type", "ed25519")):
         answer = admin.post(PATH, {"domain": OWN, "certificate_management_policy": {**ECDSA, field: value}})
@@ -154,7 +154,7 @@ def test_policies_that_cannot_be_met_are_rejected(admin: Client, monkeypatch: py
     reserved(admin, "*.wild.example.com", **policy)
     single, below = reserved(admin, "c.example.com"), reserved(admin, TEAM)
     monkeypatch.delenv("ACME_DNS_ZONE")
-    no_zone = "must not be set for a wildcard: they need ACME_DNS_ZONE, which the operator has not set"
+    no_zone = "must not be set for a wildcard: the operator has not set ACME_DNS_ZONE, which this requires"
     assert_rejected(WILDCARD, no_zone)
     assert admin.patch(address(single), policy).json["acme_challenge_cname_target"] is None
     monkeypatch.delenv("ACME_DIRECTORY")

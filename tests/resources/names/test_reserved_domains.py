@@ -175,9 +175,9 @@ def test_a_wish_makes_a_look_due_once_a_minute(admin: Client) -> None:
     again = admin.post(f"{address(made)}/verify", {})
     wait = int(again.headers["retry-after"])
     assert 1 < wait <= 60
-    assert_refused(again, 429, "rate_limited", f"A check was requested less than a minute ago: wait {wait} s.")
+    assert_refused(again, 429, "rate_limited", f"A check was requested less than a minute ago: wait {wait} seconds.")
     below = reserved(admin, TEAM)
-    sentence = "The domain needs no proof: it lies below the domain of tunnels."
+    sentence = "The domain is below the domain of tunnels, so it needs no proof."
     assert_refused(admin.post(f"{address(below)}/verify", None), 409, "conflict", sentence, {})
 
 

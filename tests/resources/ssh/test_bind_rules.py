@@ -55,7 +55,7 @@ def test_the_rules_are_signed_and_shown_in_the_event(admin: Client, authority: s
 )
 def test_invalid_rules_are_not_signed(admin: Client, authority: str, value: str, rule: str) -> None:
     error = sign(admin, authority, {BIND: value}).json["details"][FIELD]
-    assert error.startswith(f"must be rules with commas between them: {rule} must ")
+    assert error.startswith(f"must be comma-separated rules: {rule} must ")
     policy = {"user": {"default_extensions": {BIND: value}}}
     wrong = admin.put(f"{AUTHORITIES}/{authority}/policy", policy).json["details"]
     assert wrong[f"user.default_{FIELD}"] == error
@@ -139,7 +139,7 @@ def test_invalid_bounds_and_the_fourth_format(admin: Client, authority: str, mon
         assert f"user.allowed_bind.{place}" in admin.put(policy, {"user": {"allowed_bind": rules}}).json["details"]
     assert "user.allowed_bind" in admin.put(policy, {"user": {"allowed_bind": []}}).json["details"]
     monkeypatch.setenv("RECORD_FORMAT", "3")
-    rule = "must be null until RECORD_FORMAT is 4"
+    rule = "must be null until the operator sets RECORD_FORMAT to 4"
     user = {"require_bind": True, "allowed_bind": ["*"]}
     assert_invalid(admin.put(policy, {"user": user}), {"user.allowed_bind": rule, "user.require_bind": rule})
     assert admin.put(policy, {"user": {"require_bind": False}}).status == 200

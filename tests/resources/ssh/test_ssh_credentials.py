@@ -64,7 +64,7 @@ def test_without_rules_a_credential_has_no_restrictions(admin: Client, absent: d
         (None, "must be a string"),
         (7, "must be a string"),
         ("ssh-ed25519 " + "A" * 16_384, "must be at most 16384 bytes of UTF-8"),
-        ("ssh-ed25519 AAAA", "must hold an intact rsa, ecdsa or ed25519 public key"),
+        ("ssh-ed25519 AAAA", "must contain an undamaged rsa, ecdsa or ed25519 public key"),
         (
             "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
             "must be a public key; this is a private key, which you should never share",

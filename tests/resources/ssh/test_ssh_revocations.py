@@ -14,7 +14,8 @@ from tests.transports import Answer, Client
 AUTHORITIES = "/ssh_certificate_authorities"
 USERS, HOSTS = "/ssh_user_certificates", "/ssh_host_certificates"
 LARGEST = str(2**64 - 1)
-ALONE = "must be the only one of ssh_user_certificate_id, ssh_host_certificate_id, serial, public_key; one is required"
+SUBJECTS = "ssh_user_certificate_id, ssh_host_certificate_id, serial, public_key"
+ALONE = f"must be the only one: exactly one of {SUBJECTS} is required"
 FIELD = {USERS: "ssh_user_certificate_id", HOSTS: "ssh_host_certificate_id"}
 each_kind = pytest.mark.parametrize("kind", [USERS, HOSTS])
 

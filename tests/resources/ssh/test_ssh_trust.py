@@ -173,7 +173,7 @@ def test_lists_that_are_too_large_together_are_refused_by_their_counts(
         dynamodb.do(full)
     also = f"?also={','.join(others)}"
     assert reads(lambda: fetch(nobody, authority, also)) == (409, 1)
-    message = "These lists are too large for one answer: ask for fewer of them together."
+    message = "These lists are too large for one answer: request fewer of them at once."
     assert_refused(fetch(nobody, authority, also), 409, "conflict", message)
     assert fetch(nobody, authority, f"?also={','.join(others[1:])}").status == 200
 

@@ -13,7 +13,7 @@ from tests.transports import Client
 
 PATH = "/ssh_user_certificates"
 FORM = "must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]"
-INTACT = "must hold an intact rsa, ecdsa or ed25519 public key"
+INTACT = "must contain an undamaged rsa, ecdsa or ed25519 public key"
 TIME = "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z"
 NO_SUCH_TIME = "must be a date and time that exist"
 LATER = "must be after valid_after; the default is 24 hours after creation"

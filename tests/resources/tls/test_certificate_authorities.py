@@ -21,7 +21,7 @@ NO_AUTHORITY = (
 )
 KINDS = "must use an rsa key, an ecdsa key on the curve P-256, P-384 or P-521, or an ed25519 key"
 NOT_TO_SIGN = "must be a certificate that may sign others: the key usages of this one lack keyCertSign"
-MALFORMED = "must hold certificates as they were issued; this one is damaged or does not conform to RFC 5280: "
+MALFORMED = "must contain certificates as they were issued; this one is damaged or does not conform to RFC 5280: "
 
 
 def authority(kind: str = "p256", *extensions: str) -> Issued:
@@ -101,7 +101,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: "", NONE),
     (lambda: "ca.pem", NONE),
     (lambda: openssl.key("p256").replace("PRIVATE KEY", "X509 CRL"), "must be only a certificate, not a 'X509 CRL'"),
-    (lambda: authority().certificate * 2, "must hold exactly one certificate, not 2: create an authority for each"),
+    (lambda: authority().certificate * 2, "must contain exactly one certificate, not 2: create an authority for each"),
     (lambda: openssl.issue("/CN=leaf").certificate, NO_AUTHORITY),
     (lambda: openssl.issue("/CN=leaf", extensions=("basicConstraints=critical,CA:FALSE",)).certificate, NO_AUTHORITY),
     (lambda: openssl.issue("/CN=leaf", extensions=("keyUsage=keyCertSign",)).certificate, NO_AUTHORITY),

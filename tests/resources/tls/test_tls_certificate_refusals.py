@@ -28,7 +28,7 @@ NOT_BASE64 = (
 NO_KEY = "must be an intact private key: its content cannot be parsed"
 KINDS = "must use an rsa key, an ecdsa key on the curve P-256, P-384 or P-521, or an ed25519 key"
 OTHER_KEY = "must be the private key of the first certificate in certificate_pem"
-MALFORMED = "must hold certificates as they were issued; certificate 1 is damaged or does not conform to RFC 5280: "
+MALFORMED = "must contain certificates as they were issued; certificate 1 is damaged or does not conform to RFC 5280: "
 BROKEN = "must be a chain, leaf first, each certificate signed by the next: certificate "
 RICH = {"extensions": ("subjectAltName=DNS:a.example,IP:192.0.2.1", "keyUsage=digitalSignature")}
 OTHER_NAME = "(Issuer certificate subject does not match certificate issuer)"

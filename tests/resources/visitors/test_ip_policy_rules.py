@@ -21,7 +21,7 @@ def test_an_action_is_required_unless_the_policy_has_one(admin: Client, stranger
     )
     answer = stranger.post(RULES, {"ip_policy_id": denying["id"], "cidr": "10.0.0.1", "action": "allow"})
     unknown = {"ip_policy_id": f"must be an id listed at {POLICIES}"}
-    assert_refused(answer, 400, "unknown_reference", "'ip_policy_id' names nothing.", unknown)
+    assert_refused(answer, 400, "unknown_reference", "'ip_policy_id' names no IP policy of this account.", unknown)
 
 
 @pytest.mark.parametrize("cidr", ["", "10.0.0.1/8", "10.0.0.0/255.0.0.0", "example.com", "::1%lo", None, 1, "::/129"])

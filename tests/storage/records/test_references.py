@@ -32,7 +32,7 @@ def new_edge(client: Client, backend_id: str | None) -> str:
 
 def assert_held(answer: Answer, *holders: str) -> None:
     details = {f"used_by.{place}": holder for place, holder in enumerate(sorted(holders))}
-    assert_refused(answer, 409, "conflict", f"Still in use by {', '.join(sorted(holders))}.", details)
+    assert_refused(answer, 409, "conflict", f"The resource is in use by {', '.join(sorted(holders))}.", details)
 
 
 def assert_unknown(answer: Answer, field: str, id: str) -> None:
@@ -151,8 +151,10 @@ def test_a_backend_is_pointed_at_by_a_thousand_at_most(admin: Client) -> None:
         ExpressionAttributeValues={":holders": {"SS": holders}},
     )
     answer = admin.put(f"{edge}/backend", {"backend_id": backend})
-    rule = {"backend_id": f"{backend} is used by 1000 others, the maximum"}
-    assert_refused(answer, 409, "conflict", "'backend_id' names a resource that has the maximum number of uses.", rule)
+    rule = {"backend_id": f"{backend} can have at most 1000 resources that refer to it"}
+    assert_refused(
+        answer, 409, "conflict", "'backend_id'names a resource to which too many others refer already.", rule
+    )
     assert admin.get(f"{edge}/backend").json == {"enabled": True, "backend": None}
 
 

@@ -88,7 +88,7 @@ def test_a_rejected_certificate_is_known_before_the_first_visitor(edge: Edge) ->
 
     assert found.state == "refused"
     assert [*errors(edge, made)] == [weak]
-    assert "A certificate was refused: " in found.hostports[0].error
+    assert "Envoy rejected a certificate: " in found.hostports[0].error
     edge.upload(good, ACCOUNT, host)  # the edge does not change
     until(lambda: (it := edge.store.status(made.id)) is not None and it.state == "live")
     assert "2048" in errors(edge, made)[weak]

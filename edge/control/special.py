@@ -229,7 +229,7 @@ class SpecialNames:
         return account in self._waiting or any(it.account == account for it in self._unread | self._reading)
 
     async def _read_entries(self) -> None:
-        """Read changed entries, then the records with waiting changes. The next check repeats a failed read."""
+        """Read changed entries, then pass on the changes that waited for them. The next check repeats a failed read."""
         self._reading, self._unread = self._unread, set()
         waiting, self._waiting = self._waiting, {}
         try:

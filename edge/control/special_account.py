@@ -80,7 +80,7 @@ class SpecialAccount:
         self.account = account
         self.plans = SpecialPlans()
         self.missed: set[Place] = set()  # changed records that only a resync found
-        self.was_tried = False  # whether its first work has ended, with plans or closed names
+        self.was_tried = False  # whether its names were planned or closed since the start
         self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel

@@ -97,7 +97,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         """Send the end of this direction. Incoming data is still delivered."""
         if self._has_ended:
             return
-        self._unread += self._read()  # unwrap would drop it
+        self._unread += self._read()  # `unwrap` would drop unread data
         self._has_ended = True
         with suppress(ssl.SSLError):  # unwrap raises it, because the other direction is still open
             self.tls.unwrap()

@@ -1,6 +1,6 @@
 """Traffic policies by network: which clients may connect to a port. Pure.
 
-Of a client, a policy tests only the address. Networks are nested or disjoint, so the smallest network of a policy that
+A policy tests only the address of a client. Networks are nested or disjoint, so the smallest network of a policy that
 contains an address decides about it. The result is a list of networks, however deep the expressions are.
 """
 

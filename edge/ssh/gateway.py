@@ -223,7 +223,7 @@ class SshGateway:
         self._blocked = Networks(await asyncio.to_thread(self.store.list_blocked_networks))
         for session in [it for it in self.sessions if self._blocked.contain(it.address)]:
             session.block()
-        self.tunnels.abort_blocked(self._blocked)  # each time, because Envoy checks only at a connection's first byte
+        self.tunnels.abort_blocked(self._blocked)  # again: Envoy checks networks only at a connection's first byte
 
     async def _drain_after(self, draining: asyncio.Event, clients: asyncio.Server) -> None:
         """Wait for `draining`, then drain. Raises _Drained when the drain is complete."""

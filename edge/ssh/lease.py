@@ -28,7 +28,7 @@ class GatewayLease:
     def __init__(self, store: Store, seconds: int, on_loss: Callable[[], None]) -> None:
         self._store, self._seconds, self._on_loss = store, seconds, on_loss
         self._id = ""
-        self._ends_at = float("inf")  # this time and those below are of time.monotonic()
+        self._ends_at = float("inf")  # this and the next two are times of time.monotonic()
         self._renewed_at = self._log_read_at = 0.0
         self._is_lost = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "lease")  # so that a renewal never waits for other calls

@@ -230,7 +230,7 @@ class Store(Protocol):
         """Return all entries of the list of special names, without malformed ones."""
 
     def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
-        """Return the entries of edges and tunnels in the list of special names, without missing ones."""
+        """Return the entries of edges and tunnels in the list of special names. Missing entries are left out."""
 
     def list_hosts(self, account: str) -> frozenset[str]:
         """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""

@@ -63,7 +63,7 @@ _REPLIES = (
     _reply(["UO"], 503, pages.TOO_MANY, _IS_EDGE),
     _reply(["NR"], 421, pages.MISDIRECTED, _IS_OTHER_HOST),
     _reply(["NR"], 404, pages.NO_TUNNEL),
-    _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # of the gateway or the upstream
+    _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # failures of gateway or upstream
     _reply(["UT"], 504, pages.NO_ANSWER),
 )
 # Replaces Envoy's own text, which names the edge's routes while a route and the extension resource differ.

@@ -33,7 +33,7 @@ sign_in.exempt_host(_MISDIRECTED_BESIDE_OAUTH)
 
 
 class Backends(Protocol):
-    """The records of an account that answer its names."""
+    """The gateways and backends of an account's names, from its records."""
 
     @property
     def gateways(self) -> Mapping[str, Gateway]: ...

@@ -10,7 +10,7 @@ _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), or
 
 @dataclass(frozen=True)
 class Facts:
-    """A user of a provider. `addresses` are the ones the provider vouches for.
+    """A user of a provider. The provider vouches for the `addresses`.
 
     `teams` have the form "organization/slug". `teams` and `organizations` have only active memberships, and only names
     in the rule that asks.

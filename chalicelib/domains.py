@@ -1,6 +1,6 @@
-"""Domain names: their normal form, and public suffixes, which no account can own.
+"""Domain names: their normal form, and public suffixes. No account can own a public suffix.
 
-The first use reads the public suffix list, not the cold start.
+The public suffix list is read at its first use, because a cold start does not need it.
 """
 
 import re

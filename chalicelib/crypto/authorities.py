@@ -1,4 +1,4 @@
-"""Certificate authorities in PEM: exactly one certificate that may sign others. Expired ones are accepted."""
+"""Certificate authorities in PEM: one certificate that may sign others. It may have expired."""
 
 from dataclasses import dataclass
 

@@ -126,7 +126,7 @@ def check_text(text: str) -> str:
 
 
 def split(line: str) -> list[str]:
-    """Split a line into type, base64 and comment, as far as present, at spaces and tabs."""
+    """Split a line at spaces and tabs into type, base64 and comment. The last two can be missing."""
     return re.split("[ \t]+", line.strip(" \t\r\n"), maxsplit=2)
 
 

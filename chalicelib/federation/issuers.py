@@ -39,7 +39,7 @@ def read_setting() -> tuple[AllowedIssuer, ...]:
 
 
 def find_problem(issuer: str) -> str | None:
-    """Return what is wrong with an issuer, or None if it is allowed."""
+    """Return the rule that an issuer breaks, or None if it is allowed."""
     if len(issuer.encode()) > MAX_BYTES:
         return f"must have at most {MAX_BYTES} bytes"
     if not _is_well_formed(issuer):

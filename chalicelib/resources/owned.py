@@ -54,7 +54,7 @@ class OwnedResource(EditableResource):
 
 
 def only_own(call: Call, item: Item) -> None:
-    """Raise Forbidden if the caller may only change its own items, and another owner has this one."""
+    """Raise Forbidden if the item has another owner, and the caller may only change its own items."""
     if call.method != "GET" and not call.caller.acts_for_all and owner_of(item) != call.caller.id:
         raise Forbidden("Only an admin may change what another user or bot owns.")
 

@@ -42,7 +42,7 @@ def sentence(error: AwsError) -> str:
 
 
 def for_callers(error: AwsError) -> str:
-    """Return what a local server lacks, for its callers. In Lambda return "", because callers are not operators."""
+    """Return what a local server lacks. Return "" in Lambda, where callers are not operators."""
     return "" if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _SENTENCES.get(error.code, "")
 
 

@@ -117,7 +117,7 @@ def _has(sealed: bytes, context: Mapping[str, str], text: str) -> bool:
 
 
 def _decrypt(sealed: bytes, context: Mapping[str, str]) -> bytes:
-    """Decrypt with the key, or with the second key if the bytes are sealed under that one."""
+    """Decrypt with the key, or with the second key if the bytes are sealed under it."""
     request = {"CiphertextBlob": sealed, "EncryptionContext": dict(context)}
     try:
         answer = aws.call("kms", "decrypt", KeyId=key_id(), **request)

@@ -35,7 +35,7 @@ _recorded: dict[str, int] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey(Owned):
-    """The stored form of an API key, without its token. Only a key with an expiry or scopes has these fields."""
+    """The stored form of an API key, without its token. A key without an expiry or scopes lacks these fields."""
 
     token: None = None
     expires_at: str | None = None

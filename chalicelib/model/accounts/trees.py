@@ -86,7 +86,7 @@ def mark(before: Item, after: Item) -> Item:
 
 
 def is_enabled(credential: Item) -> bool:
-    """Return whether a credential is enabled. A malformed one is not."""
+    """Return whether a credential is enabled. False if its record is malformed."""
     return credential.body.get("enabled") is True
 
 

@@ -41,7 +41,7 @@ class Request:
     digest: str
 
     def find(self) -> Done | None:
-        """Return what an earlier request with this key created, or None. One read. Raises aws.Unavailable."""
+        """Return the result of an earlier request with this key, or None. One read. Raises aws.Unavailable."""
         record = dynamodb.get(self._scope, _ID)
         if record is None or record["expires"] <= clock.seconds():
             return None

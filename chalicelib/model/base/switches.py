@@ -43,7 +43,7 @@ def is_key_on(attributes: Mapping[str, Any]) -> bool:
 
 
 def turn(item: Item, to: Switch) -> Item:
-    """Return the item switched on or off."""
+    """Return an item in the state on or off."""
     if _has_field(item):
         return replace(item, body={**item.body, "active": to == "on"})
     keys = tuple(replace(key, attributes={SUSPENDED: to == "off"}) for key in item.unique_keys)

@@ -89,6 +89,6 @@ def _is_disabled(module: object) -> bool:
 
 
 def _has_default_version(termination: object) -> bool:
-    """Return whether a module requires the default TLS version. False for a malformed one."""
+    """Return whether a module requires the default TLS version. False if its record is malformed."""
     is_default = isinstance(termination, Mapping) and termination.get("min_version") in _DEFAULT_VERSIONS
     return is_default or _is_disabled(termination)

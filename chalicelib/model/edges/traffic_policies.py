@@ -106,7 +106,7 @@ def _tokenize(place: str, text: str) -> list[policy_tokens.Token]:
 
 
 def _count_networks(rule: _Object) -> int:
-    """Return the number of networks in a rule's actions. Malformed ones count too."""
+    """Return the number of networks in a rule's actions. Malformed networks count too."""
     configs = [action.get("config") for action in rule["actions"] if isinstance(action, dict)]
     every = [it for config in configs if isinstance(config, dict) for it in (config.get("allow"), config.get("deny"))]
     return sum(len(it) for it in every if isinstance(it, list))

@@ -74,7 +74,7 @@ class DueRenewal:
 
 
 def find_due(now: int, most: int) -> list[DueRenewal]:
-    """Return at most `most` due entries, oldest first. Malformed ones are removed. Raises aws.Unavailable."""
+    """Return at most `most` due entries, oldest first. Malformed entries are removed. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": SCOPE, "now": f"{_LAST - now:010}"},
         limit=most,
@@ -87,7 +87,7 @@ def find_due(now: int, most: int) -> list[DueRenewal]:
 
 
 def list_entries() -> Iterator[RenewalEntry]:
-    """Yield all entries. Malformed ones are removed. Raises aws.Unavailable."""
+    """Yield all entries. Malformed entries are removed. Raises aws.Unavailable."""
     for item in table.every(SCOPE):
         if entry := _parse({"scope": item.scope, "id": item.id, "body": item.body}):
             yield entry

@@ -78,7 +78,7 @@ class Walk:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the walk has ended anything, in this call or an earlier one."""
+        """Return whether the walk has ended a resource, in this call or an earlier call."""
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:

@@ -35,7 +35,7 @@ def close(change: Change, account: str, id: str) -> Item | None:
 
 
 def is_owner(id: str) -> bool:
-    """Return whether an id is of a user or bot."""
+    """Return whether an id belongs to a user or bot."""
     return id.partition("_")[0] in accounts.OWNERS
 
 

@@ -31,7 +31,7 @@ def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> boo
 
 
 def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Place, Found]) -> set[Place]:
-    """Return the places of the changed items that must be read: known ones, and those that can have names.
+    """Return the places of the changed items that must be read: known items, and items that can have names.
 
     Gateways are left out, because the caller already has the live ones.
     """
@@ -43,7 +43,7 @@ def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Pla
 def replace_stale(
     account: str, places: Set[Place], found: Mapping[Place, Found], fresh: Mapping[Place, Found], tunnel_domain: str
 ) -> dict[Place, Found]:
-    """Return the values updated by fresh ones, without values that the changes may have made stale."""
+    """Return the values updated by fresh values, without values that the changes may have made stale."""
     stale = {key for place in places if (key := _key_of_ban(place))} - fresh.keys()
     for place, it in fresh.items():
         named = _named_keys(it, found, tunnel_domain) & found.keys()
@@ -81,7 +81,7 @@ def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) 
 
 
 def _merged(account: str, found: Mapping[Place, Found], fresh: Mapping[Place, Found]) -> dict[Place, Found]:
-    """Return an account's tunnels with labels, updated by the fresh ones. {} if they are not known."""
+    """Return an account's tunnels with labels, updated by fresh values. {} if they are not known."""
     place = tunnels_place(account)
     before = found.get(place)
     changed = {it.id: value.value for it, value in fresh.items() if it.scope == place.scope}

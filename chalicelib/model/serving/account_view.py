@@ -1,4 +1,4 @@
-"""The decisions about the names of one account, from its records. Pure."""
+"""Decides which edge or tunnel of an account answers at a name, from the account's records. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

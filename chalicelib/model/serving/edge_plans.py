@@ -200,7 +200,7 @@ def _plan_host(
 def _gather_facts(
     edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
 ) -> HostFacts:
-    """Return the facts that decide about one of an edge's hosts."""
+    """Return the facts that decide the state of one of an edge's hosts."""
     ends_here = not port_of(name) and edge.terminate_at != "upstream"
     certificate = (view.certificate(edge.account, name, now) or "") if ends_here else ""
     return HostFacts(

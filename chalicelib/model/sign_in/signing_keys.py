@@ -49,7 +49,7 @@ def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
 
 
 def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
-    """Return the pairs to publish: until the next pair has signed for MARGIN."""
+    """Return the pairs to publish. A pair is published until the next pair has signed for MARGIN."""
     replaced = sum(now >= it.signs_from + MARGIN for it in pairs[1:])
     return list(pairs[replaced:])
 

@@ -139,7 +139,7 @@ class SealedCertificate:
 
 
 def read_certificates(account: str) -> list[SealedCertificate]:
-    """Return the uploaded certificates of an account. Malformed ones are left out. Raises aws.Unavailable."""
+    """Return the uploaded certificates of an account. Malformed certificates are left out. Raises aws.Unavailable."""
     found = table.every(items.scope(account, kinds.TLS_CERTIFICATES.path))
     return [it for it in map(_sealed_certificate, found) if it]
 

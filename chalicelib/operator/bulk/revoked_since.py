@@ -39,7 +39,7 @@ class Comparison:
     report: Callable[[str], object]
 
     def run(self) -> Iterator[str]:
-        """Yield a line for each credential, owner, account and revocation of which the tables differ.
+        """Yield a line for each credential, owner, account and revocation in which the tables differ.
 
         Raises CommandError if the later table is unreadable or is not a later state of this one.
         """

@@ -255,7 +255,7 @@ class ApiKeys(OwnedResource):
 
 
 def _exceeds(rules: AccountRules, item: Item) -> bool:
-    """Return whether an existing key breaks the current rules. A malformed one does."""
+    """Return whether an existing key breaks the current rules. True if its record is malformed."""
     try:
         stored = ApiKey.of(item.body)
         limits = KeyLimits(tuple(stored.scopes), stored.end, tuple(stored.allowed_networks))

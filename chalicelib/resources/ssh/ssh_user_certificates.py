@@ -101,7 +101,7 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
 
 
 def make_within(lifetime: timedelta | None, caller: Caller, id: str, request: UserCreate) -> New:
-    """Return a new certificate. If `lifetime` is given, the certificate ends at most so many seconds from now."""
+    """Return a new certificate. It ends within `lifetime` from now, if that is given."""
     if wrong := ssh_fields.check_bind(request.extensions):
         raise InvalidRequest.of(wrong)
     signer = ssh_signing.signer(caller, kinds.SSH_USER_CERTIFICATES, request)

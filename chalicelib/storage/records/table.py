@@ -185,7 +185,7 @@ def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[I
 
 
 def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
-    """Return the existing items with some ids, by id. Malformed ones are included. One call for a hundred places."""
+    """Return the existing items with some ids, by id. Malformed items are included. One call for a hundred places."""
     found = (items.live_item(record) for record in records(_possible(scope, ids)).values())
     return {item.id: item for item in found if item and (item.body or item.malformed)}
 
@@ -258,7 +258,7 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
 
 
 def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Return the items of records. Malformed ones are left out and logged."""
+    """Return the items of records. Malformed items are left out and logged."""
     return well_formed(map(Item.from_record, records))
 
 

@@ -41,7 +41,7 @@ class BasicAuthModule(StoredModule):
         return BasicAuthRule(digest) if self.usernames and self.passwords else None
 
     def open_passwords(self, context: Mapping[str, str]) -> Mapping[str, bytes]:
-        """Return the digests by user. `context` is the context of the route or reservation.
+        """Return the password digests by user. `context` is the context of the route or reservation.
 
         Raises aws.Unavailable, and vault.Unreadable if they cannot be decrypted.
         """

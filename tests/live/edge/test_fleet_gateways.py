@@ -49,18 +49,22 @@ def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_anot
         looping(
             started, "drained", [first.ssh_port, second.ssh_port], port, "-R", f"whole:443:127.0.0.1:{tls_port}"
         ) as client,
-        Visitors(started.address("drained"), kept=20, fresh=5) as visitors,
-        Visitors(replace(started.address("whole"), authority=tls_authority), kept=0, fresh=3) as of_bytes,
-        Http2Visitor(started.address("drained")) as http2,
     ):
-        until(lambda: visitors.done > 100 and of_bytes.done > 10)
-        download = Download(started.address("drained"), "/slow/60")
-        first.process.send_signal(signal.SIGTERM)
-        until(lambda: not first.is_ready(), within=5)
-        assert first.process.wait(45) == 0
-        assert download.wait(1) == 60 << 10
-        count = visitors.done
-        until(lambda: visitors.done > count + 100)
+        whole = replace(started.address("whole"), authority=tls_authority)
+        until(whole.answers)
+        with (
+            Visitors(started.address("drained"), kept=20, fresh=5) as visitors,
+            Visitors(whole, kept=0, fresh=3) as of_bytes,
+            Http2Visitor(started.address("drained")) as http2,
+        ):
+            until(lambda: visitors.done > 100 and of_bytes.done > 10)
+            download = Download(started.address("drained"), "/slow/60")
+            first.process.send_signal(signal.SIGTERM)
+            until(lambda: not first.is_ready(), within=5)
+            assert first.process.wait(45) == 0
+            assert download.wait(1) == 60 << 10
+            count = visitors.done
+            until(lambda: visitors.done > count + 100)
     assert (visitors.failures, of_bytes.failures, http2.failures, http2.done > 20) == ([], [], [], True)
     assert max(visitors.slowest, of_bytes.slowest) < 5
     assert any(SENTENCE in line for line in client.said), client.said

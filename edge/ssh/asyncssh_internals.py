@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from edge.ssh.data.packets import MSG_CHANNEL_DATA, Unread, guess_is_wrong, parse_channel_data
 
 try:
-    from asyncssh.constants import MSG_IGNORE, MSG_KEXINIT
+    from asyncssh.constants import MSG_CHANNEL_WINDOW_ADJUST, MSG_IGNORE, MSG_KEXINIT
     from asyncssh.encryption import Encryption, GCMEncryption, encryption_needs_mac
     from asyncssh.logging import SSHLogger
-    from asyncssh.packet import SSHPacket
+    from asyncssh.packet import SSHPacket, UInt32
     from asyncssh.public_key import decode_ssh_certificate
 except ImportError as error:
     raise ImportError(f"asyncssh {asyncssh.__version__} has changed ({error}): see docs/asyncssh.md.") from error
@@ -209,9 +209,36 @@ class Connection(asyncssh.SSHServerConnection):
         super()._process_tcpip_forward_global_request(packet)
 
 
-def set_window(channel: "asyncssh.SSHTCPChannel[bytes]", window: int) -> None:
-    """Set how many unread bytes a client can send. The client receives the value after the next read."""
-    channel._init_recv_window = window
+class ReadWindow:
+    """The window of a new channel, which counts the bytes that its session has not received.
+
+    asyncssh grants the client a whole window with the first piece that it delivers after a pause, however many pieces
+    wait behind it. The memory would grow with each pause.
+    """
+
+    def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
+        self._channel = channel
+        self._left = channel._recv_window  # bytes that the client may send, or that wait here
+        channel._deliver_data = self._deliver  # type: ignore[method-assign]
+
+    def resize(self, size: int) -> None:
+        """Set how many unread bytes the client can send. The client receives the value after the next read."""
+        self._channel._init_recv_window = size
+
+    def close(self) -> None:
+        """End the reference from the channel, which would stay in memory until the next garbage collection."""
+        del self._channel._deliver_data  # of the instance
+
+    def _deliver(self, data: bytes, datatype: Any) -> None:
+        channel = self._channel
+        self._left -= len(data)
+        if self._left < channel._init_recv_window / 2:
+            more = channel._init_recv_window - self._left
+            channel.send_packet(MSG_CHANNEL_WINDOW_ADJUST, UInt32(more))
+            channel._recv_window += more
+            self._left += more
+        if channel._session is not None:
+            channel._session.data_received(data, datatype)
 
 
 class Gcm:

@@ -11,7 +11,7 @@ from edge.link import sockets
 from edge.link.proxy_protocol import Address, Header
 from edge.link.tls import linger
 from edge.process.settings import Limits
-from edge.ssh.asyncssh_internals import Connection, set_window
+from edge.ssh.asyncssh_internals import Connection, ReadWindow
 from edge.ssh.data.buffers import Window
 from edge.ssh.data.interfaces import Observer, Timer
 from edge.ssh.data.metering import MeteredConnection
@@ -90,19 +90,20 @@ class _ChannelSession(asyncssh.SSHTCPSession[bytes]):
         self._relay, self._window = relay, window
 
     def connection_made(self, chan: "asyncssh.SSHTCPChannel[bytes]") -> None:
-        self._channel = chan
+        self._read_window = ReadWindow(chan)
         self._relay.on_opened(chan)
 
     def data_received(self, data: bytes, datatype: Any) -> None:
         self._relay.on_response(data)
         if self._window.on_read(len(data)):
-            set_window(self._channel, self._window.size)
+            self._read_window.resize(self._window.size)
 
     def eof_received(self) -> bool:
         self._relay.on_upstream_end()
         return True  # the channel stays open for data of the visitor
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._read_window.close()
         self._relay.on_channel_closed()
 
     def pause_writing(self) -> None:

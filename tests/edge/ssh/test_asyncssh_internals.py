@@ -22,7 +22,15 @@ from tests.conftest import ROOT
 
 _FILE = "edge/ssh/asyncssh_internals.py"
 _PAGE = "docs/asyncssh.md"
-_OWN = {"_flush", "_gathered", "_ignore_wrong_guess", "_wire"}  # names that the file itself defines
+_OWN = {
+    "_channel",
+    "_deliver",
+    "_flush",
+    "_gathered",
+    "_ignore_wrong_guess",
+    "_left",
+    "_wire",
+}  # names that the file itself defines
 
 
 @dataclass(frozen=True)
@@ -66,10 +74,13 @@ PRIVATES = [
     Private("connection", "_server_kexinit", "to apply the rule for wrong guesses"),
     # Channels
     Private("channel", "_accept_data", "to pass data on", "data datatype"),
+    Private("channel", "_deliver_data", "to count what waits as part of the window", "data datatype"),
     Private("channel", "_env", "to read one variable, and store none"),
     Private("channel", "_init_recv_window", "to widen the window of a fast channel"),
     Private("channel", "_request_queue", "to know that no variable waits to be handled"),
     Private("channel", "_recv_state", "to pass data only to open channels"),
+    Private("channel", "_session", "to pass data on"),
+    Private("channel", "send_packet", "to widen the window", "pkttype args"),
     Private("channel", "_recv_window", "to leave data beyond the window to asyncssh"),
     # Ciphers and certificates
     Private("gcm", "_cipher", "to read the key of a cipher"),
@@ -79,6 +90,7 @@ PRIVATES = [
     Private("certificate", "_key_id", "to find the user certificate of a client"),
     # Modules and constructors that the documentation does not name
     Private("options", "construct", "to make a connection without a listener of asyncssh", "options kwargs"),
+    Private("constants", "MSG_CHANNEL_WINDOW_ADJUST", "to widen the window"),
     Private("constants", "MSG_IGNORE", "to leave out empty packets"),
     Private("constants", "MSG_KEXINIT", "to apply the rule for wrong guesses"),
     Private("encryption", "Encryption", "to replace a cipher"),
@@ -86,6 +98,7 @@ PRIVATES = [
     Private("encryption", "encryption_needs_mac", "to offer OpenSSH only AES-GCM", "enc_alg"),
     Private("logging", "SSHLogger", "to format no lines below warnings"),
     Private("packet", "SSHPacket", "to read a forwarding request"),
+    Private("packet", "UInt32", "to widen the window"),
     Private("public_key", "decode_ssh_certificate", "to find the user certificate of a client", "data comment"),
 ]
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 import asyncssh
 
 from tunnel_edge.api.client import is_loopback
+from tunnel_edge.tunnels import windows
 from tunnel_edge.tunnels.requested import LocalServer
 
 _TIMEOUT = 10.0  # seconds to connect to the local server
@@ -153,6 +154,7 @@ class _Remote(asyncssh.SSHTCPSession[bytes]):
         self._local, self._tap = local, tap
 
     def connection_made(self, chan: "asyncssh.SSHTCPChannel[bytes]") -> None:
+        windows.bound(chan)
         self._chan = chan
 
     def session_started(self) -> None:
@@ -168,6 +170,7 @@ class _Remote(asyncssh.SSHTCPSession[bytes]):
         return True  # the response is still written
 
     def connection_lost(self, exc: Exception | None) -> None:
+        windows.release(self._chan)
         if exc:
             self._local.abort()
         else:

@@ -123,7 +123,7 @@ def test_with_both_records_present_the_holder_keeps_the_domain() -> None:
     store.add("b", domain="shop.example")
     run(store, records)
     assert (store.holders, store.events) == ({"shop.example": "a"}, [])
-    assert "its DNS record still exists" in store.kept["b"].proof.error
+    assert "the DNS record of that account still exists" in store.kept["b"].proof.error
 
 
 def test_an_unproved_domain_has_nobody_else_looked_at() -> None:

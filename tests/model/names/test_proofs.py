@@ -104,8 +104,8 @@ def test_another_proof_takes_the_domain_at_once_while_the_holders_record_is_abse
 @pytest.mark.parametrize(
     ("found", "error"),
     [
-        (PRESENT, "its DNS record still exists: it must be removed first."),
-        (UNKNOWN, "its record cannot be checked at the moment: Silent."),
+        (PRESENT, "the DNS record of that account still exists: remove it first."),
+        (UNKNOWN, "the DNS record of that account cannot be checked at the moment: Silent."),
     ],
 )
 def test_a_holder_whose_record_may_be_there_keeps_the_domain(found: CheckResult, error: str) -> None:

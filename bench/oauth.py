@@ -16,6 +16,7 @@ from bench.edge_host import Host
 from bench.engines import Setting
 from bench.oauth_visits import Browser, Http2
 from bench.results import Result, Row
+from chalicelib.model.sign_in import managed_apps
 from chalicelib.operator import accounts
 from edge.link import authority
 from infra import ROOT
@@ -24,13 +25,14 @@ from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
 
 _TABLE, _DOMAIN = "edge-oauth", "tunnels.localhost"
-_APP, _PLAIN = f"app.{_DOMAIN}", f"plain.{_DOMAIN}"
+_APP, _PLAIN, _MANAGED = (f"{label}.{_DOMAIN}" for label in ("app", "plain", "managed"))
 _ROUNDS, _REQUESTS = 11, 1_000
 _OF_OPEN, _OF_PLAIN = 1.35, 1.55  # bounds of the CPU, by open routes of the same edge and of another
 _SECONDS, _MOST_ASKS = 30, 3  # seconds with 1,000 requests of a session, and the most that may ask the service
 _CHECKS, _MOST_CHECK = 2_000, 0.0005  # seconds of the service's CPU
 _SIGN_INS, _MOST_SIGN_IN = 11, 0.150  # seconds of our requests
 _CHANGES, _MOST_CHANGE = 5, 2  # changes in each direction; seconds
+_MOST_MANAGED = 8  # seconds from the operator's command
 _EDGES, _MOST_ROUTE = 100, 40 << 10  # bytes of Envoy's memory
 _SETTLING = 6  # seconds until Envoy has counted what it has allocated
 _RENEWED = re.compile(r"^edge_oauth_sessions_renewed_total (\S+)$", re.MULTILINE)
@@ -48,10 +50,12 @@ def measure(_setting: Setting) -> Result:
     token = accounts.create_account("oauth", "admin")[2]
     module = f"{_create_edge(token, _APP, {'/': {'oauth': _MODULE}, '/open': {}})[0]}/oauth"
     _create_edge(token, _PLAIN, {"/": {}})
+    _create_edge(token, _MANAGED, {"/": {"oauth": {"provider": {"gitlab": {}}}}})
     with fake_providers.serve() as providers:
         with _running(providers) as (host, service):
             rows = [*_measure_envoy(host), _measure_asks(host), _measure_checks(host, service), _measure_sign_in(host)]
             rows.append(_measure_changes(host, lambda body: _put(token, module, body)))
+            rows.append(_measure_managed(host))
         return Result([*rows, _measure_memory(token, providers)])
 
 
@@ -137,6 +141,20 @@ def _measure_changes(host: Host, put: Callable[[Mapping[str, Any]], None]) -> Ro
     connection.close()
     figure = f"until open connections obey a changed list, the longest of {len(seconds)}: {_MOST_CHANGE} s"
     return results.at_most(1, figure, max(seconds), _MOST_CHANGE, results.ms)
+
+
+def _measure_managed(host: Host) -> Row:
+    """Measure the time until a route uses an application that the operator sets. Until then it is closed."""
+    browser = Browser(host, _MANAGED)
+    if (status := browser.get(_MANAGED, "/").status) != 503:
+        raise RuntimeError(f"A route without a managed application answered {status}.")
+    began = time.monotonic()
+    managed_apps.set_app("gitlab", "app", "very secret")
+    edge_host.wait_until(lambda: browser.get(_MANAGED, "/").status == 302)
+    if "/confirm?" not in (location := browser.get(_MANAGED, "/").headers["location"]):
+        raise RuntimeError(f"The route redirects to {location} before the page of the service.")
+    figure = f"until a route uses a managed application, after the operator's command: {_MOST_MANAGED} s"
+    return results.at_most(1, figure, time.monotonic() - began, _MOST_MANAGED, results.ms)
 
 
 def _has_status(connection: Http2, browser: Browser, status: str) -> bool:

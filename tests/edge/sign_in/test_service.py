@@ -254,6 +254,22 @@ def test_a_silent_provider_closes_until_it_answers(admin: Client, providers: Fak
     run(admin, providers, module("github", auth_check_interval=100), test)
 
 
+def test_sign_ins_that_fail_are_counted_for_the_alarm(admin: Client, providers: FakeProviders) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        providers.refusing.add("github")
+        for number in range(2):
+            answer = await browser.open(f"/{number}")
+            assert isinstance(answer, Reply)
+            assert answer.status == 502
+        providers.refusing.clear()
+        assert isinstance(await browser.open("/"), Forward)
+        metrics = (await browser.service._counts.read()).decode()
+        for outcome, count in (("application", 2), ("passed", 1), ("silent", 0)):
+            assert f'edge_oauth_sign_ins_total{{outcome="{outcome}",provider="github"}} {count}.0' in metrics
+
+    run(admin, providers, module("github"), test)
+
+
 def test_twenty_requests_ask_the_provider_once(admin: Client, providers: FakeProviders) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
         assert isinstance(await browser.open("/"), Forward)

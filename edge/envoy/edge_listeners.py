@@ -29,7 +29,7 @@ def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
         return listeners.build_stream_listener(name, chain, policy_matchers.build_address_matcher(plan.refusals))
     socket = tls_contexts.build_socket(version, plan.trusted, listeners.HTTP_PROTOCOLS)
     client = managers.CLIENT_CERTIFICATE if plan.trusted else ()
-    guards = sign_in.build_filters(plan)
+    guards = sign_in.build_filters(plan, settings)
     manager = managers.build_names_manager(settings, scopes.handshake_requirement(plan), client, guards)
     filters = [stream_filters.build_edge_limit(settings), manager]
     return listeners.build_named_listener(name, listeners.build_tls_chain("https", socket, filters, settings))

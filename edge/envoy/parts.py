@@ -11,7 +11,7 @@ from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import v3
 from edge.link import sockets
-from edge.process.settings import Limits
+from edge.process.settings import Limits, Settings
 
 M = TypeVar("M", bound=Message)
 STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value(value=4 << 20)  # of HTTP/2, in bytes
@@ -103,11 +103,13 @@ _ELSEWHERE = v3.GrpcRetryPolicy(  # sends a request to a second host only if the
 )
 
 
-def authorization(cluster: str, timeout: float) -> v3.ExtAuthz:
+def authorization(cluster: str, timeout: float, settings: Settings) -> v3.ExtAuthz:
     """Return an external authorization by gRPC. If the service fails, the visitor gets 503."""
-    service = v3.GrpcService.EnvoyGrpc(cluster_name=cluster)
+    service = v3.GrpcService(envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=cluster), timeout=seconds(timeout))
+    if settings.sign_in_hosts:  # a retry takes 2.5 KiB of memory for each manager
+        service.retry_policy.CopyFrom(_ELSEWHERE)
     return v3.ExtAuthz(
-        grpc_service=v3.GrpcService(envoy_grpc=service, timeout=seconds(timeout), retry_policy=_ELSEWHERE),
+        grpc_service=service,
         transport_api_version=v3.ApiVersion.V3,
         status_on_error=v3.HttpStatus(code=v3.ServiceUnavailable),
     )

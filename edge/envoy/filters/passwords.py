@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import parts, v3
+from edge.process.settings import Settings
 
 CLUSTER = "passwords"
-_ASK, _REMEMBER = "passwords", "passwords/known"
+NAME, _REMEMBER = "passwords", "passwords/known"
 _TIMEOUT = 5.0  # seconds: a read of a record and of its secret
 _HEADER = "authorization"
 _SCRIPT = """
@@ -70,10 +71,14 @@ _IS_UNKNOWN = v3.MetadataMatcher(
 MEMORY = v3.HttpFilter(
     name=_REMEMBER, disabled=True, typed_config=parts.pack(v3.Lua(default_source_code=parts.text(_SCRIPT)))
 )
-_SERVICE = parts.authorization(CLUSTER, _TIMEOUT)
-_SERVICE.allowed_headers.patterns.append(v3.StringMatcher(exact=_HEADER))
-_SERVICE.filter_enabled_metadata.CopyFrom(_IS_UNKNOWN)
-FILTER = v3.HttpFilter(name=_ASK, disabled=True, typed_config=parts.pack(_SERVICE))
+
+
+def build_filter(settings: Settings) -> v3.HttpFilter:
+    """Return the filter that asks the service."""
+    config = parts.authorization(CLUSTER, _TIMEOUT, settings)
+    config.allowed_headers.patterns.append(v3.StringMatcher(exact=_HEADER))
+    config.filter_enabled_metadata.CopyFrom(_IS_UNKNOWN)
+    return v3.HttpFilter(name=NAME, disabled=True, typed_config=parts.pack(config))
 
 
 def require_route(route: v3.Route, rule: BasicAuthRule, plan: Plan, target: RouteTarget) -> None:
@@ -86,7 +91,7 @@ def require(route: v3.Route | v3.VirtualHost, facts: Mapping[str, str], rule: Ba
 
     `facts` name the account, the edge, and as `holder` the route or reservation that has the passwords.
     """
-    route.typed_per_filter_config[_ASK].CopyFrom(parts.check_settings(**facts, passwords=rule.digest))
+    route.typed_per_filter_config[NAME].CopyFrom(parts.check_settings(**facts, passwords=rule.digest))
     script = v3.LuaPerRoute(filter_context=parts.struct(holder=f"{facts['holder']} {rule.digest}"))
     route.typed_per_filter_config[_REMEMBER].CopyFrom(parts.pack(script))
     route.request_headers_to_remove.append(_HEADER)

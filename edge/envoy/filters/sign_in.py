@@ -13,6 +13,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import parts, v3
 from edge.envoy.resources import Resource, encode
+from edge.process.settings import Settings
 
 CLUSTER = "sign-in"
 ISSUER = "sign-in"
@@ -37,21 +38,23 @@ _IS_SIGNED_IN = v3.MetadataMatcher(
     value=v3.ValueMatcher(present_match=True),
     invert=True,
 )
-_SERVICE = parts.authorization(CLUSTER, _TIMEOUT)
-_SERVICE.filter_enabled_metadata.CopyFrom(_IS_SIGNED_IN)
-ASK_FILTER = v3.HttpFilter(name=_ASK, typed_config=parts.pack(_SERVICE))  # a route that does not disable it is closed
 OWN_HOST = {"host": "sign-in"}  # sent to the service only with requests to its own host
 _NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
 _OTHERS = v3.HeaderValueOption(
     header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
     append_action=v3.HeaderValueOption.ADD_IF_ABSENT,
 )
-_RESTORED = parts.pack(
-    v3.HeaderMutationPerRoute(mutations=v3.Mutations(request_mutations=[v3.HeaderMutation(append=_OTHERS)]))
-)
+_RESTORED = v3.HeaderMutationFilter(mutations=v3.Mutations(request_mutations=[v3.HeaderMutation(append=_OTHERS)]))
 
 
-def build_filters(plan: Plan) -> list[v3.HttpFilter]:
+def build_ask_filter(settings: Settings) -> v3.HttpFilter:
+    """Return the filter that asks the service without a valid token. A route that does not disable it is closed."""
+    config = parts.authorization(CLUSTER, _TIMEOUT, settings)
+    config.filter_enabled_metadata.CopyFrom(_IS_SIGNED_IN)
+    return v3.HttpFilter(name=_ASK, typed_config=parts.pack(config))
+
+
+def build_filters(plan: Plan, settings: Settings) -> list[v3.HttpFilter]:
     """Return the filters of an edge's HTTP manager, or [] if no route has OAuth."""
     if not plan.requires_sign_in:
         return []
@@ -62,9 +65,9 @@ def build_filters(plan: Plan) -> list[v3.HttpFilter]:
     )
     return [
         v3.HttpFilter(name=extension_name(plan.edge.id), config_discovery=tokens),
-        ASK_FILTER,
+        build_ask_filter(settings),
         v3.HttpFilter(name=_RECORD, typed_config=parts.pack(v3.HeaderToMetadata())),
-        v3.HttpFilter(name=_RESTORE, typed_config=parts.pack(v3.HeaderMutationFilter())),
+        v3.HttpFilter(name=_RESTORE, typed_config=parts.pack(_RESTORED)),
     ]
 
 
@@ -92,7 +95,6 @@ def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
     rules = [it.rule for it in plan.targets if it.rule]
     names = sorted({name for rule in rules for name in (rule.session_cookie, rule.id_cookie, rule.login_cookie)})
     host.typed_per_filter_config[_RECORD].CopyFrom(_record_others(names))
-    host.typed_per_filter_config[_RESTORE].CopyFrom(_RESTORED)
     for route in host.routes:
         if _ASK not in route.typed_per_filter_config:
             route.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)

@@ -7,7 +7,7 @@ upgrade that Envoy lets pass without its body, so such routes have no upgrades.
 from chalicelib.model.edges.modules.webhook_verification import WebhookRule
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import parts, v3
-from edge.process.settings import Limits
+from edge.process.settings import Settings
 
 CLUSTER = "webhooks"
 _NAME = "webhooks"
@@ -15,14 +15,14 @@ _TIMEOUT = 5.0  # seconds: a read of a record and of its secret
 _NO_UPGRADE = v3.RouteAction.UpgradeConfig(upgrade_type="websocket", enabled=v3.BoolValue(value=False))
 
 
-def build_filter(limits: Limits) -> v3.HttpFilter:
+def build_filter(settings: Settings) -> v3.HttpFilter:
     """Return the filter. It answers 413 to larger bodies, and 503 if the service fails.
 
     Envoy does not count the last part of a body, and truncates the body that it sends to the service. So it may send
     one byte more than a body can have, and the service refuses a body of that size.
     """
-    config = parts.authorization(CLUSTER, _TIMEOUT)
-    config.with_request_body.max_request_bytes = (limits.max_webhook_kib << 10) + 1
+    config = parts.authorization(CLUSTER, _TIMEOUT, settings)
+    config.with_request_body.max_request_bytes = (settings.limits.max_webhook_kib << 10) + 1
     config.with_request_body.pack_as_bytes = True
     config.encode_raw_headers = True  # so that a header that occurs twice is seen
     return v3.HttpFilter(name=_NAME, disabled=True, typed_config=parts.pack(config))

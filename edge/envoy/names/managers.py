@@ -87,7 +87,7 @@ def build_names_manager(
     manager.CopyFrom(_template(settings, client))
     if not (client or guards):
         names = [it.name for it in manager.http_filters]
-        manager.http_filters.insert(names.index(passwords.FILTER.name), passwords.MEMORY)
+        manager.http_filters.insert(names.index(passwords.NAME), passwords.MEMORY)
     if guards:
         *first, upstream_name, router = manager.http_filters
         del manager.http_filters[:]
@@ -120,8 +120,8 @@ def _template(settings: Settings, client: Headers) -> v3.HttpConnectionManager:
         settings,
         *_FIRST_FILTERS,
         http_manager.build_client_headers(settings, dict(client)),
-        passwords.FILTER,
-        webhooks.build_filter(limits),
+        passwords.build_filter(settings),
+        webhooks.build_filter(settings),
         http_manager.UPSTREAM_NAME,
         http_manager.ROUTER,
     )

@@ -106,7 +106,7 @@ def _socket() -> v3.TransportSocket:
 
 def _build_manager(settings: Settings) -> v3.Filter:
     """Return the HTTP manager. Its only filter asks the service, which answers every request."""
-    manager = http_manager.build_manager(settings, sign_in.ASK_FILTER, http_manager.ROUTER)
+    manager = http_manager.build_manager(settings, sign_in.build_ask_filter(settings), http_manager.ROUTER)
     routes = [sign_in.build_own_host_route(_NO_PAGE)]
     host = v3.VirtualHost(name=_LISTENER, domains=[settings.sign_in_host], routes=routes)
     manager.MergeFrom(

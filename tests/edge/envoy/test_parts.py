@@ -3,6 +3,7 @@
 import pytest
 
 from edge.envoy import parts, v3
+from edge.process.settings import Settings
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0, "0s"), (10, "10s"), (0.1, "0.100s"), (0.133, "0.133s")])
@@ -20,3 +21,12 @@ def test_a_copy_leaves_the_template_as_it_is() -> None:
     template = v3.Cluster(name="a")
     parts.copy(template).name = "b"
     assert template.name == "a"
+
+
+def test_a_request_is_sent_to_a_second_service_only_if_there_are_hosts_for_it() -> None:
+    hosts = (("10.0.0.5", 4440), ("10.0.0.6", 4440))
+    here = parts.authorization("sign-in", 1, Settings())
+    elsewhere = parts.authorization("sign-in", 1, Settings(sign_in_hosts=hosts))
+    assert not here.grpc_service.HasField("retry_policy")
+    # never after the first one may have received it: a code can be exchanged once
+    assert elsewhere.grpc_service.retry_policy.retry_on == "connect-failure,refused-stream"

@@ -5,11 +5,12 @@ import pytest
 from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
 from edge.envoy import v3
 from edge.envoy.filters import passwords
+from edge.process.settings import Settings
 from tests.edge.envoy import messages
 
 
 def test_a_failure_of_the_service_closes() -> None:
-    made = messages.to_json(passwords.FILTER)
+    made = messages.to_json(passwords.build_filter(Settings()))
     assert made["disabled"] is True
     config = made["typed_config"]
     assert config["status_on_error"] == {"code": "ServiceUnavailable"}

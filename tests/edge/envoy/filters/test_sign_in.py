@@ -11,6 +11,7 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from edge.envoy import edge_routes, v3
 from edge.envoy.filters import sign_in
+from edge.process.settings import Settings
 from tests.edge.edge_modules import enabled
 
 RULE = SignInRule("google", "digest", "acct_1", "edghts_1", "edghtsrt_aaaaaa", auth_check_interval=600)
@@ -44,7 +45,7 @@ def unpack(packed: Any, kind: Any) -> Any:
 
 
 def test_an_edge_without_oauth_has_nothing_of_it() -> None:
-    assert sign_in.build_filters(plan(None)) == []
+    assert sign_in.build_filters(plan(None), Settings()) == []
     made = host(None)
     assert not made.typed_per_filter_config
     assert not any(it.typed_per_filter_config for it in made.routes)
@@ -108,7 +109,7 @@ def test_without_keys_no_token_is_valid() -> None:
 
 @pytest.mark.parametrize("part", ["failure_mode_allow", "with_request_body"])
 def test_a_failure_closes_and_no_body_is_sent(part: str) -> None:
-    found = unpack(sign_in.ASK_FILTER.typed_config, v3.ExtAuthz)
+    found = unpack(sign_in.build_ask_filter(Settings()).typed_config, v3.ExtAuthz)
     assert part not in found
     assert found["status_on_error"] == {"code": "ServiceUnavailable"}
     assert found["filter_enabled_metadata"]["invert"]

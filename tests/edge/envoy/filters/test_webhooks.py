@@ -3,13 +3,13 @@
 from chalicelib.model.edges.modules.webhook_verification import WebhookRule
 from edge.envoy import v3
 from edge.envoy.filters import webhooks
-from edge.process.settings import Limits
+from edge.process.settings import Limits, Settings
 from tests.edge.envoy import messages
 from tests.edge.envoy.filters.routes import PLAN, TARGET
 
 
 def test_a_failure_of_the_service_closes() -> None:
-    made = webhooks.build_filter(Limits(max_webhook_kib=64))
+    made = webhooks.build_filter(Settings(limits=Limits(max_webhook_kib=64)))
     assert made.disabled
     config = messages.to_json(made)["typed_config"]
     assert config["status_on_error"] == {"code": "ServiceUnavailable"}

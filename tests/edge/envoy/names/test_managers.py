@@ -5,6 +5,7 @@ from edge.envoy import v3
 from edge.envoy.filters import blocking, passwords, visitor_addresses
 from edge.envoy.names import managers
 from edge.envoy.names.managers import SCOPE_HEADER
+from edge.process.settings import Settings
 from tests.edge.envoy import messages
 from tests.edge.envoy.values import SETTINGS, TYPE
 
@@ -14,7 +15,10 @@ def test_how_requests_are_treated() -> None:
     access_log, filters = found.pop("access_log"), found.pop("http_filters")
     blocked, rate, addresses, compressing, _kept, client, memory, asking, verifying, *filters = filters
     assert [it["disabled"] for it in (compressing, memory, asking, verifying)] == [True] * 4
-    assert [memory, asking] == [messages.to_json(passwords.MEMORY), messages.to_json(passwords.FILTER)]
+    assert [memory, asking] == [
+        messages.to_json(passwords.MEMORY),
+        messages.to_json(passwords.build_filter(Settings())),
+    ]
     assert blocked == messages.to_json(blocking.HTTP_FILTER)
     assert addresses == messages.to_json(visitor_addresses.FILTER)
     (limit,) = rate["typed_config"]["descriptors"]

@@ -64,6 +64,11 @@ class Started:
         authority = self.api.local / "edge" / "authority.crt"
         return Address(f"{name}.tunnels.localhost", int(self.ports["EDGE_PORT"]), authority)
 
+    def unanswered(self) -> str:
+        """Return the lines of Envoy's access log with another status than 200, for the message of a test that failed."""
+        lines = (self.api.local / "edge" / "access.log").read_text().splitlines(keepends=True)
+        return "".join(line for line in lines if '"status":' in line and '"status":200' not in line)
+
     def operator(self, *arguments: str) -> str:
         """Return what a command of the operator's prints."""
         command = [sys.executable, "-m", "chalicelib", *arguments]

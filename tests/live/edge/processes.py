@@ -65,7 +65,7 @@ class Started:
         return Address(f"{name}.tunnels.localhost", int(self.ports["EDGE_PORT"]), authority)
 
     def unanswered(self) -> str:
-        """Return the lines of Envoy's access log with another status than 200, for the message of a test that failed."""
+        """Return the lines of Envoy's access log with another status than 200, for the message of a failed test."""
         lines = (self.api.local / "edge" / "access.log").read_text().splitlines(keepends=True)
         return "".join(line for line in lines if '"status":' in line and '"status":200' not in line)
 

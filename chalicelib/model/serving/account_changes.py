@@ -40,10 +40,10 @@ def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Pla
     return {it for it in known if it.scope != gateways.GATEWAYS}
 
 
-def replace_stale(
+def find_updates(
     account: str, places: Set[Place], found: Mapping[Place, Found], fresh: Mapping[Place, Found], tunnel_domain: str
-) -> dict[Place, Found]:
-    """Return the values updated by fresh values, without values that the changes may have made stale."""
+) -> dict[Place, Found | None]:
+    """Return the values that changes update, None for values that the changes may have made stale."""
     stale = {key for place in places if (key := _key_of_ban(place))} - fresh.keys()
     for place, it in fresh.items():
         named = _named_keys(it, found, tunnel_domain) & found.keys()
@@ -52,8 +52,7 @@ def replace_stale(
             stale.add(routes_place(place))
     if any(place.scope == certificates_place(account).scope for place in places):
         stale.add(certificates_place(account))
-    kept = {place: it for place, it in found.items() if place not in stale}
-    return {**kept, **{place: it for place, it in fresh.items() if place not in stale}, **_merged(account, kept, fresh)}
+    return {**fresh, **dict.fromkeys(stale), **_merged(account, found, fresh)}
 
 
 def _key_of_ban(place: Place) -> Place | None:
@@ -62,8 +61,13 @@ def _key_of_ban(place: Place) -> Place | None:
 
 def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
     """Return the places of the keys that an item has or shares."""
-    keys = ((place, it.value) for place, it in found.items() if isinstance(it.value, NameKey))
-    return {place for place, key in keys if Place(key.scope, key.holder) == item or item in key.sharers}
+    if kinds.at(item.scope.partition("#")[2]) not in _NAMING:
+        return set()
+    return {
+        place
+        for place, it in found.items()
+        if isinstance(key := it.value, NameKey) and ((key.scope, key.holder) == item or item in key.sharers)
+    }
 
 
 def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:

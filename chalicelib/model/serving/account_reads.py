@@ -57,10 +57,12 @@ def complete(
     Unknown places are read in rounds. Known edges may not be decoded yet, for example after a change. Raises the errors
     of `read`.
     """
-    found = {**known, **decode_edges(known, tunnel_domain)}
+    found = {**known}
+    undecoded = [place for place, it in known.items() if isinstance(it.value, Item)]
+    found |= _decode_edges(undecoded, found, tunnel_domain)
     while missing := (places := account_places.list_places(wanted, found, tunnel_domain)) - found.keys():
-        found |= read(missing)
-        found |= decode_edges(found, tunnel_domain)
+        found |= (new := read(missing))
+        found |= _decode_edges(undecoded := [*undecoded, *new], found, tunnel_domain)
     return {place: found[place] for place in places}
 
 
@@ -82,13 +84,14 @@ def read_list(place: Place) -> Found:
     return _found(proved, *(it.id for it in proved))
 
 
-def decode_edges(found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
-    """Decode edges and routes that are not decoded yet. Return the values that replace them. Raises aws.Unavailable.
+def _decode_edges(places: Iterable[Place], found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
+    """Decode the edges and routes at some places that are not decoded yet. Return their values. Raises aws.Unavailable.
 
     If the hostports of an edge cannot be read, those in its unique keys are used, so that nothing else answers there.
     """
     made: dict[Place, Found] = {}
-    for place, it in found.items():
+    for place in places:
+        it = found[place]
         if not isinstance(item := it.value, Item):
             continue
         routes = routes_place(place)

@@ -1,10 +1,12 @@
 """The records of one account that decide about its loaded names. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from chalicelib.model.accounts import accounts
+from chalicelib.model.base import kinds
 from chalicelib.model.edges import served
 from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of, port_of
@@ -26,6 +28,7 @@ class _Identified(Protocol):
 
 
 R = TypeVar("R", bound=_Identified)
+T = TypeVar("T")
 
 _NOTHING = Wanted("")
 
@@ -64,21 +67,20 @@ class AccountRecords:
         `rejected` may contain unknown certificates, which are ignored.
         """
         switch = found.get(Place(accounts.SCOPE, wanted.account), Found()).value
-        every = list(_list_values(found))
-        certificates = _by_id(it.certificate for it in every if isinstance(it, SealedCertificate))
-        reserved = [it for it in every if isinstance(it, ServedReservation)]
-        reserved += _reservations_of_others(wanted.account, found)
-        tunnels = _by_id(it for it in every if isinstance(it, ServedTunnel))
+        every = _group_values(found)
+        certificates = _by_id(it.certificate for it in every.list_of(SealedCertificate))
+        reserved = [*every.list_of(ServedReservation), *_reservations_of_others(wanted.account, found)]
+        tunnels = _by_id(every.list_of(ServedTunnel))
         return AccountRecords(
             wanted.account,
             wanted.hosts,
             isinstance(switch, Switch) and switch.is_active,
             tunnels,
-            _by_id(it for it in every if isinstance(it, Gateway)),
-            {it.id: _with_addresses(it, found) for it in every if isinstance(it, ServedEdge)},
-            _by_id(it for it in every if isinstance(it, ServedBackend)),
-            _by_id(it for it in every if isinstance(it, ServedAuthority)),
-            _by_id(it for it in every if isinstance(it, ServedPolicy)),
+            _by_id(every.list_of(Gateway)),
+            {it.id: _with_addresses(it, found) for it in every.list_of(ServedEdge)},
+            _by_id(every.list_of(ServedBackend)),
+            _by_id(every.list_of(ServedAuthority)),
+            _by_id(every.list_of(ServedPolicy)),
             certificates,
             tuple(sorted(reserved, key=lambda reservation: reservation.id)),
             dict(_list_addresses(tunnels.values(), found)),
@@ -86,6 +88,28 @@ class AccountRecords:
             {id: error for id, error in rejected.items() if id in certificates},
             wanted,
             found,
+        )
+
+    def replace(self, changed: Mapping[Place, Found], removed: Set[Place]) -> "AccountRecords":
+        """Return these records with changed values, and without those at removed places.
+
+        Usual changes replace a few values of some thousand, so that all others are only copied.
+        """
+        found = {**self.found, **changed}
+        for place in removed:
+            del found[place]
+        former = [self.found[place].value for place in (*changed, *removed) if place in self.found]
+        new = [it.value for it in changed.values()]
+        if not all(map(_is_separate, (*former, *new))):
+            return AccountRecords.of(self.wanted, found, self.rejected)
+        return replace(
+            self,
+            edges=_replace_by_id(self.edges, former, new, ServedEdge),
+            backends=_replace_by_id(self.backends, former, new, ServedBackend),
+            authorities=_replace_by_id(self.authorities, former, new, ServedAuthority),
+            policies=_replace_by_id(self.policies, former, new, ServedPolicy),
+            versions={place: it.version for place, it in found.items()},
+            found=found,
         )
 
     def extended_by(self, more: "AccountRecords") -> "AccountRecords":
@@ -117,7 +141,8 @@ class AccountRecords:
 
     def find_differences(self, after: "AccountRecords", places: Iterable[Place]) -> set[Place]:
         """Return the places where later records have other versions."""
-        return {place for place in places if self.versions.get(place) != after.versions.get(place)}
+        before, now = self.versions.get, after.versions.get
+        return {place for place in places if before(place) != now(place)}
 
     def list_lapsed(self, now: float) -> frozenset[Place]:
         """Return the places of tunnels with a separate lease that ended before a Unix time.
@@ -134,24 +159,60 @@ class AccountRecords:
         return min((at for at in (*leases, *validity) if at > now), default=float("inf"))
 
 
-def _list_values(found: Mapping[Place, Found]) -> Iterator[object]:
-    """Yield all values except keys. Lists are replaced by their entries."""
+class _Values:
+    """Values by their type."""
+
+    def __init__(self) -> None:
+        self._by_type: defaultdict[type, list[Any]] = defaultdict(list)
+
+    def add(self, value: object) -> None:
+        self._by_type[type(value)].append(value)
+
+    def list_of(self, of_type: type[T]) -> list[T]:
+        return self._by_type.get(of_type, [])
+
+
+def _group_values(found: Mapping[Place, Found]) -> _Values:
+    """Return all values, including the entries of lists. An account can have thousands, so this is one pass."""
+    values = _Values()
     for it in found.values():
         if isinstance(it.value, tuple):
-            yield from it.value
-        elif it.value is not None and not isinstance(it.value, NameKey):
-            yield it.value
+            for entry in it.value:
+                values.add(entry)
+        else:
+            values.add(it.value)
+    return values
 
 
 def _by_id(values: Iterable[R]) -> dict[str, R]:
     return {value.id: value for value in values}
 
 
+def _is_separate(value: object) -> bool:
+    """Return whether a value appears in one of the tables only, and changes no other value."""
+    is_part = isinstance(value, ServedBackend | ServedAuthority | ServedPolicy)
+    return is_part or value is None or value == () or (isinstance(value, ServedEdge) and _is_https(value))
+
+
+def _replace_by_id(
+    table: Mapping[str, R], former: Iterable[object], new: Iterable[object], of_type: type[R]
+) -> Mapping[str, R]:
+    gone = {it.id for it in former if isinstance(it, of_type)}
+    more = {it.id: it for it in new if isinstance(it, of_type)}
+    return {id: it for id, it in {**table, **more}.items() if id in more or id not in gone} if gone or more else table
+
+
+def _is_https(edge: ServedEdge) -> bool:
+    return kinds.HTTPS_EDGES.has(edge.id)
+
+
 def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Iterator[ServedReservation]:
     """Yield the domains that other accounts have proved, read from their unique keys."""
     for place, it in found.items():
+        if not isinstance(key := it.value, NameKey) or key.account == account:
+            continue
         kind, _, domain = place.scope.partition("#")
-        if kind == reservations.PROVED_DOMAIN and isinstance(key := it.value, NameKey) and key.account != account:
+        if kind == reservations.PROVED_DOMAIN:
             yield ServedReservation(key.account, key.holder, domain, True)
 
 
@@ -175,6 +236,8 @@ def _with_addresses(edge: ServedEdge, found: Mapping[Place, Found]) -> ServedEdg
 
     If the record of an address is malformed, the edge is closed.
     """
+    if _is_https(edge):
+        return edge
     proxied: set[str] = set()
     ports = list(filter(port_of, hosts_of(edge)))
     for name in ports:

@@ -81,8 +81,8 @@ class NameResolver:
         """
         changed, account = frozenset(places), records.account
         fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
-        found = account_changes.replace_stale(account, changed, records.found, fresh, self._tunnel_domain)
-        return self._update(records, self._with_gateways(found), used)
+        updates = account_changes.find_updates(account, changed, records.found, fresh, self._tunnel_domain)
+        return self._update(records, {**updates, **self._find_gateways({*records.found, *updates})}, used)
 
     @raises_unavailable
     def resync(self, records: AccountRecords) -> AccountRecords:
@@ -122,24 +122,27 @@ class NameResolver:
             is_normal = False
         return name_keys.list_owner_places(host, self._tunnel_domain) if is_normal else []
 
-    def _with_gateways(self, found: Mapping[Place, Found]) -> dict[Place, Found]:
-        """Return the found values, with the gateways of the latest refresh."""
-        used = (place for place in found if place.scope == gateways.GATEWAYS)
-        return {**found, **{place: self._gateways.get(place, Found()) for place in used}}
+    def _find_gateways(self, places: Iterable[Place]) -> dict[Place, Found]:
+        """Return the gateways of the latest refresh at some places."""
+        used = [place for place in places if place.scope == gateways.GATEWAYS]
+        return {place: self._gateways.get(place, Found()) for place in used}
 
     def _update(
-        self, before: AccountRecords, found: Mapping[Place, Found], used: Mapping[str, Set[Place]]
+        self, before: AccountRecords, updates: Mapping[Place, Found | None], used: Mapping[str, Set[Place]]
     ) -> AccountRecords:
         """Return the records with new values. Only the places of names with a different value are listed again."""
-        both = ((place, it, found.get(place)) for place, it in before.found.items())
-        different = {place for place, it, new in both if new is not it and new != it}
+        found = {**before.found, **{place: it for place, it in updates.items() if it}}
+        for place in [place for place, it in updates.items() if it is None]:
+            found.pop(place, None)
+        different = {place for place, it in updates.items() if before.found.get(place) != it}
         known = frozenset(found)  # comparing it with sets does not hash places again
-        others = {name for name, places in used.items() if different.isdisjoint(places) and places <= known}
-        same = others & before.wanted.hosts
+        same = {name for name, places in used.items() if places.isdisjoint(different) and places <= known}
         changed = replace(before.wanted, hosts=before.wanted.hosts - same)
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
-        kept = {place: found[place] for place in set[Place]().union(*(used[name] for name in same))}
-        return AccountRecords.of(before.wanted, kept | left, before.rejected)
+        others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
+        changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
+        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal, but with other leases
+        return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
         """Return the known records together with the wanted records."""

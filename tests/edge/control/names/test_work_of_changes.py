@@ -15,7 +15,7 @@ from tests.transports import Client
 
 DOMAIN = "tunnels.localhost"
 FEW, MANY = 20, 60
-MORE_FOR_A_CHANGE, MORE_FOR_A_NAME = 60, 20  # function calls for each edge that does not change
+MORE_FOR_A_CHANGE, MORE_FOR_A_NAME = 12, 20  # function calls for each edge that does not change
 
 
 def count(work: Callable[[], object]) -> int:

@@ -7,7 +7,9 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import ids
+from chalicelib.model.base import kinds
 from chalicelib.model.edges import special_edges
+from chalicelib.model.edges.enforced.enforced_modules import Modules
 from chalicelib.model.names import special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels import online_tunnels, tunnels
@@ -125,11 +127,15 @@ def test_an_edge_is_listed_while_a_route_has_oauth(admin: Client) -> None:
     assert listed() == {}
 
 
-def test_an_edge_whose_modules_are_malformed_is_listed(admin: Client) -> None:
+@pytest.mark.parametrize("module", ["mutual_tls", "tls_termination"])
+@pytest.mark.parametrize("record", ["of another form", None])
+def test_an_edge_with_a_malformed_module_is_listed_and_closed(admin: Client, module: str, record: object) -> None:
     edge = admin.create("/edges/https", {"hostports": [HOSTPORT], "description": "d"})["id"]
     scope = items.scope(admin.account, "/edges/https")
-    dynamodb.do(Write.update(scope, edge, Condition(""), sets={"parts": {"mutual_tls": "of another form"}}))
-    found = special_edges.list_edge(None, table.find(scope, edge))
+    dynamodb.do(Write.update(scope, edge, Condition(""), sets={"parts": {module: record}}))
+    stored = table.find(scope, edge)
+    assert stored and Modules.of(stored.modules, kinds.HTTPS_EDGES).unenforced == (module,)
+    found = special_edges.list_edge(None, stored)
     assert found == [special_names.add(SpecialEntry(SpecialOwner(admin.account, edge), (HOSTPORT,)))]
 
 

@@ -92,7 +92,7 @@ def cpu(edge: Edge, name: str, begin: bytes, agents: Callable[[], bytes]) -> flo
 
 
 def _round(connection: ssl.SSLSocket, edge: Edge, name: str, begin: bytes, agents: Callable[[], bytes]) -> float:
-    host, envoy = f"{name}.{edge.settings.tunnel_domain}".encode(), _envoy(edge.settings.directory)
+    host, envoy = f"{name}.{edge.settings.tunnel_domain}".encode(), envoy_in(edge.settings.directory)
     before = _used(envoy)
     for _ in range(_COUNT):
         connection.sendall(b"%bhost: %b\r\nuser-agent: %b\r\n\r\n" % (begin, host, agents()))
@@ -105,7 +105,7 @@ def _used(process: Path) -> float:
     return sum(int(it.read_text().split()[0]) for it in process.glob("task/*/schedstat")) / 1e6
 
 
-def _envoy(directory: Path) -> Path:
+def envoy_in(directory: Path) -> Path:
     """Return the folder in /proc of the Envoy that runs in a directory."""
     found = (it.parent for it in Path("/proc").glob("[0-9]*/cwd") if it.resolve() == directory)
     return next(it for it in found if (it / "comm").read_text().startswith("envoy"))
@@ -113,5 +113,5 @@ def _envoy(directory: Path) -> Path:
 
 def resident(edge: Edge) -> int:
     """Return the bytes of memory that Envoy has."""
-    pages = (_envoy(edge.settings.directory) / "statm").read_text().split()[1]
+    pages = (envoy_in(edge.settings.directory) / "statm").read_text().split()[1]
     return int(pages) * resource.getpagesize()

@@ -24,6 +24,7 @@ from infra.local import signals
 FIGURES = (
     "cold_start",
     "warm",
+    "exchange",
     "certificates_per_second",
     "issuing",
     "one_account",

@@ -74,6 +74,10 @@ def per_second(rate: float) -> str:
     return f"{rate:,.0f} /s"
 
 
+def millions(count: float) -> str:
+    return f"{count / 1e6:,.0f} million"
+
+
 def mib(size: float) -> str:
     return f"{size / 2**20:.1f} MiB"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from bench import edge_host, requests, results, side_by_side
+from bench import circuits, edge_host, requests, results, side_by_side
 from bench.edge_host import Host
 from bench.engines import Setting
 from bench.oauth_visits import Http2
@@ -42,7 +42,8 @@ def measure(_setting: Setting) -> Result:
     _create_edge(token, cases)
     with _running() as host:
         edge_host.wait_until(lambda: host.visit(_NAME) == "200")
-        return Result([_compare(host, name, it) for name, it in cases.items()])
+        rows = [_compare(host, name, it) for name, it in cases.items()]
+    return Result([*rows, circuits.compare()])
 
 
 def _make_cases(token: str) -> Mapping[str, _Case]:

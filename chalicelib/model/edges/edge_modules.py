@@ -1,6 +1,6 @@
 """The declarations of modules, which the API and the edge share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -73,11 +73,6 @@ class EdgeModule(Generic[S, V]):
     def is_enforced(self) -> bool:
         """Return whether the edge enforces the module."""
         return bool(self.configures_route or self.built_by)
-
-
-def is_disabled(record: object) -> bool:
-    """Return whether a stored module is switched off. A malformed record is not: it closes the holder of the module."""
-    return isinstance(record, Mapping) and record.get("enabled") is False
 
 
 def is_id(value: object) -> bool:

@@ -1,9 +1,9 @@
 """The entries of edges in the list of special names. special_names.py describes the list."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.edge_modules import is_disabled
 from chalicelib.model.edges.modules.tls_termination import UPSTREAM
 from chalicelib.model.names import listed_edges, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
@@ -73,24 +73,24 @@ def _hostports_of_routes(edge: Item) -> tuple[str, ...]:
 
 
 def _requires_sign_in(route: Item | None) -> bool:
-    return route is not None and _is_enabled(route, "oauth")
+    return route is not None and "oauth" in _list_enabled(route)
 
 
 def _special_hostports(edge: Item) -> tuple[str, ...]:
     """Return the hostports of an edge if they are special, or none."""
     if edge.path == kinds.HTTPS_EDGES.path and not edge.malformed and edge.body.get("terminate_at") != UPSTREAM:
-        has_other_version = _is_enabled(edge, "tls_termination") and not _has_default_version(edge)
-        if not has_other_version and not _is_enabled(edge, "mutual_tls"):
+        enabled = _list_enabled(edge)
+        if "mutual_tls" not in enabled and _has_default_version(enabled.get("tls_termination", {})):
             return ()
     return tuple(listed_edges.hostports(edge))
 
 
-def _is_enabled(item: Item, module: str) -> bool:
-    """Return whether an item has a module that is not switched off. The module can be malformed, even null."""
-    return module in item.modules and not is_disabled(item.modules[module])
+def _list_enabled(item: Item) -> dict[str, Any]:
+    """Return the modules of an item that are not switched off. Malformed ones, even null, close the item."""
+    modules = item.modules.items()
+    return {name: it for name, it in modules if not (isinstance(it, Mapping) and it.get("enabled") is False)}
 
 
-def _has_default_version(edge: Item) -> bool:
-    """Return whether an edge's module requires the default TLS version. False if its record is malformed."""
-    termination = edge.modules["tls_termination"]
+def _has_default_version(termination: object) -> bool:
+    """Return whether a module requires the default TLS version. False if its record is malformed."""
     return isinstance(termination, Mapping) and termination.get("min_version") in _DEFAULT_VERSIONS

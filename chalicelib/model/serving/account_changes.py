@@ -23,6 +23,7 @@ from chalicelib.storage.records.items import Item
 
 # kinds of items that have names or ports
 _NAMING = (*kinds.EDGES, kinds.TUNNELS, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
+_NAMING_PATHS = frozenset(kind.path for kind in _NAMING)
 
 
 def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> bool:
@@ -61,7 +62,7 @@ def _key_of_ban(place: Place) -> Place | None:
 
 def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
     """Return the places of the keys that an item has or shares."""
-    if kinds.at(item.scope.partition("#")[2]) not in _NAMING:
+    if item.scope.partition("#")[2] not in _NAMING_PATHS:
         return set()
     return {
         place

@@ -134,7 +134,8 @@ def test_an_edge_with_a_malformed_module_is_listed_and_closed(admin: Client, mod
     scope = items.scope(admin.account, "/edges/https")
     dynamodb.do(Write.update(scope, edge, Condition(""), sets={"parts": {module: record}}))
     stored = table.find(scope, edge)
-    assert stored and Modules.of(stored.modules, kinds.HTTPS_EDGES).unenforced == (module,)
+    assert stored
+    assert Modules.of(stored.modules, kinds.HTTPS_EDGES).unenforced == (module,)
     found = special_edges.list_edge(None, stored)
     assert found == [special_names.add(SpecialEntry(SpecialOwner(admin.account, edge), (HOSTPORT,)))]
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.edges import modules
-from chalicelib.model.edges.edge_modules import EdgeModule, is_disabled
+from chalicelib.model.edges.edge_modules import EdgeModule
 from chalicelib.storage.records.decoding import MalformedRecord
 
 V = TypeVar("V")
@@ -39,7 +39,7 @@ class Modules:
     @staticmethod
     def of(stored: Mapping[str, Any], kind: Kind) -> "Modules":
         """Return the enabled modules of an item. `kind` is the kind of the item."""
-        enabled = {name: it for name, it in stored.items() if not is_disabled(it)}
+        enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
         read = {name: module for name in sorted(enabled) if (module := _read(name, enabled[name], kind)) is not None}
         return Modules(read, tuple(sorted(enabled.keys() - read.keys())))
 
@@ -69,6 +69,10 @@ NO_MODULES = Modules()
 def list_excluded(name: str) -> tuple[str, ...]:
     """Return the modules that cannot be set beside a module."""
     return tuple(module.name for module in EVERY if _BY_NAME[name].is_excluded_by(module))
+
+
+def _is_disabled(record: object) -> bool:
+    return isinstance(record, Mapping) and record.get("enabled") is False
 
 
 def _read(name: str, record: Any, kind: Kind) -> Any:

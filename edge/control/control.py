@@ -55,8 +55,7 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
-_SIGN_IN_PAIR_PERIOD = 600.0  # seconds between two checks of the age of the pair of sign-in services
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of keys and applications, and of the pair
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the log after which the host is not ready
 _STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
@@ -206,6 +205,7 @@ class Control:
         if (keys, apps) != (self._serving.public_keys, self._managed_apps):
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
+            self._loader.replan()  # which has the routes of special names
 
     async def _report_progress(self) -> None:
         self._progress.report_alive()

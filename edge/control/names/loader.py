@@ -135,7 +135,7 @@ class Loader:
         self._banned = tuple(patterns)
 
     def replan(self) -> None:
-        """Plan all names again, after a change of the operator's certificate."""
+        """Plan all names again, after a change of the operator's certificate or applications."""
         for account in self._accounts.values():
             account.replan()
 

@@ -20,7 +20,7 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.edges.sign_in_rules import SignInRule
-from chalicelib.model.sign_in import signing_keys
+from chalicelib.model.sign_in import managed_apps, signing_keys
 from edge.sign_in.sign_in_records import SignInRecords
 from infra.build import browser
 from tests.edge.edge_modules import enabled
@@ -495,3 +495,18 @@ def test_without_the_service_sessions_go_on_and_all_else_is_closed(
     cookie = f"{rule.session_cookie}={cookies_in(jar)[rule.session_cookie]}"
     edge.settings.sign_in_socket.rename(tmp_path / "away")
     assert edge.status("alone", "-b", cookie) == "200"
+
+
+def test_a_managed_application_opens_its_routes_within_eight_seconds(
+    edge: Edge, service: None, admin: Client, tmp_path: Path
+) -> None:
+    page = site(edge, admin, "managed", HttpResponse(body="inside"))
+    page.put(module("google", client_id="", client_secret=""))
+    until(lambda: edge.status("managed") == "503")
+    assert "set client_id" not in edge.curl("managed")  # the sentence is in the status of the edge
+    managed_apps.set_app("google", "app", "very secret")
+    edge.store.managed_apps.add("google")
+    until(lambda: edge.status("managed", *NAVIGATES) == "302", within=8)
+    found = edge.curl("managed", *NAVIGATES, "-w", "%{redirect_url}")
+    assert "sign-in.tunnels.localhost" in found
+    assert "/confirm?state=" in found

@@ -37,6 +37,7 @@ def deploy(
     # The API may use another table than the data stack's, for example a restored one.
     deployed = stacks.parameters(f"{name}-api")
     require_supported_table({"TableName": name, **deployed, **parameters}["TableName"])
+    _require_one_header({**deployed, **parameters})
     # The upload comes first, because its failure changes nothing.
     key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)
     data = data_stack.deploy(name, parameters, role=role, tags=tags)
@@ -55,6 +56,15 @@ def deploy(
     body = _with_new_versions(json.dumps(template), values)
     api = stacks.deploy(body, f"{name}-api", values, bucket=bucket, role=role, tags=tags)
     return {**data, **values, **api}
+
+
+def _require_one_header(values: Mapping[str, str]) -> None:
+    """Raise CommandError if the gateway would remember callers by several headers, all of which it then requires."""
+    if values.get("AuthorizerCacheSeconds", "0") != "0" and "," in values.get("VersionHeaders", ""):
+        raise CommandError(
+            "With AuthorizerCacheSeconds, the gateway requires every header in VersionHeaders: give only one header,"
+            " or AuthorizerCacheSeconds=0."
+        )
 
 
 def _require_snapshots(template: Mapping[str, Any]) -> None:

@@ -86,6 +86,17 @@ def test_a_deployment_without_a_topic_for_alarms_is_refused(deployed: Served, tm
         assert said.count("\n") == expected
 
 
+def test_cached_callers_with_several_version_headers_are_refused(deployed: Served, tmp_path: Path) -> None:
+    number = {"Type": "Number", "Default": 0}
+    package = small_package(
+        tmp_path, AuthorizerCacheSeconds=number, VersionHeaders={**TEXT, "Default": "Service-Version"}
+    )
+    cached, two, name = "AuthorizerCacheSeconds=60", "VersionHeaders=Api-Version,Service-Version", "tunnel-edge-headers"
+    for given, expected in ((cached, 0), (two, 1), ("AuthorizerCacheSeconds=0", 0), (two, 0), (cached, 1)):
+        status, _, said = deploy(deployed, package, "AlarmTopicArn=none", given, "--name", name)
+        assert (given, status, said.startswith("With AuthorizerCacheSeconds, ")) == (given, expected, expected == 1)
+
+
 def test_tags_are_those_of_all_resources_and_stay(deployed: Served, tmp_path: Path) -> None:
     package, name = small_package(tmp_path), ("--name", "tunnel-edge-tags")
     client = client_of(deployed.cloud, "cloudformation")

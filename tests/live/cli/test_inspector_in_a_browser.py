@@ -7,13 +7,13 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from axe_selenium_python import Axe
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from infra.build import browser
+from tests import accessibility
 from tests.live.cli.inspecting import Inspected, inspecting, serving
 from tests.live.edge.running import until
 from tests.needs import need
@@ -272,15 +272,6 @@ def _contrast(chrome: Chrome) -> list[Any]:
     return found
 
 
-def _violations(chrome: Chrome) -> list[str]:
-    """Return the rules of accessibility that a page violates."""
-    axe = Axe(chrome)
-    axe.inject()
-    found = axe.run()
-    assert len(found["passes"]) > 10
-    return [f"{it['impact']} {it['id']}: {it['nodes'][0]['html']}" for it in found["violations"]]
-
-
 _NAMELESS = """
 const controls = document.querySelectorAll("button, a, input:not([type=hidden]), textarea");
 const isNamed = (it) => it.innerText || it.ariaLabel || it.labels?.length;
@@ -305,7 +296,7 @@ def test_pages_fit_the_window_and_are_readable(chrome: Chrome, inspected: Inspec
             assert chrome.execute_script("return document.documentElement.scrollWidth") <= width
             assert _contrast(chrome) == []
             assert chrome.execute_script(_NAMELESS) == []
-            assert _violations(chrome) == []
+            assert accessibility.find_violations(chrome) == []
     finally:
         chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

@@ -12,6 +12,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from infra.build import browser
+from tests import accessibility
 from tests.conftest import ROOT, Served
 from tests.needs import need
 
@@ -151,6 +152,19 @@ def test_nothing_is_wider_than_the_window(page: Chrome) -> None:
     for width in (390, 768, 1440):
         with window(page, width):
             assert (width, page.execute_script(script)) == (width, [])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1440, "dark")])
+def test_it_violates_no_rule_of_accessibility(page: Chrome, width: int, scheme: str) -> None:
+    """The parts stand for the page, of which axe needs minutes for all operations."""
+    parts = ("header", "#start", "#errors", "#create_api_key", "#delete_api_key")
+    page.set_script_timeout(PATIENCE)
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    with window(page, width):
+        assert accessibility.find_violations(page, *parts) == []
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_the_contents_open_on_a_phone_and_close_behind_a_reader_who_goes_there(page: Chrome) -> None:

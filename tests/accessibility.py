@@ -1,0 +1,13 @@
+"""The rules of accessibility that a page in the browser violates, as axe finds them."""
+
+from axe_selenium_python import Axe
+from selenium.webdriver import Chrome
+
+
+def find_violations(page: Chrome, *selectors: str) -> list[str]:
+    """Return each violated rule with its first element, of the whole page or of some elements."""
+    axe = Axe(page)
+    axe.inject()
+    found = axe.run({"include": [[it] for it in selectors]} if selectors else None)
+    assert len(found["passes"]) > 10
+    return [f"{it['impact']} {it['id']}: {it['nodes'][0]['html']}" for it in found["violations"]]

@@ -80,9 +80,9 @@ def test_a_dataclass_of_the_package_is_that_of_the_sources(expanded: Path) -> No
 
 def test_its_methods_are_in_the_byte_code(expanded: Path) -> None:
     script = (
-        "import dataclasses, sys; made = []; exec_ = dataclasses._create_fn;"
-        "dataclasses._create_fn = lambda name, *rest, **named: made.append(name) or exec_(name, *rest, **named);"
-        "from chalicelib import routes; print(len(made))"
+        "import builtins; made = []; exec_ = builtins.exec;"
+        "builtins.exec = lambda code, *rest: isinstance(code, str) and made.append(code) or exec_(code, *rest);"
+        "from chalicelib import routes; print(sum('__dataclass' in it for it in made))"
     )
     counted = [
         int(subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, capture_output=True).stdout)

@@ -37,7 +37,8 @@ class RouteCreate(DescribedShape):
     metadata: Annotated[Metadata, max_encoded(_MAX_ENCODED)] = ""
     f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text.
 
-    At most {_MAX_ENCODED:,} characters, counted as JSON within JSON: only control characters can exceed that.
+    At most {_MAX_ENCODED:,} characters as JSON in ASCII, with each quote and backslash counted twice: only
+    data with control characters can exceed that.
     """
 
     match_type: MatchType

@@ -65,7 +65,7 @@ class ShownBasicAuth(Enabled):
 
 
 def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a shape with the same fields, and a description for one kind of holder."""
+    """Return a copy of a shape with the description for one kind of holder."""
     described = f"Lets only visitors of {holder} pass that send a user name and its password (RFC 7617)."
     return type(shape.__name__, (shape,), {"__doc__": described})
 

@@ -122,7 +122,8 @@ class OAuth(Enabled):
     provider: Annotated[EndpointOAuthProvider, After(_exactly_one), max_encoded(_MAX_PROVIDER)]
     f"""Identity provider configuration: exactly one.
 
-    At most {_MAX_PROVIDER:,} characters together, counted as JSON within JSON: about 500 addresses of 25 letters.
+    At most {_MAX_PROVIDER:,} characters as JSON in ASCII, with each quote and backslash counted twice: about 500
+    addresses of 25 letters.
     """
 
     options_passthrough: Annotated[bool, if_null(False)] = False

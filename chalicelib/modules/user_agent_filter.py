@@ -60,17 +60,18 @@ class UserAgentFilter(Enabled):
     without the header passes only if a pattern of `allow` matches the empty text, as `^$` does. A header of more than
     512 bytes is answered 431.
 
-    Both lists together may take 300 instructions of RE2 for each byte of the header. Patterns that are only words, such
-    as `(?i)bot|crawler`, take few, in any number. Every other pattern takes all of its instructions.
+    Both lists together may take 300 instructions of RE2 for each byte of the header. Any number of
+    patterns that are only words, such as `(?i)bot|crawler`, take few. Each other pattern takes as many as its program
+    has.
     """
 
     allow: Annotated[Patterns, After(_without_a_name_twice), WithData(_cheap_to_match)] = []
     f"""Regular expressions (RE2). A request passes if one is found in its User-Agent, whatever `deny` contains.
-    At most {_MAX_LIST:,} characters together, counted as JSON within JSON."""
+    At most {_MAX_LIST:,} characters together as JSON in ASCII, with each quote and backslash counted twice."""
 
     deny: Annotated[Patterns, WithData(_cheap_to_match)] = []
     f"""Regular expressions (RE2). A request is refused if one is found in its User-Agent.
-    At most {_MAX_LIST:,} characters together, counted as JSON within JSON."""
+    At most {_MAX_LIST:,} characters together as JSON in ASCII, with each quote and backslash counted twice."""
 
 
 MODULES = tuple(

@@ -147,15 +147,18 @@ def max_bytes(limit: int) -> After:
 
 
 def max_encoded(limit: int) -> After:
-    """Require a value of at most `limit` characters, counted as JSON inside a JSON string.
+    """Require a value of at most `limit` characters in a response.
 
-    Lambda counts responses in this way. The limits ensure that a hundred such values of an edge fit into one response.
+    The characters are those of the value as JSON in ASCII, with each quote and backslash counted twice, because Lambda
+    sends a response as a JSON string. A hundred such values of an edge fit into one response.
     """
 
     def check(value: Any) -> Any:
         plain = value.values() if isinstance(value, Shape) else value
         if sizes.encoded(json.dumps(plain, separators=(",", ":"))) > limit:
-            raise ValueError(f"must be at most {limit} characters, counted as JSON inside a JSON string")
+            raise ValueError(
+                f"must be at most {limit} characters as JSON in ASCII, with each quote and backslash counted twice"
+            )
         return value
 
     return After(check, {schemas.MAX_ENCODED: limit})

@@ -80,7 +80,7 @@ def test_metadata_of_a_route_is_bounded_as_answers_carry_it(admin: Client) -> No
     for number, longest in enumerate(("\\" * 4095, '"' * 4095, "🦊" * 1024, "\0" * 2340)):
         assert new_route(admin, path, f"/{number}", metadata=longest)["metadata"] == longest
     answer = admin.post(path, {"match_type": "exact_path", "match": "/", "metadata": "\0" * 2341})
-    rule = "must be at most 16384 characters, counted as JSON inside a JSON string"
+    rule = "must be at most 16384 characters as JSON in ASCII, with each quote and backslash counted twice"
     assert_invalid(answer, {"metadata": rule})
 
 

@@ -137,7 +137,7 @@ def test_a_provider_is_bounded_as_a_whole(admin: Client) -> None:
     provider["github"]["organizations"] = ["a" * (left + 1)]
     assert admin.put(address, {"provider": provider}).status == 200
     provider["github"]["organizations"] = ["a" * (left + 2)]
-    rule = "must be at most 16384 characters, counted as JSON inside a JSON string"
+    rule = "must be at most 16384 characters as JSON in ASCII, with each quote and backslash counted twice"
     assert_invalid(admin.put(address, {"provider": provider}), {"provider": rule})
 
 

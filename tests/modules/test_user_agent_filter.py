@@ -19,7 +19,7 @@ def test_patterns_are_kept_as_they_were_sent(admin: Client) -> None:
     assert admin.get(address).json == {"enabled": True, "allow": patterns, "deny": patterns[::-1]}
 
 
-TOO_LARGE = "must be at most 4608 characters, counted as JSON inside a JSON string"
+TOO_LARGE = "must be at most 4608 characters as JSON in ASCII, with each quote and backslash counted twice"
 TOO_COSTLY = "must cost at most 300 RE2 instructions per byte of the header, not {}"
 UNREADABLE = {
     "(?=Mozilla)": "invalid perl operator: (?=",

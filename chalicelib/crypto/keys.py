@@ -162,9 +162,9 @@ def accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
 
 
 def check_strength(key: PublicKey) -> None:
-    """Raise ValueError if anyone can compute the private key from the public key, or sign for it.
+    """Raise ValueError if anyone can compute the private key of a public key, or forge its signatures.
 
-    Stored keys are not checked again. Their owners can revoke them.
+    Keys that are already stored are not checked. Their owners can revoke them.
     """
     if isinstance(key, rsa.RSAPublicKey):
         modulus = key.public_numbers().n

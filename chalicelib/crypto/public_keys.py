@@ -90,7 +90,8 @@ def _canonical(name: str, blob: bytes) -> bytes:
     if name not in _TYPES:
         raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
     key = keys.load_openssh(name, base64.b64encode(blob).decode())
-    return blob if name in _SECURITY_KEYS else keys.wire(key)  # a security key's own form also names its application
+    # the wire form of a security key also contains its application
+    return blob if name in _SECURITY_KEYS else keys.wire(key)
 
 
 def _decoded(encoded: str) -> bytes:

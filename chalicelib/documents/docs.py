@@ -39,7 +39,7 @@ def _page() -> Static:
 
 
 def _digest(page: str, element: str) -> str:
-    """Return the digest of the page's only element with a name, as its Content-Security-Policy lists it."""
+    """Return the digest of the content of a page's only `element`, in the form of a Content-Security-Policy."""
     (content,) = re.findall(rf"<{element}>(.*?)</{element}>", page, flags=re.DOTALL)
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 

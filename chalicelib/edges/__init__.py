@@ -1,4 +1,4 @@
-"""Edges and routes, one file for each kind. The paths of modules say where they attach."""
+"""Edges and routes, one file for each kind. Each module declares the edges and routes that can have it."""
 
 from __future__ import annotations
 

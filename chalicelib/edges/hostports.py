@@ -53,7 +53,8 @@ HostportsOn443 = Annotated[list[_On443], *_Bounded]
 class Listeners(EditableResource):
     """The resource of a kind of edges.
 
-    An edge with a hostport below TUNNEL_DOMAIN takes the name, and ends the account's tunnel with this name.
+    A new hostport of an edge closes the account's tunnel at this hostport. Below TUNNEL_DOMAIN, the edge also takes the
+    name for its account.
     """
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -76,8 +77,8 @@ class Listeners(EditableResource):
     def _checked(self, hostports: list[str], call: Call | None = None) -> list[str]:
         """Return the hostports if an edge may have them.
 
-        `call` is the PATCH that changes the edge, which may keep ports that are closed for new edges. Raises
-        InvalidRequest, NotFound, OtherSettingsError, and Conflict for a name that the operator reserves or bans.
+        `call` is the PATCH that changes the edge. The edge may keep ports that new edges cannot have. Raises
+        InvalidRequest, NotFound, OtherSettingsError; Conflict for a name that the operator reserves or bans.
         """
         if hostports:
             base_names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)

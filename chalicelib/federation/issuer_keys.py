@@ -17,9 +17,9 @@ from chalicelib.federation.key_sets import KeySet
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
-# seconds after the fetch: until then keys are not fetched again, and until then they can be used
+# seconds after a fetch until the keys are fetched again, and until they can no longer be used
 FRESH, USABLE = 3600, 25 * 3600
-# seconds that one process has to fetch, and from one fetch to the next while cached keys can be used
+# seconds until another process may fetch: without usable cached keys, and with usable cached keys
 TURN, PAUSE = 5, 60
 ID = "keys"
 
@@ -36,7 +36,11 @@ class IssuerNotAllowed(Exception):
 
 @dataclass(frozen=True)
 class CachedKeys:
-    """The cached keys of an issuer. Times are Unix seconds, 0 if never. A process set `turn` when it began to fetch."""
+    """The cached keys of an issuer.
+
+    `fetched` is the time of the fetch, `turn` the time at which a process last began to fetch. Both are Unix seconds, 0
+    if there was no fetch.
+    """
 
     keys: KeySet = field(default_factory=KeySet)
     fetched: int = 0
@@ -89,7 +93,10 @@ def _read(issuer: str) -> CachedKeys:
 
 
 def _take_turn(issuer: str, now: int, pause: int) -> bool:
-    """Return whether this process may fetch now, and record that it does. Only one process may per pause."""
+    """Return whether this process may fetch now, and record that it does.
+
+    Only one process may begin to fetch within `pause` seconds.
+    """
     free = Condition("attribute_not_exists(#turn) OR #turn <= :before", {"before": now - pause})
     try:
         dynamodb.do(Write.update(*key_of(issuer), free, sets={"turn": now, "expires": now + USABLE}))

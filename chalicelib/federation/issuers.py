@@ -52,9 +52,9 @@ def find_problem(issuer: str) -> str | None:
 
 
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
-    """Return the groups of tenant claims that `required` does not restrict to exact values.
+    """Return the groups of tenant claims of which `required` restricts no claim to exact values.
 
-    One claim of each group must have only patterns without `*`: otherwise tokens of other tenants match too.
+    Such a credential would also accept tokens of other tenants. A pattern with `*` is not an exact value.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]

@@ -150,7 +150,7 @@ def _reject_constant(name: str) -> None:
 
 
 def _check_times(payload: Mapping[str, Any]) -> None:
-    """Raise Rejected unless times are JSON numbers in the range of a clock."""
+    """Raise Rejected unless the times of a token are JSON numbers of at most _MAX_TIME."""
     times = [payload.get("exp"), payload.get("iat"), payload.get("nbf", 0)]
     if any(isinstance(time, bool) or not isinstance(time, int | float) or abs(time) > _MAX_TIME for time in times):
         raise Rejected("malformed")
@@ -191,7 +191,7 @@ def _find_problem(payload: Mapping[str, Any], credential: Requirements, now: int
 
 
 def _names_owner(payload: Mapping[str, Any], name: str) -> bool:
-    """Return whether a claim contains the name of an owner. An `email` must be verified."""
+    """Return whether a claim contains the name of an owner. The claim `email` must be verified by the issuer."""
     if name == "email" and payload.get("email_verified") is not True:
         return False
     return isinstance(payload.get(name), str) and bool(payload[name])

@@ -43,7 +43,7 @@ class Caller:
     version: str = VERSIONS[0]
     key: str = ""
     limits: KeyLimits = UNLIMITED
-    used: int = 0  # the last use of the key that is recorded, as a Unix second
+    used: int = 0  # the last recorded use of the key, as a Unix second
     name: str = ""  # of the user or bot
     federated: str = ""  # ids of the federated credentials from which the key descends, separated by spaces
 
@@ -135,7 +135,7 @@ def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
     """Return the caller that a request's headers authenticate.
 
     Names of headers match in any case. The version is "" if the headers name none that is supported. Raises
-    Unauthenticated, RateLimited for an address that sends too many invalid tokens, aws.Unavailable.
+    Unauthenticated, aws.Unavailable; RateLimited for an address that sends too many invalid tokens.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     try:

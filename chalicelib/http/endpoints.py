@@ -94,7 +94,7 @@ class Endpoint(NamedTuple):
 
     - `view` returns an item that it read or changed, or a Made with a new one: `show` makes the response, with an ETag.
       Any other value is the JSON body; None is no body, and a str is JSON already.
-    - `show` is required for every POST: only `show` answers a repeated request.
+    - `show` is required for every POST, because it makes the response to a repeated request.
     - `module` is the part of the item that `show` shows, "" for all of it.
     - `body` is the shape of the request's body. With None, a body is ignored.
     - `response` is the shape of the response, `media` the media types of responses that are not JSON.
@@ -204,7 +204,8 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # set after validation: a path segment that is not an id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
-    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # older records lack the name
+    # records of earlier versions lack the owner's name
+    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)
     actor = EventActor("api_key", who.key, who.id, who.name)
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)

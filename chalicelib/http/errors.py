@@ -1,7 +1,8 @@
 """Every error of the API, one class per row of the table in docs/conventions.md.
 
-The code that raises an error writes its message. Only middleware.py writes messages for errors of the storage, such as
-most 409s. It also makes the bodies. This file imports nothing, so that the gateway's authorizer can use it.
+The code that raises an error writes its message. The exception is middleware.py, which writes the messages for errors
+of the storage, such as most 409s, and makes the bodies of all errors. This file imports nothing, so that the gateway's
+authorizer can use it.
 """
 
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ def responses(modules: tuple[Module, ...], item: Item, call: Call) -> dict[str, 
 def set_in(item: Item, modules: tuple[Module, ...], body: Shape) -> Item:
     """Return an item with the modules of a body and their references.
 
-    Raises InvalidRequest if a module contradicts the item's fields; aws.Unavailable.
+    Raises aws.Unavailable, and InvalidRequest if a module contradicts the item's fields.
     """
     for module in modules:
         if (request := getattr(body, module.name)) is not None:

@@ -119,7 +119,7 @@ def _line(
 
 
 def _note_denied(key: str) -> None:
-    """Count a denied request in the usage of its API key. An anonymous request has none."""
+    """Count a denied request in the usage of its API key. `key` is "" for an anonymous request."""
     if key:
         with suppress(AwsError):  # the client gets the same answer if the count fails
             key_usage.record_denied(key)

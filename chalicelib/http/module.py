@@ -28,9 +28,9 @@ class Enabled(Shape):
 
 
 def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a rule for `conflicts`: the edge or route must not have any of the other modules.
+    """Return a function for `conflicts`, which rejects the module if its holder has one of the others.
 
-    The validation error is about `field`.
+    The validation error of this function is about `field`.
     """
 
     def conflicts(request: Any, holder: Item) -> dict[str, str]:
@@ -46,10 +46,11 @@ def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict
 class Module:
     """A module at a path. Its holder is the edge, route or authority that it belongs to.
 
-    - `shape` is the shape of a request, `stored` the stored type, `shows` the shape of a response if it differs.
-    - `to_response` makes the response from the stored module and the holder, if it is not shown as it is stored.
-    - `conflicts` returns the validation errors of a request against its holder. The request is None if the module does
-      not change.
+    - `shape` is the shape of requests, `stored` the stored type. `shows` is the shape of responses if it differs.
+    - `to_response` makes the response from the stored module and its holder. By default, the response has the stored
+      fields.
+    - `conflicts` returns the validation errors of a request, given the holder. The request is None if only the holder
+      changes.
     - `errors` are errors of PUT beyond the common ones, `headers` headers of responses that show the module.
     - `permits` raises Forbidden for callers that may not use the module.
     """

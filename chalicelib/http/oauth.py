@@ -22,11 +22,11 @@ _SPOKEN = {'"': "'", "\\": "/", "…": "..."}
 
 
 class FormText(str):
-    """A value of a form. Forms have only texts, so a field of a number accepts it too."""
+    """A value of a form. Forms have only texts, so fields for numbers also accept such a text."""
 
 
 class OAuthError(InvalidRequest):
-    """An invalid request with another `error` of RFC 6749."""
+    """An invalid request. Subclasses have another value of RFC 6749's field `error`."""
 
     error = "invalid_request"
 

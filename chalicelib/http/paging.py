@@ -108,8 +108,7 @@ def last(found: Sequence[Item]) -> str:
 def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
     """Return the JSON of the entries that fit into an answer, and the id of the last one, or "" if all fit.
 
-    Making an entry costs reads and memory. So entries are made only while one of the largest size so far would still
-    fit.
+    Each entry costs reads and memory. So no further entry is made if an entry of the largest size so far would not fit.
     """
     shown: list[str] = []
     last_id, size, largest = "", 0, 0

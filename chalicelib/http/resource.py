@@ -1,4 +1,4 @@
-"""Resources. Each value declares what is special about one kind. All other behaviour is shared."""
+"""Resources. Each `Resource` declares what differs between kinds. Their common behaviour is in this file."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 @dataclass(frozen=True)
 class New:
-    """A resource that will be created. The attributes decide where its values can be seen.
+    """A resource that will be created. The attribute of a value decides where the value can be seen.
 
     - `stored` is stored and may be shown.
     - `sealed` is encrypted and never shown.
@@ -38,7 +38,7 @@ class New:
     - `unique_keys` replace the keys of `stored`.
     - `details` go to the log and to the audit event, which also has the details of `stored`.
     - `also` are writes in the same transaction.
-    - `expires` is the Unix second at which the resource expires without an event, or None.
+    - `expires` is the Unix second at which the resource expires, or None. Its expiry has no audit event.
     - `unseen` is stored and never shown.
     """
 
@@ -63,7 +63,8 @@ class Resource:
     """A kind that can be listed and read.
 
     - `stored` is the stored type, `response` the shape of a response.
-    - `to_responses` makes responses, at once or one by one, if items are not shown as they are stored.
+    - `to_responses` makes the responses of some items, at once or one by one. By default, responses have the stored
+      fields.
     - `permits` raises Forbidden for callers that may not use the endpoints, `access` for items that a caller may not
       read or change.
     - `errors` are errors by method beyond the common ones, `headers` headers of all responses.
@@ -105,7 +106,7 @@ class Resource:
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         """Return the items on a page of the list, and whether there are more.
 
-        Raises NotFound if the parent in the path, such as the edge of routes, does not exist; aws.Unavailable.
+        Raises aws.Unavailable, and NotFound if the parent in the path, such as the edge of routes, does not exist.
         """
         ids = None if call.path else call.caller.readable_ids(self.kind)
         if ids is not None:
@@ -153,7 +154,10 @@ class Resource:
         return True
 
     def _responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
-        """Yield the responses of some resources with their modules inline, each when the caller needs it."""
+        """Yield the responses of some resources with their modules inline.
+
+        Each response is made when the caller requests it.
+        """
         shown = self.to_responses(items, call) if self.to_responses else (plain(self.stored, it, call) for it in items)
         for response, item in zip(shown, items, strict=True):
             yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response
@@ -174,8 +178,9 @@ class Resource:
 class EditableResource(Resource):
     """A kind that can also be created, changed and deleted.
 
-    `make` builds a new resource from the caller, its id and the request in the shape `create`, if it is not stored as
-    requested. `remove` deletes a resource, if more than its item must be deleted.
+    `create` and `change` are the shapes of requests. `make` builds a new resource from the caller, its id and the
+    request. By default, the fields of the request are stored. `remove` deletes a resource. By default, it deletes only
+    the item.
     """
 
     create: type[Shape]

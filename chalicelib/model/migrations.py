@@ -95,7 +95,7 @@ def needed(record: Record, forms: Forms) -> list[Migration]:
 def apply(record: Record, forms: Forms) -> bool:
     """Apply the needed migrations to a record. Return False if the record has changed meanwhile.
 
-    Raises Taken if another account has one of its names; aws.Unavailable.
+    Raises aws.Unavailable, and Taken if another account has one of its names.
     """
     for migration in _selected():
         if todo := migration.writes(record, forms):
@@ -288,7 +288,7 @@ _ADDITIONS = (
     Migration("names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
     Migration("edges that the live edge finds", _listed),
     Migration("special names, which edge hosts load when they start", _with_special_names),
-    Migration("fields that have a default", _with_defaults),  # add no other migration for a new field
+    Migration("fields that have a default", _with_defaults),  # a new field with a default needs no migration of its own
     Migration("API keys that expire after their end", _with_expiry),
 )
 _CONVERSIONS = (

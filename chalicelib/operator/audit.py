@@ -66,7 +66,8 @@ def _lines(account: str, start: str) -> Iterator[str]:
 def _line(account: str, event: Item) -> str:
     """Return an event as `GET /audit_events` shows it, with `account` and `resource_path`.
 
-    `resource_path` ends with the release after 3.0.0. Addresses begin with BASE_URL, or with the path if it is not set.
+    `resource_path` will be removed in the release after 3.0.0. Addresses begin with BASE_URL, or with the path if
+    BASE_URL is not set.
     """
     response = audit_events.response(event, os.environ.get("BASE_URL", "").rstrip("/"))
     own = {"account": account, "resource_path": event.body["resource_path"]}

@@ -121,7 +121,7 @@ class Run:
 
 
 def _said(sentences: Generator[str, None, T]) -> Generator[str, None, T]:
-    """Yield sentences as lines of JSON. Return the return value of their generator."""
+    """Yield the sentences of a generator as lines of JSON. Return the generator's own result."""
     while True:
         try:
             yield json.dumps({"say": next(sentences)})

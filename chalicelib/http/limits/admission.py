@@ -144,7 +144,10 @@ def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Seque
 
 
 def _events(query: Mapping[str, Sequence[str]]) -> int:
-    """Return the most events that a list reads. An invalid limit counts as 100, because it is rejected later."""
+    """Return the maximum number of events that a list request reads.
+
+    An invalid limit counts as 100, because it is rejected later.
+    """
     if _FILTERS & query.keys():
         return _FILTERED
     text = query.get("limit", ["100"])[0]

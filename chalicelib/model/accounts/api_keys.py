@@ -28,8 +28,8 @@ _PREFIX = "te_"  # of tokens; tokens of earlier versions lack it
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CHECKSUM = 6  # characters at the end of a token
 
-# The Unix second at which this process last recorded the use of a key, by the key's id. A request can bring an older
-# time, if the gateway has cached the result of its authorizer.
+# The Unix second at which this process last recorded the use of a key, by the key's id. The context of a request can
+# contain an older time, if the gateway has cached the result of its authorizer.
 _recorded: dict[str, int] = {}
 
 
@@ -89,11 +89,11 @@ class _Token(Stored):
 
 @dataclass(frozen=True)
 class KeyLimits:
-    """The limits of an API key. A key without scopes may do everything. The expiry is a Unix second or None.
+    """The limits of an API key. A key without scopes may do everything. `expires` is a Unix second or None.
 
-    Requests must come from one of `networks` and from one of `account_networks`. An empty list allows all addresses.
-    `networks` belong to the key and never change. `rates` belong to the key too, by the names in `rates.py`. The
-    operator has set `account_rates` for the account.
+    Requests must come from an address in `networks` and in `account_networks`. An empty list allows all addresses.
+    `networks` and `rates` belong to the key and never change. `account_rates` are the limits that the operator has set
+    for the account. The names of limits are those in `rates.py`.
     """
 
     scopes: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ def key_of(id: str) -> UniqueKey:
 
 
 def locked(id: str) -> UniqueKey:
-    """Return the unique key of an API key without a digest, so that every version rejects the token."""
+    """Return the unique key of an API key's token, with an empty digest: no token is valid for it."""
     return UniqueKey(KIND, ids.unprefixed(id), {"digest": ""})
 
 
@@ -203,7 +203,7 @@ def find(token: str) -> VerifiedKey | None:
 def record_use(key: str, used: int) -> None:
     """Record that a key is used now, at most once an hour.
 
-    `used` is the last recorded use, as the request brings it (a Unix second). Raises aws.Unavailable.
+    `used` is the last recorded use in the context of the request (a Unix second). Raises aws.Unavailable.
     """
     now = int(time.time())
     if now - max(used, _recorded.get(key, 0)) < _HOUR:

@@ -65,11 +65,11 @@ class TrustedCredential(Stored):
     max_idle_days: int | None = None
     account_lifetime: int | None = None
     require_scopes: bool = False
-    federated: str = ""  # the credentials from which the key descends that created this credential
+    federated: str = ""  # the chain of the API key that created this credential
 
     @property
     def owner(self) -> Owner:
-        """Return the owner in the credential."""
+        """Return the owner that the credential names."""
         return Owner(self.owner_id, self.admin, self.active, self.name)
 
     @property

@@ -17,7 +17,7 @@ KIND = "federated"  # of the unique keys that exchanges read
 IDENTITY = "identity"  # of the unique keys of users by issuer and subject
 MAX_COUNT = 200  # of an account
 MAX_BYTES = 4096  # of the attributes of a unique key, as JSON
-MAX_CHAIN = 8  # credentials in a chain: a key of each credential created the previous one
+MAX_CHAIN = 8  # credentials in a chain, in which a key of one credential created the next credential
 MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
 
 
@@ -85,10 +85,10 @@ def count_new(account: str) -> Write:
 
 
 def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
-    """Return the conditions that no credential of a chain is disabled, and that the first one exists.
+    """Return the conditions that the first credential of a chain exists, and that none is disabled.
 
-    The others may have been deleted, which is possible only without live keys. Raises `failing` if a condition is
-    false.
+    Other credentials of the chain may have been deleted, which is possible only without live keys. The transaction
+    fails with `failing` if a condition is false.
     """
     enabled, values = "#body.#enabled = :enabled", {"enabled": True}
     first, others = Condition(enabled, values), Condition(f"attribute_not_exists(#id) OR {enabled}", values)

@@ -63,8 +63,8 @@ def read_usage(key: str) -> KeyUsage:
 def _remove_old_denied(key: str, now: int) -> bool:
     """Remove denied requests older than an hour. Return whether any were removed.
 
-    If there were none, remember when the oldest will be an hour old. Raises ConditionFailed if the record was deleted,
-    aws.Unavailable.
+    If none were removed, remember when the oldest one will be an hour old. Raises aws.Unavailable, and ConditionFailed
+    if the record was deleted.
     """
     found = dynamodb.get(_scope(key), _DENIED) or {}
     recent = _select_denied(found, now - _HOUR)

@@ -36,7 +36,10 @@ def unique_keys_of(found: Sequence[Item]) -> list[UniqueKey]:
 
 
 def owner_of(item: Item) -> str:
-    """Return the owner of an API key or SSH credential. Unique keys name the owner of a malformed one."""
+    """Return the owner of an API key or SSH credential.
+
+    If the record is malformed, the owner is read from its unique keys.
+    """
     owner = item.body.get("owner_id")
     if isinstance(owner, str):
         return owner

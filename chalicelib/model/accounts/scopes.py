@@ -88,8 +88,8 @@ def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> s
 def find_missing(held: Sequence[str], method: str, template: str, path: Mapping[str, str]) -> str | None:
     """Return the scope that a key lacks for a request, or None if it may send the request.
 
-    For a list, scopes with an id suffice: the list then contains only these ids. They also suffice for SSH
-    certificates: a later check compares their authority.
+    For a list, a scope with an id suffices: the list then contains only such ids. A scope with an id also suffices for
+    SSH certificates: a later check compares it with their authority.
     """
     if not _general(method, template).isdisjoint(held):
         return None
@@ -143,7 +143,7 @@ def _covering(wanted: str) -> Iterator[str]:
 
 @cache
 def _general(method: str, template: str) -> frozenset[str]:
-    """Return the scopes without an id of which each permits a request."""
+    """Return the scopes without an id that permit a request. Each of them suffices."""
     scope = required(method, template)
     return frozenset((ALL, *_covering(scope))) if scope else frozenset()
 

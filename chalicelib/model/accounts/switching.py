@@ -164,8 +164,8 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
 def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) -> bool:
     """Remove a user or bot. Return False if it does not exist.
 
-    Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin unless the last active admin
-    may be removed, InUse, and the errors of `Change.commit`.
+    Its keys are deactivated first, so that none is valid after a crash. Raises InUse, the errors of `Change.commit`,
+    and LastAdmin for the last active admin, unless `may_be_last`.
     """
 
     def attempt() -> bool:

@@ -1,9 +1,9 @@
 """The tree of a federated credential: the keys that its exchanges issued, and all keys that descend from them.
 
-A key descends from a key that created it, and from one that created a federated credential whose exchange issued it.
-The records and tokens of all these keys contain the chain of their credentials, the nearest first. No such key lives
-longer than MAX_LIFETIME, so only keys of this period can be live. The transaction that creates a key checks that the
-credential is enabled. So after a credential is disabled, a read of its keys finds all of them.
+A key descends from the key that created it. A key from an exchange descends from the key that created the federated
+credential. The records and tokens of all these keys contain the chain of their credentials, the nearest first. No such
+key lives longer than MAX_LIFETIME, so only keys of this period can be live. The transaction that creates a key checks
+that the credential is enabled. So after a credential is disabled, a read of its keys finds all of them.
 """
 
 from contextlib import suppress
@@ -19,7 +19,8 @@ from chalicelib.storage.records import direct_writes, items, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.writes import Overtaken
 
-ROOT = "federated"  # the attribute with the chain of credentials: of keys, of tokens, and of what exchanges read
+# the attribute with the chain of credentials, in records of keys, of tokens, and of federated credentials
+ROOT = "federated"
 
 _MARKER = "may_let_in"  # in a disabled credential, as long as keys of its tree may be active
 _MARGIN = 300  # seconds by which clocks may differ
@@ -69,9 +70,9 @@ def close(credential: Item) -> None:
 
 
 def reopen(credential: Item) -> None:
-    """Permit exchanges again if the credential's record does, unless it has changed meanwhile.
+    """Permit exchanges again if the credential is enabled.
 
-    Raises aws.Unavailable.
+    Does nothing if its record has changed meanwhile. Raises aws.Unavailable.
     """
     key, sets = federated_credentials.key_of(credential.id), {"enabled": is_enabled(credential)}
     with suppress(Overtaken):

@@ -23,7 +23,7 @@ Page = tuple[list[Item], bool]  # the newest events first, and whether there are
 _SKEW = 60  # seconds by which the clocks of two processes may differ
 _READ = 500  # items in one read, after a page without an event
 _END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # an id after all ids of events
-_KEYS = 100  # of an owner, in one page
+_KEYS = 100  # API keys in one page of an owner's keys
 _MAX_KEYS = 20  # per owner; with more keys, the newest events of the account are filtered instead
 
 
@@ -151,7 +151,10 @@ def _indexed(index: str, account: str, name: str, before: str | None, count: int
 
 
 def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
-    """Return a page of events. Items of scopes other than `own` have a forged index key and are skipped."""
+    """Return a page of events.
+
+    Items in scopes other than `own` are skipped, because the value by which the index found them is forged.
+    """
     most = count
     while True:
         found, has_more = read(before, most)

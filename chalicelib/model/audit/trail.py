@@ -180,7 +180,7 @@ def operator_event(action: str, subject: str) -> Write:
 
 
 def kept_until(moment: datetime) -> int:
-    """Return the Unix second at which a record from a moment expires, AUDIT_DAYS later."""
+    """Return the Unix second at which a record expires: AUDIT_DAYS after a moment."""
     return int(moment.timestamp()) + audit_days() * _DAY
 
 
@@ -234,7 +234,7 @@ def spread(event: Item) -> Item:
 
 
 def acting(key: str, shard: int) -> str:
-    """Return an actor's value in the index of events by actor, for one shard."""
+    """Return the value by which the index of events by actor finds an actor's events in a shard."""
     return f"{key}#{shard}" if shard else key
 
 

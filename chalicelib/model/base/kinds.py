@@ -48,7 +48,7 @@ class Kind:
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Return whether a resource of this kind can exist without being registered, like an edge or route."""
+        """Return whether resources of this kind need not be registered here. True for edges and routes."""
         return self.path.startswith("/edges/")
 
     @cached_property

@@ -23,7 +23,7 @@ class Packing(Protocol):
         """Return a text as bytes, or unchanged if the bytes would not reproduce it."""
 
     def text(self, kept: bytes | str) -> str:
-        """Return the text that `packed` converted, or returned unchanged."""
+        """Return the text for a value that `packed` returned."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Ending:
 
 
 class NotReady(Exception):
-    """A change requires something that the table does not have yet."""
+    """A change requires another change of the table first, for example that ended cooldowns are removed."""
 
     def make_room(self) -> bool:
         """Try to make the change possible. Return whether it can be tried again. Raises aws.Unavailable."""
@@ -130,7 +130,7 @@ class Stored:
 
     @classmethod
     def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the place of the record with an item's lease, or None if the item's own record has it.
+        """Return the scope and id of the record with an item's lease, or None if the item's record has it.
 
         `attributes` are from a unique key of the item.
         """
@@ -138,7 +138,7 @@ class Stored:
 
     @classmethod
     def end_lease(cls, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
-        """Return the writes that prevent that a lease runs again, or None while it runs.
+        """Return the writes after which a lease that is over cannot be renewed, or None while it runs.
 
         `lease` is the record at `find_lease`, or None if it was deleted.
         """

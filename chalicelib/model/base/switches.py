@@ -16,8 +16,8 @@ Switch: TypeAlias = Literal["on", "off"]
 
 SUSPENDED = "suspended"
 WITHOUT_KEY = "without_key"  # an authority that was imported without its private key, because exports do not contain it
-WALK = "walk"  # the progress of an offboarding
-OFFBOARDED = "offboarded"  # the Unix second from which a walk can complete an offboarding
+WALK = "walk"  # the progress of an unfinished offboarding
+OFFBOARDED = "offboarded"  # the Unix second from which a repeated call can complete an offboarding
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,10 @@ _UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verificati
 
 @dataclass(frozen=True)
 class ApplicationError:
-    """An error of the module with a digest, at an RFC 3339 time. `reason` is a key of _SENTENCES."""
+    """An error of a module of a route.
+
+    `digest` is the digest of the module's rule, `at` an RFC 3339 time, and `reason` a key of _SENTENCES.
+    """
 
     digest: str
     at: str
@@ -40,7 +43,7 @@ class ApplicationError:
 
 
 def place(account: str, edge_id: str) -> tuple[str, str]:
-    """Return the place of an edge's record."""
+    """Return the scope and id of the record with the errors of an edge's routes."""
     return items.scope(account, "/oauth_errors"), edge_id
 
 

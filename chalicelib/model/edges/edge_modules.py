@@ -33,15 +33,16 @@ class EdgeModule(Generic[S, V]):
     - `stored` is the stored type. Audit events show only its `AUDITED` fields.
     - `read` returns the settings that the edge enforces, without secrets. For malformed values it returns None, and the
       edge closes the holder.
-    - `restricts_visitors` is set if the module can refuse visitors. If Envoy rejects a change of such a route, its
-      earlier version does not stay.
+    - `restricts_visitors` is set if the module can refuse visitors. If Envoy rejects a change of a route with such a
+      module, the earlier version of the route is not served either.
     - `admits_ambiguous_paths` is set if no visitor can bypass the module with a path that the upstream reads
       differently.
     - `needs_plaintext` is set if TLS must end at the edge.
-    - `budget` is the module's maximum share of a response, in characters of JSON inside a JSON string. `make openapi`
-      computes it from the shape of the module's requests, and fails if it is larger.
+    - `budget` is the maximum size of the module in a response, in characters as `sizes.encoded` counts them.
+      `make openapi` computes the size from the shape of the module's requests, and fails if it exceeds the budget.
     - `memory` estimates the module's memory in Envoy.
-    - `excludes` names modules that a holder cannot have at the same time. One of two modules names the other.
+    - `excludes` names modules that a holder cannot have together with this module. It suffices if one of two modules
+      names the other.
     - `configures_route` names the function of `edge.envoy` that adds the module to each of Envoy's routes for a route.
       `built_by` names the function for a module that configures something else. Without both, the edge cannot enforce
       the module, and closes its holder.

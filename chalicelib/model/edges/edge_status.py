@@ -66,7 +66,7 @@ class BackendStatus:
 
 @dataclass(frozen=True)
 class EdgeStatus:
-    """The status of an edge revision, for all hosts together, since `at`."""
+    """The status of a revision of an edge, for all hosts together. It began at the time `at`."""
 
     state: State
     revision: int

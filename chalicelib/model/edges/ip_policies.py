@@ -112,7 +112,7 @@ def _read_rules(policy: Item) -> Rules:
 
 
 def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> tuple[Condition, ...]:
-    """Return the condition under which a module refuses a visitor. Empty without a module.
+    """Return the condition under which a module refuses a visitor, or () without a module.
 
     A visitor passes if any policy has an allow rule that matches and no policy has a deny rule that matches. In
     `policies`, None is a malformed record, which refuses all visitors.
@@ -220,7 +220,7 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
 
     def attempt() -> bool:
         copies = _copies(table.find(scope, id))
-        # the copies of rules that allow sort first
+        # a copy begins with its action, so the copies of rules that allow come first
         for rule in sorted(copies.keys() - removed, key=lambda it: copies[it]):
             remove_rule(Change(change.by), rules, rule)
             removed.add(rule)

@@ -12,7 +12,7 @@ from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 
 MAX_BYTES = 512  # of the User-Agent header
 MAX_COST = 300  # RE2 instructions per byte
-_STEP = 40  # instructions that take as long as the fixed cost of one expression per byte
+_STEP = 40  # the fixed cost of an expression for each byte, as a number of instructions
 _MAX_WORD = 64
 _LITERAL = r"""(?:[A-Za-z0-9 _/,:;@#%&=!"'<>~`-]|\\[!-/:-@\[-`{-~])"""
 _ALTERNATIVES = rf"{_LITERAL}+(?:\|{_LITERAL}+)*"

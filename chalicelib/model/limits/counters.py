@@ -114,13 +114,15 @@ class Counters:
     def __init__(self, add: Add) -> None:
         self._add = add
         self._lock = threading.Lock()
-        # by `is_shared`, then by scope, the most recently used last; many strangers cannot evict the shared ones
+        # by `is_shared`, then by scope, the most recently used last; counters of unknown addresses are not shared, so
+        # even many of them cannot evict a shared one
         self._counters: dict[bool, dict[str, Counter]] = {True: {}, False: {}}
 
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
-        """Return whether all limits of a request have enough left for it, and the remaining amounts.
+        """Return whether a request exceeds none of its limits, and their remaining amounts.
 
-        A rejected request uses nothing. Some requests also report a count, rejected ones first.
+        A rejected request uses nothing. A request also reports the counts that are due. An admitted request reports
+        them only in the second half of a window.
         """
         with self._lock:
             pairs = [(self._find(use, now), use) for use in uses]

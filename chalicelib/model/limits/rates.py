@@ -24,7 +24,7 @@ _SECONDS_OF_AN_ADDRESS = 10
 
 
 class Rate(NamedTuple):
-    """A limit: the average number of requests per second, and the most at once."""
+    """A limit: the average number of requests per second, and the maximum number at once."""
 
     per_second: int
     burst: int

@@ -1,6 +1,7 @@
 """Patterns of host names that the operator has banned. No account can get a name that matches one.
 
-`*` matches any characters, including dots. A gateway reads all patterns every two seconds, the API with each name.
+`*` matches any characters, including dots. A gateway reads all patterns every two seconds. The API reads them for each
+request that names a host.
 """
 
 import re

@@ -85,7 +85,9 @@ def drop_order(due: DueRenewal) -> None:
 def record(
     due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal, others: Iterable[Write] = ()
 ) -> RecordResult:
-    """Store a certificate, its event, and the domain's reference to it, in one transaction. It ends the claim.
+    """Store a certificate, its event, and the domain's reference to it.
+
+    One transaction writes all of them, and ends the claim of this issuer.
 
     `others` are further writes of the transaction. If the policy now requires another type of key, a new order becomes
     due. Nothing is written if another issuer has the claim, or if the policy or the proof has ended. Raises

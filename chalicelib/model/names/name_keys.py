@@ -1,4 +1,7 @@
-"""The unique keys that decide which account owns a host, and which edge, tunnel or reservation uses it. Pure."""
+"""The unique keys that decide which account owns a host, and which edge, tunnel or reservation uses it. Pure.
+
+The place of a key is the scope and id of its record.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +14,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.change_log import Place
 
-_MAX_DIRECT = 10  # with more reservations below a base name, their keys are read first
+_MAX_DIRECT = 10  # reservations; if a base name has more, the keys of the matching domains are read first
 
 
 @dataclass(frozen=True)

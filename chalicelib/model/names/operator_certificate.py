@@ -60,7 +60,7 @@ def read_opened() -> OpenedCertificate | None:
 def read_renewal() -> OperatorRenewal:
     """Return the state of the certificate.
 
-    Without a certificate, it is due. Raises MalformedRecord, aws.Unavailable.
+    Without a record, an order is due now. Raises MalformedRecord, aws.Unavailable.
     """
     record = dynamodb.get(SCOPE, _STATE)
     if record is None:

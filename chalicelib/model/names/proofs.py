@@ -116,10 +116,10 @@ def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
 def apply_contest(
     challenger: Proof, holder: Proof, found: CheckResult, now: int
 ) -> tuple[ProofChange, ProofChange | None]:
-    """Return the results for a challenger, for which the record is present, and for the owner.
+    """Return the results of a check for a challenger and for the owner of a domain.
 
-    The second result is None if the owner keeps the domain. `found` is the lookup of the owner's record at the same
-    time.
+    The DNS record of the challenger is present. `found` is the lookup of the owner's record at the same time. The
+    second result is None if the owner keeps the domain.
     """
     checked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":

@@ -78,8 +78,8 @@ class ReservedDomain(Described):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the keys of the domain.
 
-        Every domain has a key in its account. Below TUNNEL_DOMAIN it also has the key of its base name. Outside it has
-        a key in the whole service while it is proved.
+        Every domain has a key in its account. Below TUNNEL_DOMAIN it also has the key of its base name. Outside
+        TUNNEL_DOMAIN, a proved domain also has a key in the whole service.
         """
         own = replace(reserved_key(account, self.domain), field="domain")
         proof = self.progress
@@ -189,8 +189,8 @@ def list_proved(before: Item, after: Item | None) -> list[Write]:
 def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
     """Return the reservations that decide who serves the hosts of an account.
 
-    Below TUNNEL_DOMAIN, these are the account's own reservations. Outside, they are the proved reservations of all
-    accounts, for a wildcard including all that are proved directly below it. Raises aws.Unavailable.
+    Below TUNNEL_DOMAIN, these are the account's own reservations. Outside, these are the proved reservations of all
+    accounts. For a wildcard, they include the domains that are proved directly below it. Raises aws.Unavailable.
     """
     wanted = list(hosts)
     keys = (key for host in wanted for key in _list_keys(account, host, tunnel_domain))

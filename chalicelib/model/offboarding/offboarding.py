@@ -1,7 +1,7 @@
 """Offboarding: closes a root (a user, bot, API key or federated credential), and ends its tree.
 
-A call walks the tree, and a repeated call continues. Offboarding is complete after a walk that found nothing. This walk
-must begin after all requests with the tree's keys have been answered.
+A walk searches the whole tree for resources to end. It can take several calls. Offboarding is complete after a walk
+that found nothing, if all requests with the tree's keys had been answered when the walk began.
 """
 
 import time
@@ -69,7 +69,7 @@ class Walk:
         first = {} if is_owner else {self._root.id: roots.owner_of(self._root)}
         self._progress = progress.read(self._root, choice) or progress.begin(choice, first, "" if is_owner else None)
         self._waiting, self._before = dict(self._progress.waiting), self._progress.before
-        self._owners = dict(self._waiting)  # of makers that this call has found
+        self._owners = dict(self._waiting)  # the makers that this call has found, with their owners
 
     @property
     def began(self) -> int:

@@ -1,4 +1,4 @@
-"""The progress of a walk that takes several calls. It is stored with the root until the walk ends."""
+"""The progress of a walk through the tree of an offboarding. It is stored with the root until the walk ends."""
 
 from dataclasses import dataclass, field
 from typing import Any

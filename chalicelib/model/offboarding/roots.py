@@ -1,7 +1,7 @@
 """The root of an offboarding: a user, bot, API key or federated credential. It is closed before its tree is walked.
 
-A root stays closed until somebody enables it. Its record contains a Unix second, from which a walk can complete the
-offboarding: by then all requests with its keys have been answered.
+A root stays closed until somebody enables it. Its record contains a Unix second by which all requests with its keys
+have been answered. Only a walk that begins later can complete the offboarding.
 """
 
 import time

@@ -17,7 +17,7 @@ _NO_ROUTE_BACKEND = "The route has no backend."
 
 @dataclass(frozen=True)
 class Destinations:
-    """Backends of connections, by weight. The share of an HTTP response is closed.
+    """Backends of connections, by weight. Connections for a backend that is an HTTP response are closed.
 
     `refusal` gives the reason why all connections are refused, `error` the reason why some are.
     """

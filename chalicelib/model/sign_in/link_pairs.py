@@ -1,4 +1,4 @@
-"""The key pair of sign-in services that serve Envoys of other hosts. Control replaces it daily.
+"""The key pair of sign-in services for connections from Envoys on other hosts. Control replaces it daily.
 
 The certificate and its authority are stored in clear beside the sealed key.
 """
@@ -28,7 +28,7 @@ class LinkPair:
 
 @dataclass(frozen=True)
 class SealedLinkPair:
-    """A pair as it is stored."""
+    """A certificate with its private key, which the vault has encrypted."""
 
     pair: LinkPair
     key: bytes = field(repr=False)

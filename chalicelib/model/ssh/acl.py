@@ -19,7 +19,10 @@ _MAX_DOMAIN, _MAX_LABEL = 253, 255
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain in lower case. In a rule, `*.<suffix>` matches every domain with that suffix, and the same wildcard."""
+    """A domain in lower case.
+
+    In a rule, `*.<suffix>` matches every domain with that suffix, and the wildcard domain `*.<suffix>`.
+    """
 
     name: str
 

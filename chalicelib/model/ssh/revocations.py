@@ -191,7 +191,10 @@ def build_record(issuer: Issuer, revocation: Revocation) -> Item:
 
 
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
-    """Add an entry to the list. `add` gets whether the entry is new, and the writes, and commits them."""
+    """Add an entry to the list.
+
+    `add` commits the writes. It is called with them, and with whether the entry is new to the list.
+    """
 
     def change(head: Head, chunk: Chunk) -> T:
         live = crypto.packed_revocations.expire(chunk.packed, clock.seconds())

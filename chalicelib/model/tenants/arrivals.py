@@ -32,12 +32,12 @@ class Arrivals:
     """The result of validating an export. `lost` lists the secrets that must be created again."""
 
     account: str
-    # the scope of a unique key, and the path of its item
+    # scopes of unique keys with the paths of their items: as the items name them, and as the keys name them
     claims: set[tuple[str, str, str]] = field(default_factory=set)
     held: set[tuple[str, str, str]] = field(default_factory=set)
-    # copies of rules that the records of IP policies contain
+    # copies of rules: as the records of IP policies contain them, and as the rules require them
     copies: set[tuple[str, str, str]] = field(default_factory=set)
-    rules: set[tuple[str, str, str]] = field(default_factory=set)  # copies that the rules must have
+    rules: set[tuple[str, str, str]] = field(default_factory=set)
     lists: set[str] = field(default_factory=set)  # scopes of revocation lists
     chunks: set[str] = field(default_factory=set)
     lost: list[str] = field(default_factory=list)

@@ -109,7 +109,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("trials of edges", "A#/edge_trials"),
     RecordClass("errors of OAuth applications", "A#/oauth_errors"),
     RecordClass("idempotency keys", "A#/idempotency/.+", "request"),
-    # Unique keys.
+    # The following records are unique keys.
     RecordClass("name of an account", "account_name#.+", "claim"),
     RecordClass("token", "token#.+", "claim"),
     RecordClass("federated credential's key", "federated#.+", "claim", "portable"),
@@ -122,7 +122,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("name", "tunnel_name#.+", "claim", "portable", "name"),
     RecordClass("SSH authority's key", "ssh_authority#.+", "claim", "portable"),
     RecordClass("match of a route", "match#A#.+", "claim", "portable"),
-    # Records that several accounts share.
+    # The scopes of the following records contain records of several accounts.
     RecordClass("list of revocations", "krl#.+", "head", "portable", "list"),
     RecordClass("listed edge", "edge#/edges/[0-9]+", "edg[a-z]+_.+", "portable"),
     RecordClass("special names of an edge", "edge#/special/[0-9]+", "A/edg[a-z]+_.+", "portable"),
@@ -141,7 +141,8 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("session of a visitor", "session#.+", "session"),
     RecordClass("operator's event", "operator#/audit_events", "evt_.+", "omitted", "trail"),
     RecordClass("change log", "changes#[0-9]+", ".+", "omitted", "shared"),
-    # Records without an account's id: they belong to the service, or are found by another record's id.
+    # The following records do not contain the id of an account: they belong to the service, or are found by another
+    # record's id.
     RecordClass("denied requests of a key", "token#.+", "denied", "omitted", "none"),
     RecordClass("refusals of a federated credential", "federated#.+", "refused", "omitted", "none"),
     RecordClass("chunk of revocations", "krl#.+", "[0-9a-f]{2}", "portable", "none"),

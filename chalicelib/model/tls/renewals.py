@@ -35,12 +35,12 @@ class Renewal:
     started_at: int = 0
     tried_at: int = 0
     attempts: int = 0  # failed attempts since the start of the job or the last change of the domain
-    not_before: int = 0  # the CA or the issuer permits no order earlier
+    not_before: int = 0  # the earliest time of an order that the CA and the issuer permit
     renews_at: int = 0
     urgent_at: int = 0  # from this time on, the renewal comes before all others
     error_code: ErrorCode = ""
     msg: str = ""
-    reason: str = ""  # for the operator
+    reason: str = ""  # why the last attempt failed, in words for the operator
     certificate_id: str = ""  # the last issued certificate
 
     @property

@@ -1,6 +1,7 @@
 """Checks whether online tunnels can keep their names and ports.
 
-A tunnel loses its name if an edge uses it, the account has not proved it, or may only use reserved names.
+A tunnel loses its name if an edge uses the name, if the account has not proved it, or if the account may only use
+reserved names.
 """
 
 from collections.abc import Sequence

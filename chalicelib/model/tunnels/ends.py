@@ -16,7 +16,8 @@ from chalicelib.storage.records.items import Item
 def lease_end(item: Item, lease: Mapping[str, Any] | None = None) -> int:
     """Return the Unix second at which the lease of an item ends, or 0 if it is unknown.
 
-    `lease` is the record of its gateway, if its own record has no lease. In records of 2.0.0 the lease is the expiry.
+    `lease` is the record of the tunnel's gateway, needed if the tunnel's own record has no lease. In records of 2.0.0,
+    the expiry of a tunnel is its lease.
     """
     end = item.lease or item.expires or (lease or {}).get("lease")
     return end if isinstance(end, int) else 0

@@ -136,7 +136,8 @@ def leave(id: str) -> None:
 def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
     """Return the writes that end a gateway. There are none if it is ended already, or if its record was deleted.
 
-    Return None while its lease runs, until the clock skew after that, and if the record is malformed.
+    Return None if the gateway must not be ended: until its lease and then the clock skew are over, and if its record is
+    malformed.
     """
     if record is None:
         return []
@@ -165,7 +166,7 @@ def claim_sweep(id: str, *, seconds: int) -> bool:
 
 
 def remove(id: str) -> None:
-    """Delete the record of an ended gateway. Its list must be empty. Raises aws.Unavailable."""
+    """Delete the record of an ended gateway. The list of its tunnels must be empty. Raises aws.Unavailable."""
     direct_writes.do_logged(Write.delete(GATEWAYS, id, _ENDED))
 
 

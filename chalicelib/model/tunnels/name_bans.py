@@ -1,4 +1,4 @@
-"""Host names that the operator has banned. No tunnel can use one."""
+"""Host names that the operator has banned. No tunnel can use a banned name."""
 
 from chalicelib import clock
 from chalicelib.model import changes

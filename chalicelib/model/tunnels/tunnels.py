@@ -210,7 +210,7 @@ def list_special(item: Item, name: str) -> list[Write]:
 
 
 def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return the fields for the gateway's record that differ between the kinds of tunnel."""
+    """Return the fields that only one kind of tunnel has in the list of its gateway."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     named = {"ip_policies": tunnel.ip_policies} if tunnel.ip_policies else {}

@@ -24,7 +24,8 @@ from chalicelib.storage.records.items import Item
 
 DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS, kinds.FEDERATED_CREDENTIALS)}
 SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
-PUBLIC_KEY = "authority_public_key"  # each line contains it, because the restored table may lack the authority
+# the authority's key in each line about a revocation, because the restored table may lack the authority
+PUBLIC_KEY = "authority_public_key"
 _SHOWN = ("name", "active", "owner_id", "description", "enabled")
 _PROJECTION = f"#scope, #id, #unseen, #expires, #lease, {', '.join(f'#body.#{name}' for name in _SHOWN)}"
 _PREFIXES = [*DELETED, *SWITCHED_OFF]
@@ -47,7 +48,8 @@ class Comparison:
         own = ScanFolder(self.folder / "admitted", purpose)
         revoked = ScanFolder(self.folder / "revoked", purpose)
         with self._reading_later():
-            _ = self._deleted  # read it before the threads start, so that it is read once
+            # the property is cached: read it before the threads start, so that only one of them reads it
+            _ = self._deleted
         segments.scan(own, _SELECTED, self._compare, self.report)
         with self._reading_later():
             segments.scan(revoked, _REVOCATIONS, self._compare_lists, self.report)

@@ -38,7 +38,8 @@ class Rewrapping:
     def run(self) -> Counter[str]:
         """Seal all secrets, in passes, until a pass finds none under another key. Return the counts of this pass.
 
-        "found" and "unreadable" are of this pass, "again" is the sum of all passes. Raises CommandError, aws.AwsError.
+        The counts "found" and "unreadable" are those of the last pass. "again" counts the sealed secrets of all passes.
+        Raises CommandError, aws.AwsError.
         """
         again = 0
         for number in count(1):

@@ -82,7 +82,7 @@ def _events(account: str) -> Iterator[Item]:
 
 
 def _named_user(event: Item, name: str) -> str:
-    """Return the id of the user that an event shows to have had a name, or ""."""
+    """Return the id of the user who had a name according to an event, or ""."""
     actor, id = event.body.get("actor", {}), str(event.body.get("resource_id", ""))
     details = trail.flat(event.body.get("details", {}))
     if kinds.USERS.has(id) and name in (details.get(path) for path in _NAMES):

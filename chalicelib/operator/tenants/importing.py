@@ -101,7 +101,7 @@ class Import:
         for some in _batches(self._records(old, "all")):
             wanted = {_place(record): record for record in some}
             for place, present in table.records(wanted).items():
-                # a chunk follows the head of its revocation list
+                # a chunk of a revocation list is no separate conflict: the list's head is checked
                 if not (_may_replace(present, old) or "packed" in present):
                     yield f"{place[0]} is taken: {_advice(place)}"
 
@@ -189,7 +189,10 @@ def _may_replace(present: Record, old: str) -> bool:
 
 
 def _put(record: Record, present: Record | None, account: str) -> Write:
-    """Return the write of a record. A revocation list that the deletion left only gets its account again."""
+    """Return the write of a record.
+
+    If a deletion has left the head of a revocation list, the write only adds the account to it.
+    """
     if present is None:
         return Write.put(record, _ABSENT)
     same = Condition("#revision = :present", {"present": present["revision"]})

@@ -72,8 +72,8 @@ class Signer:
 def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
     """Return the signer for a requested certificate of a kind.
 
-    Raises Forbidden if the caller's key lacks the scope, UnknownReference, Conflict if the authority was imported
-    without its private key, aws.Unavailable.
+    Raises UnknownReference, aws.Unavailable; Forbidden if the caller's key lacks the scope; Conflict if the authority
+    was imported without its private key.
     """
     if caller.limits.scopes:
         caller.require(scopes.of_authority("POST", kind, request.ssh_certificate_authority_id))
@@ -110,9 +110,9 @@ def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, de
 def check(
     certificate: "crypto.ssh_certificates.Certificate", bounds: PolicyBounds, caller: Caller, created_at: datetime
 ) -> None:
-    """Raise InvalidRequest if a certificate exceeds the bounds of its authority's policy; aws.Unavailable.
+    """Raise InvalidRequest if a certificate exceeds the bounds of its authority's policy.
 
-    Raises Forbidden if the policy names other signers. Admins may always sign.
+    Raises Forbidden if the policy names other signers. Admins may always sign. Raises aws.Unavailable.
     """
     if bounds.signers is not None and not caller.admin and caller.id not in bounds.signers:
         raise Forbidden("The policy of the authority does not name you as a signer.")

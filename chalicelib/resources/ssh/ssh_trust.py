@@ -18,7 +18,8 @@ from chalicelib.storage.records.revocation_lists import Head
 
 _KIND = kinds.SSH_CERTIFICATE_AUTHORITIES
 _MAX_ALSO = 10
-_MAX_ENTRIES = 500_000  # in all lists of one request: a random serial takes 8 bytes, and a third more in base64
+# entries in all lists of one request: a random serial takes 8 bytes, which base64 makes a third longer
+_MAX_ENTRIES = 500_000
 _TOO_LARGE = "These lists are too large for one answer: request fewer of them at once."
 
 

@@ -37,8 +37,7 @@ _CONFIG = Config(
     tcp_keepalive=True,
     parameter_validation=False,  # the service validates parameters; an invalid request raises Misconfigured
 )
-# The operations with answers that `parse_answer` parses, because these contain no times. botocore parses all other
-# answers.
+# `parse_answer` parses the answers of these operations, which contain no times. botocore parses all other answers.
 PARSED = (
     "BatchGetItem",
     "DeleteItem",

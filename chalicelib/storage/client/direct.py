@@ -1,4 +1,4 @@
-"""Reads without botocore's pipeline, which takes most of their CPU time. For a process that reads much.
+"""Reads without botocore's pipeline, which takes most of their CPU time, for processes that read much.
 
 If such a read fails in any way, botocore repeats it and translates its errors.
 """

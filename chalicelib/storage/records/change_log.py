@@ -32,7 +32,7 @@ _LOGGED = (
 
 
 class Place(NamedTuple):
-    """The scope and id of a changed item."""
+    """The scope and id of an item or a record."""
 
     scope: str
     id: str

@@ -27,7 +27,7 @@ class Record:
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-    sealed: Any = None  # `Secrets` checks it, because lists do not read it
+    sealed: Any = None  # of any type, because only `Secrets` checks it
     unseen: dict[str, Any] = field(default_factory=dict)
     claims: list[list[str]] = field(default_factory=list)
     points: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -289,7 +289,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the changed modules by path in the record, or all in one path if there were or are none."""
+    """Return the changed modules by path in the record, or all at one path if the item had or has no modules."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

@@ -214,8 +214,8 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
 def _count(head: Head, end: int | None, added: int) -> Write:
     """Return the write of the head for changed chunks.
 
-    `end` is the Unix second at which the last of their entries ends, None if one has no end. Such writes can succeed at
-    the same time, unless the list has an expiry.
+    `end` is the Unix second at which the last of their entries ends, None if an entry has no end. Several of these
+    writes can succeed at the same time, unless the list has an expiry.
     """
     if head.expires is None and head.stamp:
         lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"

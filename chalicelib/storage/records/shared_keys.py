@@ -33,13 +33,13 @@ class Endings(Protocol):
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the place of the record with a holder's lease, or None if the holder's own record has it.
+        """Return the scope and id of the record with a holder's lease, or None if the holder's own record has it.
 
         `home` is the scope of the holder, `attributes` are the attributes of its key.
         """
 
     def end_lease(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
-        """Return the writes that prevent that a holder's lease runs again, or None while it runs."""
+        """Return the writes after which a holder's lease that is over cannot be renewed, or None while it runs."""
 
     def record_end(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write]:
         """Return the writes that record the end of a holder."""
@@ -87,8 +87,8 @@ def take_over(
 ) -> list[Write] | None:
     """Return the writes that take a key from a holder that has ended or has the same successor.
 
-    They also delete the holder, and record its end. Return None if the key's record has changed since the write with
-    these `counts` was made. Raises Taken if the holder keeps the key, aws.Unavailable.
+    They also delete the holder, and record its end. Return None if the caller must make its own write again, with other
+    `counts`, because the key's record has changed. Raises aws.Unavailable, and Taken if the holder keeps the key.
     """
     record = dynamodb.get(key.scope, ID) or {}
     holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))

@@ -112,8 +112,8 @@ def commit(
 
     `proof` is the place of a record among the writes: after a lost answer, the record's existence proves that they were
     done. The items in `created` take over a unique key if its holder has ended or has the same `successor`. `endings`
-    records the ends of such holders. Raises the `failing` of the write that failed, or Overtaken without one;
-    TooManyReferrers; aws.Unavailable.
+    records the ends of such holders. Raises aws.Unavailable, TooManyReferrers, and the `failing` of the write with a
+    false condition, or Overtaken if it has none.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])

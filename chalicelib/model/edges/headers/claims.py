@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 _OWN = "tunnel-auth-.*"  # set only by the edge, so `keep_headers` cannot contain it
 _PATTERNS = (
-    # Address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy. Readers are request-ip and
-    # fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's ForwardedHeaderFilter.
+    # Headers with the visitor's address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy.
+    # Readers are request-ip and fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's
+    # ForwardedHeaderFilter.
     "(x-)?forwarded(-.*)?",
     "(.*-)?client-?ip",
     "(.*-)?connecting-ip(v6)?",
@@ -26,7 +27,7 @@ _PATTERNS = (
     "front-end-https",
     "x-host",
     "x-http-host-override",
-    # The same from CDNs and clouds: Cloudflare, Fastly, CloudFront, Azure, Vercel, App Engine.
+    # Headers of CDNs and clouds with the same values: Cloudflare, Fastly, CloudFront, Azure, Vercel, App Engine.
     "cf-(ipcountry|pseudo-ipv4|visitor|worker|access-(authenticated-user-email|jwt-assertion))",
     "fastly-ssl",
     "cloudfront-(viewer|forwarded|is)-.*",
@@ -34,17 +35,18 @@ _PATTERNS = (
     "x-vercel-(forwarded|proxied|ip)-.*",
     "x-nf-client-connection-ip",
     "x-appengine-.*",
-    # The path: rewritten URLs of IIS, which Symfony and Zend read (CVE-2018-14773), and WSGI's prefix.
+    # Headers with the requested path: rewritten URLs of IIS, which Symfony and Zend read (CVE-2018-14773), and WSGI's
+    # prefix.
     "x-(original|rewrite)-.*",
     "x-request-ur[il]",
     "(x-)?script-name",
-    # A client's certificate: RFC 9440, nginx, Apache and HAProxy as Keycloak reads them, AWS.
+    # Headers with a client's certificate: RFC 9440, nginx, Apache and HAProxy as Keycloak reads them, AWS.
     "(x-)?client-(cert|certificate|verify|dn)(-.*)?",
     "(x-)?(ssl|tls)(-.*)?",
     "cert-chain(-.*)?",
     "x-amzn-(mtls|tls|oidc|lattice)-.*",
-    # The signed-in user: oauth2-proxy, Grafana, authentik, Kong, Google IAP, Azure App Service, Tailscale, Pomerium,
-    # Vouch, mod_auth_openidc, Shibboleth, SiteMinder, WebSEAL, Oracle, API gateways, ngrok.
+    # Headers with the signed-in user: oauth2-proxy, Grafana, authentik, Kong, Google IAP, Azure App Service, Tailscale,
+    # Pomerium, Vouch, mod_auth_openidc, Shibboleth, SiteMinder, WebSEAL, Oracle, API gateways, ngrok.
     "x-(auth-request|webauth|authentik|authenticated|consumer|credential|pomerium|vouch|apigateway)-.*",
     "x-anonymous-consumer",
     "x-(endpoint-api-)?userinfo",
@@ -54,18 +56,20 @@ _PATTERNS = (
     "(oidc|shib|iv|kubeflow|ngrok-auth)-.*",
     "sm-user.*",
     "oam-remote-user",
-    # The signed-in visitor of a route with OAuth, which only the edge may name.
+    # Headers with the signed-in visitor of a route with OAuth: only the edge may set them.
     _OWN,
-    # The tenant: Loki, Mimir, Tempo and Cortex, which authenticate by this header alone; OpenStack's services.
+    # Headers with the tenant: Loki, Mimir, Tempo and Cortex, which authenticate by this header alone; OpenStack's
+    # services.
     "x-scope-org-?id",
     "x-tenant-?id",
-    # Similar names, since no list is complete. Names that end like a credential are allowed: upstreams verify those.
+    # Headers with similar names, because no list is complete. Names that end in a word such as token are allowed,
+    # because upstreams verify a token.
     "x-.*user<ending>",
     "x-.*auth<ending>",
     "x-(.*-)?(e?mail|groups?|roles?|principal|identity|subject|claims|login|sso|saml|ldap|jwt|admin)($|-)<ending>",
     "(.*-)?impersonate-.*",
     "(auth|sso|logon|session)-(user|type|name|email|groups)",
-    # Programs' internal headers: httpoxy (CVE-2016-5385), Rack::Sendfile (CVE-2025-61780), Next.js (CVE-2025-29927).
+    # Internal headers of programs: httpoxy (CVE-2016-5385), Rack::Sendfile (CVE-2025-61780), Next.js (CVE-2025-29927).
     "proxy",
     "x-sendfile(-.*)?",
     "x-lighttpd-send-(file|tempfile)",

@@ -11,7 +11,7 @@ from chalicelib.model.edges.edge_modules import EdgeModule, Memory
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitBreakerModule(StoredModule):
-    """When failing tunnels get no requests for a while. Times are in seconds."""
+    """The settings of a circuit breaker. Times are in seconds."""
 
     tripped_duration: int = 10
     rolling_window: int = 10

@@ -130,7 +130,7 @@ def _parsing(which: str) -> Iterator[None]:
     except TypeError:
         reason = "a name in the certificate is not text"
     except LookupError:
-        reason = "an extension has an unknown number"
+        reason = "an extension contains a number that has no defined meaning"
     except _MALFORMED as error:
         reason = str(error)
     else:

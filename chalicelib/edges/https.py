@@ -24,15 +24,15 @@ from chalicelib.storage.records.items import Item
 class HTTPSListener(DescribedShape):
     hostports: HostportsOn443 = []
     """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
-    name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is
-    proved."""
+    name below the domain of tunnels then belongs to the account. A hostport of any other domain is served once the
+    account has proved the domain."""
 
     terminate_at: Annotated[TlsEnd, if_empty(EDGE)] = EDGE
     """The place where TLS ends: at the `edge`, or `upstream` at the agent or application server."""
 
     keep_headers: KeepHeaders = []
-    """Names of request headers that visitors may send, although upstreams may trust them as a proxy's: at most 20, in
-    lower case. Responses have the field if it is not empty."""
+    """Names of request headers that the edge does not remove from visitors' requests, although upstreams may trust them
+    as set by a proxy: at most 20, in lower case. Responses have the field if it is not empty."""
 
 
 class HTTPSEdgeChange(HTTPSListener):
@@ -44,10 +44,11 @@ class HTTPSEdge(HTTPSListener, Shown):
     """An edge that answers HTTPS requests to its hostports by its routes."""
 
     keep_headers: list[str] = cast(list[str], ABSENT)
-    """Names of request headers that visitors may send, in lower case; absent if there are none."""
+    """Names of request headers that the edge does not remove from visitors' requests, in lower case; absent if there
+    are none."""
 
     routes: list[routes.RESOURCE.response]  # type: ignore[name-defined]
-    """Its routes, newest first, at most 100."""
+    """The routes of the edge, newest first, at most 100."""
 
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:

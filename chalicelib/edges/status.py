@@ -20,8 +20,8 @@ class StatusOfHostport(Shape):
     """An address on which the edge listens, as host:port."""
 
     state: State
-    """The same values as for the edge. `unproved`: the account has not proved the domain; `verification` of its
-    reservation says why. `refused` also means that no certificate covers the host."""
+    """The state of the hostport, with the values of the edge's `state`. `unproved`: the account has not proved the
+    domain; `verification` of its reservation says why. `refused` also means that no certificate covers the host."""
 
     since: Timestamp
     """When the edge changed last, or when Envoy rejected this part, RFC 3339."""
@@ -43,13 +43,13 @@ class StatusOfRoute(Shape):
     """The id of the route."""
 
     state: State
-    """The same values as for the edge."""
+    """The state of the route, with the values of the edge's `state`."""
 
     since: Timestamp
     """When the edge changed last, or when Envoy rejected this part, RFC 3339."""
 
     error: str
-    """Why the route is not served, as a sentence, from Envoy itself if it rejected it; otherwise empty."""
+    """Why the route is not served, as a sentence, or Envoy's own error if Envoy rejected the route; otherwise empty."""
 
 
 class StatusOfBackend(Shape):
@@ -59,7 +59,7 @@ class StatusOfBackend(Shape):
     """The id of a backend of the edge."""
 
     tunnels: int
-    """The number of online tunnels behind it."""
+    """The number of online tunnels behind the backend."""
 
 
 class TCPEdgeStatus(Shape):
@@ -81,7 +81,7 @@ class TCPEdgeStatus(Shape):
     """The number of edge hosts that reported something about the current revision."""
 
     hostports: list[StatusOfHostport]
-    """Its hostports; empty if no edge host is live."""
+    """The hostports of the edge; empty if no edge host is live."""
 
     backends: list[StatusOfBackend]
     """The backends of the edge, and the children of weighted ones."""
@@ -101,7 +101,7 @@ class HTTPSEdgeStatus(TLSEdgeStatus):
     """
 
     routes: list[StatusOfRoute]
-    """Its routes; empty if no edge host is live."""
+    """The routes of the edge; empty if no edge host is live."""
 
 
 SHAPES: Mapping[Kind, type[Shape]] = {

@@ -12,8 +12,8 @@ from chalicelib.schema.fields import DescribedShape, Shown
 class TCPListener(DescribedShape):
     hostports: Hostports = []
     """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
-    name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is
-    proved."""
+    name below the domain of tunnels then belongs to the account. A hostport of any other domain is served once the
+    account has proved the domain."""
 
 
 class TCPEdge(TCPListener, Shown):

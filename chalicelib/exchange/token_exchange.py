@@ -40,7 +40,8 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
 _REFUSED = (
-    "The token, the federated credential or its owner is not accepted. An admin can read the reason in its usage."
+    "The token, the federated credential or its owner is not accepted. "
+    "An admin can read the reason in the usage of the credential."
 )
 
 
@@ -69,7 +70,7 @@ def _check_parameters(call: Call) -> None:
     """Raise InvalidRequest for parameters that contradict each other."""
     wrong = {}
     if call.body.certificate and call.body.scope:
-        wrong["scope"] = "must be absent with certificate"
+        wrong["scope"] = "must be absent if certificate is present"
     if call.body.client_id not in ("", call.body.audience):
         wrong["client_id"] = "must be absent, or the same as audience"
     if wrong:

@@ -31,7 +31,7 @@ def _scope(text: str) -> str:
 
 def _not_empty(names: list[str]) -> list[str]:
     if not names:
-        raise ValueError("must name at least one")
+        raise ValueError("must contain at least one name")
     return names
 
 
@@ -46,7 +46,7 @@ class TokenCertificate(UserCreate):
     """The certificate that an exchange signs."""
 
     principals: Annotated[Principals, After(_not_empty, {"minItems": 1})]
-    """Names of users that the holder may sign in as, on machines that trust the authority. At least one."""
+    """Names of users as whom the holder may sign in to machines that trust the authority. At least one name."""
 
 
 class TokenRequest(Shape):
@@ -63,19 +63,20 @@ class TokenRequest(Shape):
     """The id of the federated credential."""
 
     scope: Annotated[str, After(_scope)] = ""
-    """Scopes of the key, separated by spaces, each within those of the credential. Default: all of them."""
+    """Scopes of the key, separated by spaces. Each must be within the credential's scopes. Default: all of these."""
 
     requested_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] | None = None
-    """The type of what is issued."""
+    """The type of the requested token."""
 
     lifetime: Annotated[int, _BOUNDS, Before(_number)] = 0
-    """How long the key or certificate lives, in seconds. Default: the credential's `max_lifetime`, also the maximum."""
+    """The lifetime of the key or certificate in seconds. The default and maximum is the credential's `max_lifetime`."""
 
     client_id: str = ""
-    """The value of `audience`, if it is sent: clients of OAuth without a secret send it."""
+    """If present, it must be the value of `audience`. OAuth clients without a secret send it."""
 
     certificate: TokenCertificate | None = None
-    """Only in JSON: the body of POST /ssh_user_certificates. A certificate is signed then, and no key is created."""
+    """The body of POST /ssh_user_certificates, to sign a certificate instead of creating a key. Not in a form, only in
+    JSON."""
 
 
 class TokenOwner(Shape):
@@ -92,13 +93,13 @@ class IssuedToken(Shape):
     """A short-lived API key, or a short-lived SSH user certificate."""
 
     issued_token_type: str
-    """The type of what was issued."""
+    """The type of the issued token."""
 
     token_type: Literal["Bearer", "N_A"]
     """`Bearer` for a key, `N_A` for a certificate."""
 
     expires_in: int
-    """The seconds until it ends."""
+    """The seconds until the key or certificate ends."""
 
     access_token: Annotated[str, SECRET] = ABSENT
     """The token of the key, for the Authorization header."""

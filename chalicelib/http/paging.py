@@ -46,7 +46,7 @@ def _before_id(kind: Kind) -> After:
             raise ValueError(f"must be an id of this list's kind, which begins with {kind.prefix}_")
         return text
 
-    about = "Only entries older than this id. Its resource may be deleted."
+    about = "Only entries older than this id. The resource with this id may be deleted."
     return After(check, {"type": "string", "pattern": ids.pattern(kind.prefix), "description": about})
 
 

@@ -284,14 +284,15 @@ def _selected() -> Sequence[Migration]:
 
 
 _ADDITIONS = (
-    Migration("events by their actors", _with_actor),
-    Migration("names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
-    Migration("edges that the live edge finds", _listed),
-    Migration("special names, which edge hosts load when they start", _with_special_names),
-    Migration("fields that have a default", _with_defaults),  # a new field with a default needs no migration of its own
-    Migration("API keys that expire after their end", _with_expiry),
+    Migration("index of events by actor", _with_actor),
+    Migration("unique keys of names below TUNNEL_DOMAIN and of hostports", _with_names),
+    Migration("list of edges that the live edge reads", _listed),
+    Migration("list of special names that edge hosts load at their start", _with_special_names),
+    # a new field with a default needs no migration of its own
+    Migration("missing fields that have a default", _with_defaults),
+    Migration("expiry of API keys that have an end", _with_expiry),
 )
 _CONVERSIONS = (
-    Migration("texts in the selected format", _converted),
-    Migration("places in the selected format", _moved),
+    Migration("texts in the selected record format", _converted),
+    Migration("place in the selected record format", _moved),
 )

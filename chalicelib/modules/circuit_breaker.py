@@ -41,7 +41,7 @@ class CircuitBreaker(Enabled):
     """Stored for clients that send it. It has no effect: a window is one bucket."""
 
     volume_threshold: Annotated[int, between(1, _MAX_VOLUME), if_zero(10)] = 10
-    f"""Responses in a window below which a tunnel is never tripped, at most {_MAX_VOLUME:,}."""
+    f"""The least number of responses in a window for which a tunnel can be tripped, at most {_MAX_VOLUME:,}."""
 
     error_threshold_percentage: _Share = 0.5
     """Share of failures in a window at which a tunnel is tripped: from 0.01 to 1, with two decimal places."""

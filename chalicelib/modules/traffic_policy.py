@@ -48,8 +48,8 @@ class TrafficPolicy(Enabled):
     ]
     """A serialized JSON document, stored as it was sent: an object with arrays of rules, `inbound` and `outbound`.
 
-    Each rule has `name` (string), `expressions` (strings) and `actions` (at least one object with a `type`, for
-    example `deny`). A policy that the edge does not enforce as a whole closes the port, and the status says why.
+    Each rule has `name` (string), `expressions` (strings) and `actions` (at least one object with a `type`, for example
+    `deny`). If the edge cannot enforce every part of a policy, it closes the port, and the status says why.
     """
 
 

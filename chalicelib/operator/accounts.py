@@ -170,12 +170,16 @@ _RATE = click.IntRange(0, rates.MAX_RATE)
 @click.option(
     "--only-reserved/--no-only-reserved",
     default=None,
-    help="Whether its tunnels must use reserved names.",
+    help="Whether the account's tunnels must use reserved names.",
 )
 @click.option("--requests-per-second", type=_RATE, metavar="N", help="Requests per second on average.")
-@click.option("--burst", type=click.IntRange(1, rates.MAX_RATE), metavar="N", help="Requests at once.")
-@click.option("--certificates-per-second", type=_RATE, metavar="N", help="SSH certificates that it signs.")
-@click.option("--events-per-second", type=_RATE, metavar="N", help="Audit events that it reads.")
+@click.option(
+    "--burst", type=click.IntRange(1, rates.MAX_RATE), metavar="N", help="Maximum number of requests at once."
+)
+@click.option(
+    "--certificates-per-second", type=_RATE, metavar="N", help="SSH certificates that the account signs per second."
+)
+@click.option("--events-per-second", type=_RATE, metavar="N", help="Audit events that the account reads per second.")
 @reason_option
 @click.pass_context
 def _limit(context: click.Context, /, account: str, only_reserved: bool | None, **requests: int | None) -> None:

@@ -72,7 +72,7 @@ def revoke_key(account_id: str, key_id: str) -> None:
 @group.command("issue", help="Issue an API key for a user or bot.")
 @account_argument
 @click.argument("owner", help="The id of the user (usr_…) or bot (bot_…) that will own the key.")
-@click.option("--description", default="", help="What uses the key.")
+@click.option("--description", default="", help="A description of the key's use.")
 @key_limits
 @click.option("--ignore-rules", is_flag=True, help="Ignore the account's rules for API keys. Requires --reason.")
 @reason_option

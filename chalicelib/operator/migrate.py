@@ -34,7 +34,12 @@ T = TypeVar("T")
 
 
 @click.command("migrate", cls=OperatorCommand, help="Count the old records that need a migration.")
-@click.option("--apply", "applies", is_flag=True, help="Migrate them, also while the API serves; can be repeated.")
+@click.option(
+    "--apply",
+    "applies",
+    is_flag=True,
+    help="Migrate these records. The API can serve meanwhile, and the command can be repeated.",
+)
 @progress_option
 def migrate(applies: bool, folder: Path | None) -> None:
     """Run the command `migrate`. Raises CommandError for a table of 1.x."""

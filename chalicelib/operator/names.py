@@ -78,8 +78,10 @@ def _list() -> None:
         print(name)
 
 
-@group.command("forget-settings", help="Let the API and the edge start with another TUNNEL_DOMAIN or TCP_PORTS.")
-@click.option("--force", is_flag=True, help="Remove them even if names exist. Such names may no longer be served.")
+@group.command(
+    "forget-settings", help="Remove TUNNEL_DOMAIN and TCP_PORTS from the table, so that other values can be used."
+)
+@click.option("--force", is_flag=True, help="Remove the settings even if names exist, which may then not be served.")
 def _forget_settings(force: bool) -> None:
     former = forget_settings(is_forced=force)
     print(f"The table no longer has {former}. The next process that uses names stores its own settings.")

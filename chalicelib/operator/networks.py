@@ -9,7 +9,9 @@ from chalicelib.operator.command_line import CommandError, OperatorGroup, json_o
 
 _NETWORK = "The network or address, for example 192.0.2.0/24."
 
-group = OperatorGroup("networks", help="Blocked networks: no sign-in from them, and no address answers them.")
+group = OperatorGroup(
+    "networks", help="Blocked networks: their clients cannot sign in, and their visitors get no answer."
+)
 
 
 def block_network(network: str) -> str:

@@ -72,8 +72,8 @@ def _prefix(context: click.Context) -> str:
 
 @click.command("add", cls=OperatorCommand, help="Add a user or bot.")
 @account_argument
-@click.argument("name", help="Its name.")
-@click.option("--admin", is_flag=True, help="It can act for all owners of its account.")
+@click.argument("name", help="The name of the user or bot.")
+@click.option("--admin", is_flag=True, help="The user or bot can act for all users and bots of the account.")
 @click.pass_context
 def _add(context: click.Context, account: str, name: str, admin: bool) -> None:
     print(add_owner(account, _prefix(context), name, admin=admin).id)

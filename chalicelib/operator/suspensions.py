@@ -32,7 +32,7 @@ from chalicelib.storage.records.revocation_lists import ListFull
 federated = OperatorGroup("federated", help="Federated credentials.")
 
 _KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
-_ID = "Its id (acct_…, sshcr_… or sucrt_…)."
+_ID = "The id of the account (acct_…), SSH credential (sshcr_…) or user certificate (sucrt_…)."
 
 
 def suspend_id(id: str) -> None:
@@ -45,7 +45,9 @@ def resume_id(id: str) -> None:
     _switch(Change(OPERATOR).also(operator_event(f"{_noun(id)}.resume", id)), id, "on")
 
 
-@click.command("suspend", cls=OperatorCommand, help="Refuse an account, SSH credential or user certificate.")
+@click.command(
+    "suspend", cls=OperatorCommand, help="Refuse an account, SSH credential or user certificate from now on."
+)
 @click.argument("id", help=_ID)
 @reason_option
 def suspend(id: str) -> None:
@@ -53,7 +55,9 @@ def suspend(id: str) -> None:
     suspend_id(id)
 
 
-@click.command("resume", cls=OperatorCommand, help="Accept it again.")
+@click.command(
+    "resume", cls=OperatorCommand, help="Accept a suspended account, SSH credential or user certificate again."
+)
 @click.argument("id", help=_ID)
 @reason_option
 def resume(id: str) -> None:
@@ -107,18 +111,18 @@ def _command(kind: Kind, others: str) -> click.Command:
         "offboard", cls=OperatorCommand, help=f"End a {kind.name} and all that its keys made. Takes about 20 seconds."
     )
     @account_argument
-    @click.argument("id", help=f"Its id ({kind.prefix}_…).")
+    @click.argument("id", help=f"The id of the {kind.name} ({kind.prefix}_…).")
     @click.option(
         "--others",
         type=click.Choice(["end", "keep"]),
         default=others,
-        help=f"Whether resources that were made for other owners end (default: {others}).",
+        help=f"Whether to end the resources that its keys made for other owners (default: {others}).",
     )
     @click.option(
         "--certificates",
         type=click.Choice(["revoke", "keep"]),
         default="revoke",
-        help="Whether SSH user certificates are revoked (default: revoke).",
+        help="Whether to revoke the SSH user certificates (default: revoke).",
     )
     @reason_option
     def offboard(

@@ -104,7 +104,7 @@ def parse_label(text: str) -> tuple[str, str]:
     return name, value
 
 
-@group.command("list", help="List them with their accounts and credentials.")
+@group.command("list", help="List the online tunnels with their accounts and credentials.")
 def _list() -> None:
     for account, item in list_tunnels():
         tunnel = tunnels.decode(item)
@@ -141,7 +141,7 @@ def _print_who(name: str, at: str, as_json: bool) -> None:
     multiple=True,
     type=ParsedText("label", parse_label),
     metavar="NAME=VALUE",
-    help="A label by which tunnel groups find it; can be repeated.",
+    help="A label of the tunnel, for tunnel groups; can be repeated.",
 )
 def _run_demo(account: str, labels: Sequence[tuple[str, str]]) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -114,7 +114,7 @@ def test_modules_of_a_route_that_is_not_registered_are_moved_too(
     assert "places" not in capsys.readouterr().out  # without a selected format records stay where they are
     monkeypatch.setenv("RECORD_FORMAT", "3")
     moved()
-    assert "2 of the kind HTTPS edge route (places in the selected format)" in capsys.readouterr().out
+    assert "2 of the kind HTTPS edge route (place in the selected record format)" in capsys.readouterr().out
     assert admin.get(oauth).json == before
     moved()
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")

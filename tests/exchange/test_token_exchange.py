@@ -142,7 +142,7 @@ def test_a_certificate_is_signed_instead_of_a_key(admin: Client, issuer: Issuer)
     answer = exchange(admin, issuer.token(credential), credential, certificate=certificate(other))
     lacking = f"This federated credential lacks the scope ssh_user_certificates:create@{other}."
     assert (answer.status, answer.json["msg"]) == (403, lacking)
-    assert refused(scope=scope) == (400, {"scope": "must be absent with certificate"})
+    assert refused(scope=scope) == (400, {"scope": "must be absent if certificate is present"})
     policy = {"user": {"allowed_principals": ["{user}"], "default_lifetime": 300}}
     assert admin.put(f"{AUTHORITIES}/{authority}/policy", policy).status == 200
     assert [*refused(fields={"principals": ["root"]})[1]] == ["certificate.principals.0"]

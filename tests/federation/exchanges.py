@@ -19,7 +19,10 @@ GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 JWT, ID_TOKEN = "urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token"
 UNNAMED = "value-of-a-claim-that-no-credential-names"
 FORM = "application/x-www-form-urlencoded"
-REFUSED = "The token, the federated credential or its owner is not accepted. An admin can read the reason in its usage."
+REFUSED = (
+    "The token, the federated credential or its owner is not accepted. "
+    "An admin can read the reason in the usage of the credential."
+)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def test_records_keep_their_format_until_one_is_selected(
     monkeypatch.delenv("RECORD_FORMAT")
     operator.main(["migrate"])
     said = capsys.readouterr()
-    assert "1 of the kind HTTPS edge route (places in the selected format)" in said.out
+    assert "1 of the kind HTTPS edge route (place in the selected record format)" in said.out
     assert said.out.endswith("Nothing was changed: --apply rewrites them.\n")
     assert said.err == "Reading the table …\n"
 

@@ -173,13 +173,13 @@ EACH: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], dict[str, Any]]
     (
         {"allowed_principals": ["ops"]},
         {},
-        {"principals": f"must name at least one, {POLICY}"},
+        {"principals": f"must contain at least one name, {POLICY}"},
         {"principals": ["ops"]},
     ),
     (
         {"require_principals": True},
         {"principals": []},
-        {"principals": f"must name at least one, {POLICY}"},
+        {"principals": f"must contain at least one name, {POLICY}"},
         {"principals": ["anybody"]},
     ),
     (

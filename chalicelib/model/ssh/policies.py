@@ -157,7 +157,7 @@ def _check_principals(
 ) -> Iterator[tuple[str, str]]:
     patterns = bounds.allowed_principals
     if not certificate.principals and (bounds.require_principals or patterns is not None):
-        yield "principals", _policy_rule("must name at least one")
+        yield "principals", _policy_rule("must contain at least one name")
     if patterns is None:
         return
     rule = _policy_rule(f"must match {_join_first(patterns, ' or ')}")

@@ -74,7 +74,9 @@ class Revocation(Created):
             return crypto.packed_revocations.RevokedSerial(int(self.serial), end)
         except ValueError:
             raise MalformedRecord(
-                "Revocation", "serial", "must be a number; public_key and valid_until must be intact too"
+                "Revocation",
+                "serial",
+                "must be a number if no public_key is set; public_key and valid_until must be valid",
             ) from None
 
 

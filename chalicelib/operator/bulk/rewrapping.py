@@ -20,8 +20,8 @@ from chalicelib.storage.vault import Unreadable
 
 _MAX_PASSES = 10
 WARNING = (
-    "Backups and points in time from before now still need the former key: "
-    "do not disable or delete it while they are stored."
+    "Backups and recovery points that are older than this command still need the former key: "
+    "do not disable or delete the key while they are stored."
 )
 
 group = OperatorGroup("secrets", help="The secrets in the table, which KMS seals.")
@@ -48,7 +48,7 @@ class Rewrapping:
             if not counts["again"]:
                 break
             if number == _MAX_PASSES:
-                raise CommandError(f"A process still seals secrets under another key: let all use {self.key} first.")
+                raise CommandError(f"A process still seals secrets under another key: all must use {self.key} first.")
         return Counter({**counts, "again": again})
 
     def _pass(self, number: int) -> Counter[str]:

@@ -9,7 +9,7 @@ group = OperatorGroup("edge", help="The live edge.")
 
 
 @group.command("rotate-sign-in-keys", help="Replace the keys of the sign-in service at once.")
-@click.option("--now", is_flag=True, required=True, help="Confirms that sign-ins in progress must start again.")
+@click.option("--now", is_flag=True, required=True, help="Confirm that visitors who are signing in must start again.")
 @reason_option
 def _rotate(now: bool) -> None:
     count = signing_keys.remove_all()

@@ -35,7 +35,7 @@ class APIKeyRules(Enabled):
     """CIDR networks from which keys may be used. They apply to existing keys at once."""
 
     max_idle_days: Annotated[int, between(1, 365)] | None = None
-    """Days after which an unused key is refused like an unknown one. They apply to existing keys at once."""
+    """Days after which an unused key is refused like an unknown key. The rule applies to existing keys at once."""
 
 
 def _permit(caller: Caller) -> None:

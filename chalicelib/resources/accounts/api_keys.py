@@ -117,7 +117,7 @@ class APIKey(DescribedShape, TracedShape):
     """The scopes of the key; absent if it may do everything."""
 
     allowed_networks: list[str] = ABSENT
-    """The CIDR networks from which the key may be used; absent if it has none of its own."""
+    """The CIDR networks from which the key may be used; absent if only the account's networks apply."""
 
     limits: KeyLimit = ABSENT
     """The limit of its requests; absent if only the account has a limit."""
@@ -127,7 +127,7 @@ class Usage(Shape):
     """When an API key was last used, and how many of its requests were denied."""
 
     last_used_at: Timestamp | None
-    """When it was last used, RFC 3339, accurate to an hour; null if never."""
+    """When the key was last used, RFC 3339, accurate to an hour; null if never."""
 
     denied_last_hour: int
     """The number of its requests that got a 403 in the last hour; 100 means 100 or more."""

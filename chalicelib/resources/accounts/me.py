@@ -47,26 +47,28 @@ class MeNames(Shape):
     """The names of the account: below TUNNEL_DOMAIN, ports, and reserved domains outside TUNNEL_DOMAIN."""
 
     held: int
-    """The number of names of its edges and reservations. Each counts once."""
+    """The number of names that edges and reservations of the account have. Each name counts once."""
 
     cooldown: int
-    """The number of names that it released within a day. Until the day ends, only this account can take them again."""
+    """The number of names that the account released within a day. Until the day ends, only this account can take them
+    again."""
 
     allowed: int
-    """The maximum number of names that it can hold. Names in cooldown do not count."""
+    """The maximum number of names that edges and reservations of the account can have. Names in cooldown do not count.
+    """
 
 
 class MeLimit(Shape):
     """A limit of the requests of an account or an API key. Counts are approximate."""
 
     per_second: int
-    """The number per second on average."""
+    """The average number of requests, certificates or events per second."""
 
     burst: int
     """The maximum number at once."""
 
     remaining: int
-    """The number that is left at once."""
+    """The number that can still be used at once."""
 
 
 class MeLimits(Shape):

@@ -23,20 +23,20 @@ class CertificatePolicyGiven(Shape):
     """The issue and renewal of the certificate of a domain."""
 
     authority: Authority
-    """Who issues it: `letsencrypt` is the authority that the operator has chosen."""
+    """Who issues the certificate: `letsencrypt` is the authority that the operator has chosen."""
 
     private_key_type: Annotated[PolicyKeyType, if_zero("ecdsa")] = "ecdsa"
-    """Type of its private key: `ecdsa` (P-256) or `rsa` (2048 bits)."""
+    """Type of the certificate's private key: `ecdsa` (P-256) or `rsa` (2048 bits)."""
 
 
 class CertificatePolicyShown(Shape):
     """The issue and renewal of the certificate of a domain."""
 
     authority: Authority
-    """Who issues it: `letsencrypt` is the authority that the operator has chosen."""
+    """Who issues the certificate: `letsencrypt` is the authority that the operator has chosen."""
 
     private_key_type: PolicyKeyType
-    """Type of its private key."""
+    """Type of the certificate's private key."""
 
 
 class ProvisioningJob(Shape):
@@ -59,10 +59,10 @@ class CertificateStatus(Shape):
     """The state of the automatic certificate of a domain."""
 
     renews_at: Timestamp | None
-    """When it is renewed, RFC 3339; null before the first certificate."""
+    """When the certificate is renewed, RFC 3339; null before the first certificate."""
 
     provisioning_job: ProvisioningJob | None
-    """The order that is under way; null if nothing is due."""
+    """The order of a certificate that has not succeeded yet; null if no order is due."""
 
 
 def check(stored: ReservedDomain, given: CertificatePolicy | None) -> None:

@@ -56,29 +56,28 @@ class Change(DescribedShape):
     """Accepted but ignored; always empty in responses."""
 
     certificate_id: Annotated[CertificateId, Unchanged((None, ""))] = ""
-    """TLS certificate that the domain is served with, before any other that covers it."""
+    """TLS certificate with which the domain is served, even if another certificate covers the domain too."""
 
     certificate_management_policy: Annotated[CertificatePolicyGiven | None, Unchanged((None,))] = None
-    """How the certificate of the domain is issued and renewed automatically. Not together with `certificate_id`. DELETE
-    of the policy ends it.
-    """
+    """How the certificate of the domain is issued and renewed automatically. Not together with `certificate_id`. To end
+    automatic certificates, DELETE the policy."""
 
     resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
     """Must be null or empty."""
 
     keep_headers: KeepHeaders = []
-    """Names of request headers that visitors of its tunnels may send, although upstreams may trust them as a proxy's:
-    at most 20, in lower case. Responses have the field if it is not empty."""
+    """Names of request headers that the edge does not remove from requests to the domain's tunnels, although upstreams
+    may trust them as set by a proxy: at most 20, in lower case. Responses have the field if it is not empty."""
 
 
 class Create(Change):
     domain: Domain
-    """The domain in ASCII form. `*.` in front means all names below it. Below the domain of tunnels, it belongs to the
-    account at once, with all names below the same label. Elsewhere it is served once it is proved.
-    """
+    """The domain in ASCII form. A wildcard `*.d` means all names below d. A domain below the domain of tunnels belongs
+    to the account at once, with all names below the same label. Any other domain is served once the account has proved
+    it."""
 
     certificate_id: CertificateId = ""
-    """TLS certificate that the domain is served with, before any other that covers it."""
+    """TLS certificate with which the domain is served, even if another certificate covers the domain too."""
 
     certificate_management_policy: CertificatePolicyGiven | None = None
     """How the certificate of the domain is issued and renewed automatically; null: certificates are uploaded. Not
@@ -99,10 +98,11 @@ class ReservedDomainShown(DescribedShape, Shown):
     """Always empty: there is one region."""
 
     cname_target: str | None
-    """A CNAME of the domain to this target proves it too; null below the domain of tunnels."""
+    """A CNAME of the domain to this target proves the domain, like the TXT record; null below the domain of tunnels."""
 
     certificate: Ref | None
-    """The TLS certificate that was chosen or last issued for it; null if the best one that covers it is used."""
+    """The TLS certificate that was chosen or last issued for the domain; null if the best certificate that covers the
+    domain is used."""
 
     certificate_management_policy: CertificatePolicyShown | None
     """How its certificate is issued and renewed automatically; null if certificates are uploaded."""
@@ -111,9 +111,8 @@ class ReservedDomainShown(DescribedShape, Shown):
     """The state of its automatic certificate; null without a policy."""
 
     acme_challenge_cname_target: str | None
-    """A CNAME of `_acme-challenge.<domain>` to this target lets certificates be issued by DNS, as wildcards require.
-    Null without a policy, or if the operator offers none.
-    """
+    """A CNAME of `_acme-challenge.<domain>` to this target permits the service to get certificates by DNS challenges,
+    which wildcards require. Null without a policy, or if the operator does not offer DNS challenges."""
 
     resolves_to: list[str]
     """Always empty."""
@@ -122,10 +121,11 @@ class ReservedDomainShown(DescribedShape, Shown):
     """True: the upstream expects the PROXY protocol; otherwise absent."""
 
     keep_headers: list[str] = ABSENT
-    """Names of request headers that visitors of its tunnels may send, in lower case; absent if there are none."""
+    """Names of request headers that the edge does not remove from requests to the domain's tunnels, in lower case;
+    absent if there are none."""
 
     verification: ReservedDomainVerification = ABSENT
-    """The state of its proof; absent below the domain of tunnels, where no proof is needed."""
+    """The state of the domain's proof; absent below the domain of tunnels, where no proof is needed."""
 
 
 def make(caller: Caller, id: str, request: Create) -> New:

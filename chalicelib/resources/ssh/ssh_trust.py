@@ -36,7 +36,7 @@ _ALSO = After(
         "type": "string",
         "pattern": f"^{_KIND.prefix}_[0-9A-Za-z]{{27}}(,{_KIND.prefix}_[0-9A-Za-z]{{27}}){{0,{_MAX_ALSO - 1}}}$",
         "description": f"The ids of at most {_MAX_ALSO} more authorities of the same account, separated by commas. "
-        "Their lists are merged into this one.",
+        "The response then contains the revocations of all these authorities.",
     },
 )
 

@@ -82,7 +82,7 @@ class TLSCertificate(DescribedShape, TracedShape):
     """From the leaf."""
 
     issued_at: Timestamp | None
-    """RFC 3339 when issued automatically; null if user-uploaded."""
+    """When the certificate was issued automatically, RFC 3339; null if it was uploaded."""
 
     not_before: Timestamp
     """Start of validity."""
@@ -103,7 +103,7 @@ class TLSCertificate(DescribedShape, TracedShape):
     """From the leaf."""
 
     serial_number: str
-    """Of the leaf, lower-case hexadecimal of even length."""
+    """Serial number of the leaf, in lower-case hexadecimal with an even number of digits."""
 
     subject_organization: str
     """From the leaf; empty when absent."""

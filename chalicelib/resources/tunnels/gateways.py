@@ -16,10 +16,10 @@ class ListedGateway(Shape):
     """Host and port for `ssh`."""
 
     region: str
-    """Its region, as the tunnels of the gateway show it."""
+    """Region of the gateway, the same as in its tunnels."""
 
     host_keys: list[str]
-    """Its public host keys, in OpenSSH authorized_keys format."""
+    """Public host keys of the gateway, in OpenSSH authorized_keys format."""
 
 
 class GatewayList(Shape):

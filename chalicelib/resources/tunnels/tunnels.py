@@ -32,7 +32,7 @@ class Tunnel(Shape):
     """When it was started, RFC 3339."""
 
     metadata: str
-    """User-supplied metadata from the agent configuration. Version 0 takes it from another option."""
+    """User-supplied metadata from the agent configuration. In version 0, another option of the agent sets it."""
 
     region: str
     """Identifier of the region where the tunnel runs."""

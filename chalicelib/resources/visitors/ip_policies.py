@@ -20,7 +20,7 @@ _Action = Annotated[Literal["allow", "deny"] | None, if_empty(None)]
 
 class IPPolicyCreate(DescribedShape):
     action: _Action = None
-    """The action of new rules of the policy that name none. Rules usually have their own."""
+    """The action of new rules of the policy that have no action in their request."""
 
 
 class IPPolicy(DescribedShape, Shown):
@@ -28,7 +28,7 @@ class IPPolicy(DescribedShape, Shown):
     matches its address, and no deny rule of any does. A policy without rules admits no visitor."""
 
     action: Literal["allow", "deny"] = ABSENT
-    """The action of new rules of the policy that name none; absent if unset."""
+    """The action of new rules of the policy that have no action in their request; absent if unset."""
 
 
 def make(caller: Caller, id: str, request: IPPolicyCreate) -> New:

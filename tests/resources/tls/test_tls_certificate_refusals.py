@@ -207,7 +207,7 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "a TLS feature that there is not": (
         lambda: openssl.issue(extensions=("tlsfeature=1234",)).certificate,
-        "an extension has an unknown number",
+        "an extension contains a number that has no defined meaning",
     ),
     "an extension twice": (
         lambda: patched(

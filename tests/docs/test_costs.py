@@ -68,7 +68,7 @@ def exchanged(admin: Client, monkeypatch: pytest.MonkeyPatch, authority: str) ->
         certificate = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["ada"]}
         asked = {
             "exchange a token for a key": (key, issuer.token(key), {}),
-            "… of the user whom a claim names": (person, issuer.token(person, **email), {}),
+            "exchange a token for a key of the user whom a claim names": (person, issuer.token(person, **email), {}),
             "exchange a token for a certificate": (signer, issuer.token(signer, sub=job), {"certificate": certificate}),
         }
 
@@ -135,8 +135,8 @@ def test_a_tunnel(admin: Client) -> None:
     assert_on_page(
         [
             costs.row("opened", opened),
-            costs.row("its rights checked by the sweep", checked),
-            costs.row("usage of an account written", used),
+            costs.row("checked for the rights of its credential", checked),
+            costs.row("counted in the usage of its account", used),
             costs.row("closed", closed),
             costs.row("opened at a port, or with its TLS passed through", port_opened),
             costs.row("closed there", port_closed),

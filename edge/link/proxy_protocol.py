@@ -110,7 +110,7 @@ def _header(command: int, family: int, body: bytes) -> Header:
         *pair, source, destination = _IPV6.unpack_from(body)
         addresses, rest = [str(IPv6Address(it)) for it in pair], body[_IPV6.size :]
     else:
-        raise ValueError("must be of TCP, with both addresses")
+        raise ValueError("must be for TCP and contain two addresses")
     values = _values(rest)
     tunnel = values.get(TUNNEL, b"").decode(errors="replace")
     return Header((addresses[0], source), (addresses[1], destination), tunnel, PRIVATE in values)

@@ -50,11 +50,11 @@ class ProcessMetrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yield the metrics."""
-        events = CounterMetricFamily(f"{self._prefix}_events", "Events, by their name in the log.", labels=["event"])
+        events = CounterMetricFamily(f"{self._prefix}_events", "Logged events, by event name.", labels=["event"])
         for event, count in sorted({**self._events, **log.event_counts}.items()):
             events.add_metric([event], count)
         yield events
-        lags = GaugeMetricFamily(f"{self._prefix}_lag_seconds", "Periodic work behind schedule.", labels=["task"])
+        lags = GaugeMetricFamily(f"{self._prefix}_lag_seconds", "How late periodic work is.", labels=["task"])
         for task, seconds in sorted(tasks.lags().items()):
             lags.add_metric([task], seconds)
         yield lags

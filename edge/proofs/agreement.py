@@ -43,5 +43,5 @@ def disagreement(answers: Sequence[Answer], name: str) -> str:
     if answered > 1:
         return f"The name servers of {name} do not agree: wait until all of them have the same records."
     if answered:
-        return f"Only one name server of {name} answers, and two must agree; another one {failed[0]}."
+        return f"Only one name server of {name} answers, and two must agree; another server {failed[0]}."
     return f"No name server of {name} gives a usable answer: one {' and another one '.join(dict.fromkeys(failed))}."

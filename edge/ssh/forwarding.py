@@ -169,7 +169,7 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
             how = f"choose another {kind}, or remove it from the edge"
             return TunnelRefused(f"An edge of your account listens on {name}: {how}.", "name_of_edge")
         case NameNotReserved():
-            it = "one" if kind == "port" else "it"  # a reservation has a random port
+            it = "one" if kind == "port" else "it"  # a reservation gets a random port, so nobody can reserve this one
             why = f"{name} is not reserved: reserve {it} first"
             return TunnelRefused(f"Your account can use only reserved {kind}s, and {why}.", "name_not_reserved")
         case NameNotProved():
@@ -178,7 +178,7 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
         case NameUnreadable():
             return TunnelRefused(f"The reservation of {name} is malformed: contact the operator.", "name_unreadable")
         case PolicyUnknown():
-            sentence = "TUNNEL_IP_POLICIES has a policy that your account does not have: GET /ip_policies lists yours."
+            sentence = "TUNNEL_IP_POLICIES names a policy that your account does not have: see GET /ip_policies."
             return TunnelRefused(sentence, "ip_policy_unknown")
         case NameBanned():
             return TunnelRefused(f"The operator has banned {name}: choose another {kind}.", "name_banned")

@@ -29,7 +29,7 @@ def read(file: str) -> dict[str, Provider]:
 
 def _check(found: Any) -> Mapping[str, Mapping[str, str]]:
     if not isinstance(found, dict):
-        raise SettingError("OAUTH_ENDPOINTS must contain a JSON object with providers.")
+        raise SettingError("The file of OAUTH_ENDPOINTS must contain a JSON object with providers as keys.")
     for name, endpoints in found.items():
         if name not in PROVIDERS or not isinstance(endpoints, dict):
             names = ", ".join(PROVIDERS)

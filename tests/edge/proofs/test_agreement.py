@@ -53,7 +53,7 @@ def test_a_majority_of_those_that_answer_and_a_quorum_agree(
         ),
         (
             [YES, FAILED],
-            "Only one name server of d.example answers, and two must agree; another one answers SERVFAIL.",
+            "Only one name server of d.example answers, and two must agree; another server answers SERVFAIL.",
         ),
         ([FAILED, FAILED], "No name server of d.example gives a usable answer: one answers SERVFAIL."),
         (

@@ -245,7 +245,7 @@ def test_two_of_three_servers_outvote_the_one_that_lies(internet: Internet) -> N
 def test_servers_that_fail_say_nothing(internet: Internet, rcode: str) -> None:
     internet.write(TXT, "TXT", VALUE)
     internet.own[1].rcode = rcode
-    one = f"Only one name server of {TXT} answers, and two must agree; another one answers {rcode}."
+    one = f"Only one name server of {TXT} answers, and two must agree; another server answers {rcode}."
     assert internet.look() == unknown(one)
     internet.own[0].rcode = rcode
     assert internet.look() == unknown(f"No name server of {TXT} gives a usable answer: one answers {rcode}.")
@@ -262,7 +262,7 @@ def test_servers_that_do_not_know_the_zone_say_nothing(internet: Internet) -> No
 def test_a_silent_server_says_nothing_and_does_not_outvote_two(internet: Internet) -> None:
     internet.write(TXT, "TXT", VALUE)
     internet.own[1].is_silent = True
-    one = f"Only one name server of {TXT} answers, and two must agree; another one does not answer."
+    one = f"Only one name server of {TXT} answers, and two must agree; another server does not answer."
     assert internet.look() == unknown(one)
     internet.delegate("shop.example", "127.0.0.2", "127.0.0.3", "127.0.0.4")
     assert internet.look() == PRESENT

@@ -250,7 +250,7 @@ def test_an_opening_says_who_asks_for_what() -> None:
         ),
         (
             PolicyUnknown(),
-            "TUNNEL_IP_POLICIES has a policy that your account does not have: GET /ip_policies lists yours.",
+            "TUNNEL_IP_POLICIES names a policy that your account does not have: see GET /ip_policies.",
             "ip_policy_unknown",
             True,
         ),

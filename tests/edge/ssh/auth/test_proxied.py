@@ -77,7 +77,7 @@ def test_a_client_has_the_address_in_its_header(sent: tuple[bytes, ...]) -> None
         (V2[:20], "127.0.0.0/8", "no header arrived in time"),
         (TOO_LONG, "127.0.0.0/8", "its header has more than 536 bytes"),
         (V1[:-2] + b" " * 80, "127.0.0.0/8", "its header must be one line of at most 107 bytes"),
-        (V2[:13] + b"\x12" + V2[14:], "127.0.0.0/8", "its header must be of TCP, with both addresses"),
+        (V2[:13] + b"\x12" + V2[14:], "127.0.0.0/8", "its header must be for TCP and contain two addresses"),
     ],
 )
 def test_any_other_connection_is_closed_with_a_line_in_the_log(

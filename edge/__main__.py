@@ -25,7 +25,7 @@ _LOCK_TIMEOUT = 5.0  # seconds to wait for the end of an old process after its p
 
 _GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that a SIGTERM drains. A host can run two instances of each
 
-Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"  # the event starts a drain
+Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"  # setting the event starts a drain
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 def _lock(settings: Settings, part: str) -> None:
     """Lock the folder for a part.
 
-    Raise SettingError if another process has the lock, whose sockets this one would replace.
+    Raise SettingError if another process has the lock: this process would replace the sockets of that process.
     """
     name = f"{part or 'edge'}.lock"
     file = settings.own_file(name) if part in (_GATEWAY, _ENVOY) else settings.directory / name

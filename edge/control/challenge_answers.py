@@ -46,10 +46,10 @@ class PendingDomains:
 
 
 def respond(path: str, pending: PendingChallenge | None, standing: Standing, https: str) -> ChallengeResponse:
-    """Return the response to a request. `https` is the host's address without a path.
+    """Return the response to a request. `https` is the requested host's https URL without a path.
 
-    A request for the token of a pending challenge gets the answer. Unknown names, and names that another account can
-    have a minute later, get 404. Requests for other names are redirected to their own upstream.
+    A request for the token of a pending challenge gets the answer. A host that is unknown or not reserved gets 404:
+    another account could have an unreserved name a minute later. Requests for other hosts are redirected to `https`.
     """
     token = path.partition("?")[0].removeprefix(_PATH)
     if pending and token == pending.token:

@@ -26,14 +26,14 @@ from edge.store.records import Store, Unavailable
 _TIMEOUT = 10.0  # seconds for one request
 _LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for the log
 _MAX_WAITING = 500  # requests that wait for the log
-_SHARE = 10  # requests without TLS are cheap, so they get a tenth of the budget
+_SHARE = 10  # requests without TLS are cheap, so they get a tenth of the budget for reads of cold names
 _READ_SIZE = 65536  # bytes
 
 
 class ChallengeServer:
     """Answers each request from the current records, so that an order needs no preparation on edge hosts.
 
-    Some reads only decide between a redirect and 404. They use at most a tenth of `budget`.
+    Reads that only decide between a redirect and 404 use at most a tenth of `budget`.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ChallengeServer:
         self._log_read, self._waiting = asyncio.Event(), 0
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle the changes of one read of the log. Wake the requests that wait for it."""
+        """Handle the changes that one read of the log returned. Wake the requests that wait for it."""
         for place in places:
             if domain := challenge_records.find_domain(place):
                 self._domains.add(domain, time.time())
@@ -73,7 +73,7 @@ class ChallengeServer:
         try:
             pending = await self._find_pending(name)
             if not pending and not domains.is_below(name, self._settings.tunnel_domain):
-                await self._wait_for_log()  # the order of this challenge may be unread
+                await self._wait_for_log()  # the log can contain an order that is not read yet
                 pending = await self._find_pending(name)
             standing: Standing = "known" if pending else await self._standings.get(name)
         except Unavailable:

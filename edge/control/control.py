@@ -55,7 +55,7 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of keys and applications, and of the pair
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between calls of _read_sign_in; of renew_sign_in_pair
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the log after which the host is not ready
 _STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
@@ -108,7 +108,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # without special names, the public listener would refuse them
+        self.discovery.catalog.has_all_listeners = False  # before special names, it would refuse them
         settings, link = self._settings, self._link_authority.pem
         always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
         self.discovery.apply({it.key: it for it in always})
@@ -149,7 +149,7 @@ class Control:
         """
         await self._read_gateways()
         await self._reads.of_change(self._operator.refresh)
-        await self._special.start(Progress(self._settings.directory, ENVOY).report)  # Envoy is not ready before
+        await self._special.start(Progress(self._settings.directory, ENVOY).report)  # until then, Envoy is not ready
         self.discovery.send_listeners()
 
     async def _read_changes(self, follower: Follower) -> None:
@@ -166,7 +166,7 @@ class Control:
         self._read_at = time.monotonic()
 
     async def _read_gateways(self) -> frozenset[Place]:
-        """Read all gateways in one query. Return the places of those that changed or died. Raises Unavailable."""
+        """Read all gateways in one query. Return the places of gateways that changed or died. Raises Unavailable."""
         changed = await self._reads.of_change(self._resolver.refresh_gateways)
         found = self._resolver.gateways
         self._sweeps.apply(found)
@@ -183,7 +183,7 @@ class Control:
         self._complete()
 
     def _complete(self) -> None:
-        """Remove Envoy's resources of the previous process, once all names are loaded again."""
+        """Once all names are loaded again, remove resources that Envoy has only from the previous control process."""
         has_asked = self.discovery.has_envoy and self.discovery.connected_at + _STATE_TIME < time.monotonic()
         if not self._is_complete and has_asked and self._loader.is_restored and self._special.is_complete:
             self._is_complete = True
@@ -205,7 +205,7 @@ class Control:
         if (keys, apps) != (self._serving.public_keys, self._managed_apps):
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
-            self._loader.replan()  # which has the routes of special names
+            self._loader.replan()  # it plans the routes of special names too
 
     async def _report_progress(self) -> None:
         self._progress.report_alive()

@@ -41,7 +41,7 @@ class Ports:
         """Record for which tunnel a port is open, or that the port is closed."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # the gateway waits only for some seconds
+        with suppress(OSError):  # without the file, the gateway stops waiting after some seconds
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)

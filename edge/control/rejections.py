@@ -88,7 +88,7 @@ class Rejections:
         return {name: error for errors in found.errors.values() for name, error in errors.items()}
 
     def _report_certificates(self, account: str, errors: Errors) -> None:
-        """Report rejected certificates, each until its record changes: Envoy gets it only once from this process."""
+        """Report rejected certificates until their records change. Envoy gets each certificate only once."""
         for id, error in errors.items():
             if id not in self._certificates:
                 self._certificates[id] = account

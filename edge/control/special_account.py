@@ -35,7 +35,7 @@ class Publisher(Protocol):
     """Sends resources to Envoy, and waits for its answers."""
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        """Send clusters that loaded names can also use. They replace the owner's earlier clusters."""
+        """Send clusters that loaded names can also use. They replace the earlier clusters of `owner`."""
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
         """Wait, at most a second, until loaded names have routes for new requirements on handshakes."""
@@ -80,7 +80,7 @@ class SpecialAccount:
         self.account = account
         self.plans = SpecialPlans()
         self.missed: set[Place] = set()  # changed records that only a resync found
-        self.was_tried = False  # whether its names were planned or closed since the start
+        self.was_tried = False  # whether the account's names were planned or closed since the start
         self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
@@ -223,7 +223,7 @@ class SpecialAccount:
     async def _read_entries(
         self, ids: Sequence[str], known: AccountRecords | None
     ) -> tuple[AccountRecords | None, frozenset[str]]:
-        """Return the known records with the records of edges and tunnels, and the ids that have no malformed record."""
+        """Add the records of edges and tunnels to the known records. Also return the ids without a malformed record."""
         if not ids:
             return known, frozenset()
         try:
@@ -266,7 +266,7 @@ class SpecialAccount:
 
     @property
     def _owner(self) -> str:
-        """Return the owner's name for the account's clusters. No host has this name."""
+        """Return the name under which the account owns its clusters. No host has this name."""
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:

@@ -23,7 +23,7 @@ _MANY, _MAX_RETRIES = 1_000_000, 100
 _TO_LISTENER = parts.assignment("", v3.Address(envoy_internal_address=v3.EnvoyInternalAddress()))
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
-_PRIVATE = v3.ProxyProtocolConfig(  # for the gateway only. The type is enough, but Envoy requires a value
+_PRIVATE = v3.ProxyProtocolConfig(  # the gateway must not forward this header. Envoy requires a value
     version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=b"\0")]
 )
 _NAMING_TUNNEL = v3.ProxyProtocolConfig(
@@ -37,7 +37,7 @@ _NAMING_TUNNEL = v3.ProxyProtocolConfig(
 
 
 class _Sockets(NamedTuple):
-    """TLS to gateways: without the visitor's address, with the address for the gateway only, or also for tunnels."""
+    """TLS to gateways: without the visitor's address, with it for the gateway only, and with it for tunnels too."""
 
     plain: v3.TransportSocket
     private: v3.TransportSocket
@@ -176,7 +176,7 @@ def _http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Re
 
 
 def _proxied_http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Resource]:
-    """Return the same clusters, which also send tunnels the visitor's address."""
+    """Return the HTTP/1.1 and HTTP/2 clusters of an upstream that send the visitor's address to tunnels."""
     return [
         _encode(cluster, name, sockets.public, upstream_http.VISITOR_HTTP1),
         _encode(cluster, http2_name(name), sockets.public, upstream_http.VISITOR_HTTP2),

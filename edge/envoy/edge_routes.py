@@ -65,7 +65,7 @@ def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
         host.routes.add(match=EVERY_PATH, direct_response=parts.respond(plan.page))
     else:
         _add_targets(host, plan)
-    if not host.routes or host.routes[-1].match != EVERY_PATH:  # no request would reach it
+    if not host.routes or host.routes[-1].match != EVERY_PATH:  # no request would reach one more route
         host.routes.append(_NO_ROUTE)
     if plan.requires_sign_in:
         sign_in.complete_host(host, plan)

@@ -47,7 +47,7 @@ UPSTREAM_NAME = v3.HttpFilter(
 
 
 def build_manager(settings: Settings, *filters: v3.HttpFilter) -> v3.HttpConnectionManager:
-    """Return an HTTP manager with the fields that those of all public connections share."""
+    """Return an HTTP manager with the fields that the managers of all public connections share."""
     limits = settings.limits
     return v3.HttpConnectionManager(
         use_remote_address=v3.BoolValue(value=True),

@@ -38,7 +38,7 @@ def match_server_name(name: str, on_match: OnMatch) -> v3.Matcher:
 
 
 def match_server_names(regex: str, on_match: OnMatch, otherwise: OnMatch | None = None) -> v3.Matcher:
-    """Return the matcher of server names by an expression."""
+    """Return the matcher of all server names that match a regular expression."""
     return match(_has(_SERVER_NAME, regex), on_match, otherwise)
 
 

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from edge.envoy import v3
 
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None for a removed resource
-NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name: visitors reach no other clusters
-PORT_PREFIX = "port/"  # of listeners on TCP ports, which visitors reach directly
+NAME_PREFIX = "name/"  # begins the names of clusters that Envoy selects by server name: visitors reach no others
+PORT_PREFIX = "port/"  # begins the names of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
 Kind = Literal["cluster", "extension", "listener", "routes", "scope", "secret"]
 
@@ -75,7 +75,7 @@ def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
 
 
 def _brings_visitors(key: Key) -> bool:
-    """Return whether a resource sends visitors to others: a part, a port's listener or a name's cluster."""
+    """Return whether a resource sends visitors to other resources: a part, a port's listener or a name's cluster."""
     prefix = {"cluster": NAME_PREFIX, "listener": PORT_PREFIX}.get(key.kind)
     return not _is_whole_or_refuses(key.part) or bool(prefix and key.name.startswith(prefix))
 

@@ -56,7 +56,7 @@ class AccountKeeper:
     async def serve(self) -> None:
         """Keep the account's record current, until cancelled.
 
-        After a change of the key, raises SettingError: start again.
+        After a change of the key, raises SettingError, because the issuer must start again.
         """
 
         async def run() -> None:
@@ -106,7 +106,7 @@ class AccountKeeper:
         if der := acme_accounts.find_next(self._directory):
             key = _load(der)
             try:
-                if not self._ca.knows_key(key):  # true if an issuer ended before it stored the change
+                if not self._ca.knows_key(key):  # an issuer can have ended between the two changes
                     self._ca.change_key(key)
             except AttemptFailed as failed:
                 log.event("ca_failed", code=failed.failure.code, reason=failed.reason)

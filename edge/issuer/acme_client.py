@@ -186,7 +186,7 @@ class AcmeClient:
             try:
                 existing = messages.NewRegistration(only_return_existing=True)
                 _Client(acme.directory, self._network(key)).new_account(existing)
-            except errors.ConflictError:  # the library's name for an account that exists
+            except errors.ConflictError:  # the library raises it if the account exists
                 return True
             except messages.Error as error:
                 if error.code != "accountDoesNotExist":
@@ -280,7 +280,7 @@ class AcmeClient:
             if error.code == "accountDoesNotExist":  # the next request registers it again
                 self._connected, self._account = False, ""
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
-            is_ours = error.code == "unauthorized"  # for example after a change of the key, not the domain's mistake
+            is_ours = error.code == "unauthorized"  # after a change of the key, for example: no fault of the domain
             failure = outcomes.internal() if is_ours else _failure(error, not_before)
             raise _RequestFailed(failure, str(error), self._status, error.code or "") from None
         except (errors.Error, requests.RequestException, DeserializationError, ValueError) as error:

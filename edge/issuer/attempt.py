@@ -38,7 +38,7 @@ class AttemptCa(OrderingCa, Protocol):
         """Return when the CA suggests to renew, or None. Raises AttemptFailed."""
 
 
-Preflight = Callable[[str, ReservedDomain], Method]  # of an id and its reservation. Raises AttemptFailed
+Preflight = Callable[[str, ReservedDomain], Method]  # gets a reservation's id and the reservation. Raises AttemptFailed
 
 
 class Current(NamedTuple):
@@ -79,7 +79,7 @@ class Attempt:
         except AttemptFailed as failed:
             self._report(stored.domain if stored else "", failed)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random(), failed.reason)
-            renewal_schedule.conclude(due, failure, self._second, keeps=True)  # what is left is used or removed later
+            renewal_schedule.conclude(due, failure, self._second, keeps=True)  # the next attempt needs the order
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
         """Log a failure. Failures of the CA or of this service have another event, for the alarm."""
@@ -105,7 +105,7 @@ class Attempt:
     def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
         """Return the certificate that an order replaces, or None.
 
-        Only renewals name one, because the CA does not limit them.
+        Only renewals name the certificate that they replace, because the CA does not limit renewals.
         """
         is_renewal = current and current.plan.renews_at <= self._second
         return current.certificate if current and is_renewal and self.ca.knows_renewals else None

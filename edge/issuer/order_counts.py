@@ -12,7 +12,8 @@ from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import order_bounds, outcomes
 from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
-_ORDERED, _MIRRORED = ("account",), ("every", "registered")  # the sets of times to which an order is added
+# Counts of all orders, and counts of only the orders that do not replace a certificate.
+_ORDERED, _MIRRORED = ("account",), ("every", "registered")
 
 
 @dataclass(frozen=True)

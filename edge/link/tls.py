@@ -41,7 +41,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._is_paused = self._is_closing = False
         self._has_peer_ended = self._is_end_delivered = self._has_ended = False
 
-    # Events of the socket's transport
+    # The socket's transport calls the following methods.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast(asyncio.Transport, transport)
@@ -80,7 +80,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         else:
             self._owner.failed()
 
-    # Methods for the protocol
+    # The protocol calls the following methods.
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._has_ended or self._is_closing:
@@ -170,9 +170,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         """Return the decrypted bytes, if any, and record the end."""
         chunks: list[bytes] = []
         try:
-            while not self._has_peer_ended and (
-                self._incoming.pending or self.tls.pending()
-            ):  # because a read that fails is slow
+            # Without pending bytes the read would fail, which is slow.
+            while not self._has_peer_ended and (self._incoming.pending or self.tls.pending()):
                 if chunk := self.tls.read(_AT_ONCE):
                     chunks.append(chunk)
                 else:

@@ -64,7 +64,7 @@ class ReadBudget:
         return domains.registrable(name)
 
     def _cost(self, name: str) -> int:
-        """Return as how many reads a name counts.
+        """Return the number of reads that a name costs.
 
         More labels cost more, because each parent can be the domain that proves the name.
         """

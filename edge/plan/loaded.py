@@ -36,7 +36,7 @@ class LoadedName:
     """A loaded name. `wildcard` is the edge's host that matches it, "" if the edge or tunnel has the name itself.
 
     `secret_removed_at` is None while Envoy has the secret. A withdrawn name has neither secret nor scope. Changes of
-    its records are still read, because open connections are served again when the name is.
+    its records are still read: when the name is served again, its open connections must be served too.
     """
 
     name: str

@@ -16,7 +16,7 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version
+_DEFAULT_VERSIONS = (None, "", "1.2")  # values of min_version that require no separate filter chain
 _UNKNOWN = "The account has no edge and no online tunnel with this name."
 _INACTIVE = "The account is switched off."
 _UNPROVED = "The account has not proved that it owns the domain."

@@ -49,7 +49,7 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
 
 
 def find_wildcard(plan: NamePlan) -> str:
-    """Return the host of the plan's edge that matches its name as a wildcard, or ""."""
+    """Return the wildcard host of an edge that matches the planned name, or "" if the edge has the name itself."""
     hosts = {host.name for host in plan.edge.hosts} if plan.edge else set()
     wildcard = f"{WILDCARD}{plan.name.partition('.')[2]}"
     return wildcard if plan.name not in hosts and wildcard in hosts else ""

@@ -151,7 +151,7 @@ class Settings:
         return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
 
     def link_port(self, stage: int) -> int:
-        """Return the port of the gateway's link, 0 for any. It serves at stage 0, and drains at stages 1 and 2."""
+        """Return the port of the gateway's link, 0 for any. The gateway serves at stage 0, and drains at 1 and 2."""
         before = _LINK_PORTS if self.instance == "b" else 0
         return self.hop_port and self.hop_port + before + stage
 

@@ -46,7 +46,7 @@ async def run(settings: Settings, others: Sequence[Program] = ()) -> None:
 
 def choose_parts(settings: Settings) -> Sequence[str]:
     """Return the names of the processes to run, in the order of their start."""
-    sign_in = () if settings.sign_in_hosts else (_SIGN_IN,)  # Envoy uses other hosts
+    sign_in = () if settings.sign_in_hosts else (_SIGN_IN,)  # Envoy uses the sign-in service of other hosts
     return (_CONTROL, _GATEWAY, *sign_in, _ENVOY)
 
 
@@ -72,7 +72,7 @@ class _Part:
         self._serving = await self._start(self._settings)
 
     def replace(self) -> None:
-        """Start another process and then drain the first. A replacement that is under way ends before."""
+        """Start another process and then drain the first, after any replacement that is under way has ended."""
         self._replacing = asyncio.create_task(self._replace(self._replacing))
 
     def restart(self) -> None:

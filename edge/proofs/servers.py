@@ -52,7 +52,7 @@ class Source(Protocol):
 
 
 class Fixed:
-    """The servers of the operator's setting, for every name."""
+    """The servers of DNS_SERVERS, for every name."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self._panel = Panel(tuple(servers), quorum=min(2, len(servers)), role="resolver")
@@ -91,9 +91,9 @@ class Own:
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
-    """Return the servers of the setting. Without a setting, return the servers of each zone.
+    """Return the servers of DNS_SERVERS. If it is not set, return the servers of each zone.
 
-    Raises SettingError if this host has no resolver to find them.
+    Raises SettingError if this host has no resolver to find the servers of zones.
     """
     if settings:
         return Fixed([Server(*it) for it in settings])
@@ -101,7 +101,7 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
 
 
 def every_source(settings: Sequence[tuple[str, int]]) -> Source:
-    """Return the servers of the setting, or all servers of the operator's zones. Raises SettingError."""
+    """Return the servers of DNS_SERVERS or, if it is not set, all servers of each zone. Raises SettingError."""
     if settings:
         return Fixed([Server(*it) for it in settings])
     return Own(finder(()), may_ask=lambda _: True, most=_MOST_NAMES, least=1)
@@ -110,7 +110,7 @@ def every_source(settings: Sequence[tuple[str, int]]) -> Source:
 def finder(
     settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")
 ) -> dns.asyncresolver.Resolver:
-    """Return a resolver that asks the servers of the setting, or of this host. Raises SettingError."""
+    """Return a resolver that asks the servers of DNS_SERVERS, or those of this host. Raises SettingError."""
     if settings:
         found = dns.asyncresolver.Resolver(configure=False)
         found.nameservers = [Bounded(*it) for it in settings]

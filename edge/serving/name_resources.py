@@ -25,9 +25,9 @@ def build_name_resources(
 
 
 def build_certificate_only(server_name: str, pair: KeyPair) -> NameResources:
-    """Return the resources of a server name that has no routes of its own.
+    """Return the resources of a server name that has a certificate but no routes.
 
-    It is an unknown name below TUNNEL_DOMAIN, which shows a page with 404, or a name with capital letters. Requests on
-    the latter use the scope of the normal form.
+    Such a name is unknown and below TUNNEL_DOMAIN, and requests get a page with 404. Or the name has capital letters,
+    and requests use the scope of its normal form.
     """
     return NameResources(server_name, (), None, listeners.build_secret(server_name, pair.chain, pair.key))

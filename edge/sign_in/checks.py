@@ -1,4 +1,4 @@
-"""Asks a provider again about the user of a session: while a request continues, or before it continues."""
+"""Asks a provider again about the user of a session, while a request is forwarded or before that."""
 
 import asyncio
 import dataclasses

@@ -32,7 +32,7 @@ class SignInHost:
         return replies.page(404, _NOT_FOUND)
 
     def _callback(self, visit: Visit) -> Reply:
-        """Redirect to the host in the authenticated state, which exchanges the code."""
+        """Redirect to the host that the authenticated state names. The service exchanges the code there."""
         sealed = visit.parameter("state")
         begun = self._starter.unseal(sealed)
         if begun is None:

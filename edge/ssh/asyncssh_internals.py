@@ -122,7 +122,7 @@ class Connection(asyncssh.SSHServerConnection):
         if len(self._global_request_queue) > _MAX_QUEUED_REQUESTS:
             self.disconnect(asyncssh.DISC_BY_APPLICATION, "Too many requests at once.")
 
-    # Key exchange
+    # Methods for the key exchange
 
     def _send_kexinit(self) -> None:
         """Offer OpenSSH only ciphers with an integrated MAC. Its own choice would be a third slower."""
@@ -138,14 +138,14 @@ class Connection(asyncssh.SSHServerConnection):
         return self._ignore_wrong_guess(cast(Awaitable[None], result))
 
     async def _ignore_wrong_guess(self, processed: Awaitable[None]) -> None:
-        """Ignore a packet after a wrong guess (RFC 4253, section 7).
+        """Ignore the packet that a client sent after a wrong guess (RFC 4253, section 7).
 
-        asyncssh compares with the negotiated algorithm.
+        asyncssh would ignore it in other cases, because it compares the guess with the negotiated algorithm.
         """
         await processed
         self._ignore_first_kex = guess_is_wrong(self._client_kexinit, self._server_kexinit)
 
-    # Packets
+    # Methods that receive and send packets
 
     def _recv_packet(self) -> bool:
         """Handle channel data here, and leave other packets to asyncssh."""
@@ -179,7 +179,7 @@ class Connection(asyncssh.SSHServerConnection):
         gathered, self._gathered = b"".join(self._gathered), []
         self._wire.write(gathered)
 
-    # Requests
+    # Methods for global requests
 
     def create_server_channel(self, *arguments: Any, **named: Any) -> "asyncssh.SSHServerChannel[Any]":
         channel = super().create_server_channel(*arguments, **named)
@@ -227,7 +227,7 @@ class ReadWindow:
 
     def close(self) -> None:
         """End the reference from the channel, which would stay in memory until the next garbage collection."""
-        del self._channel._deliver_data  # of the instance
+        del self._channel._deliver_data  # the instance's attribute; the method of the class stays
 
     def _deliver(self, data: bytes, datatype: Any) -> None:
         channel = self._channel

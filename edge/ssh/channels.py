@@ -242,8 +242,8 @@ class _Connection:
 def _first(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
     """Return the PROXY header that the upstream of a tunnel reads first, or b"".
 
-    The reservation of the tunnel's name decides. A backend tunnel has no reservation: Envoy sends the header if the
-    reservation of the edge requires it.
+    The reservation of the tunnel's name decides whether there is a header. A backend tunnel has no reservation: Envoy
+    sends the header if the reservation of the edge requires it.
     """
     if tunnel.proxy_protocol:
         return (visitor or Header()).encoded()

@@ -41,7 +41,7 @@ class RightsChecks:
         self._thread = ThreadPoolExecutor(1, "rights")
 
     def tasks(self, gateway: str, follower: Follower) -> tuple[PeriodicTask, ...]:
-        """Return the periodic checks. The gateway reads its own list with every third renewal of its lease."""
+        """Return the periodic checks. The stored list of the gateway's tunnels is read once per duration of a lease."""
         list_period = self._limits.lease
         return (
             PeriodicTask("changes", functools.partial(self.follow, follower), _POLL, failures=Unavailable),
@@ -50,7 +50,7 @@ class RightsChecks:
         )
 
     async def check_list(self, gateway: str) -> None:
-        """Close the tunnels that are missing in the gateway's own list, and end leftover records in it.
+        """Compare online tunnels with the stored list of the gateway. Close unlisted ones, and end leftover records.
 
         A record is left over if the store did not answer when its tunnel was opened or closed. Raises Unavailable.
         """

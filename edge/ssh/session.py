@@ -53,7 +53,7 @@ class Session(Client):
         self._loss = ""  # the sentence for the client after the loss of the lease
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
 
-    # Sign-in
+    # Methods for the sign-in
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = cast(Connection, conn)
@@ -169,7 +169,7 @@ class Session(Client):
     def _log(self, event: str, **fields: str) -> None:
         log.event(event, address=self.address, session=self._id, **fields)
 
-    # Tunnels
+    # Methods for the tunnels of the client
 
     def on_forward_host(self, host: str) -> None:
         self._requested_host = host
@@ -180,7 +180,7 @@ class Session(Client):
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
         return await self._tunnels.request(self._requested_host, listen_port)
 
-    # Connections and terminals
+    # Methods for forwarded connections and terminals
 
     def pause_writing(self) -> None:
         self._tunnels.channels.pause()

@@ -123,7 +123,7 @@ class SessionTunnels:
         for tunnel in self._tunnels:
             self._gateway.close(tunnel, "TUNNEL_IP_POLICIES came after it was opened")
 
-    # Events of tunnels
+    # Methods that tunnels call
 
     def accept_connection(
         self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None
@@ -141,7 +141,7 @@ class SessionTunnels:
         line = forwarding.describe_port(tunnel.url, tunnel.refusal)
         self.terminals.show(Notice(line) if tunnel.refusal else _create_event(tunnel, line))
 
-    # Opening
+    # Methods that open tunnels
 
     async def _open(self, host: str, port: int) -> OnlineTunnel:
         self._check(host, port)
@@ -190,7 +190,7 @@ class SessionTunnels:
             raise TunnelRefused(forwarding.NO_PORT, "no_free_port")
         return PortTunnel(int(address.rpartition(":")[2]), is_random=True)
 
-    # Terminals
+    # Methods that show texts in terminals
 
     def _announce(self, tunnel: OnlineTunnel) -> None:
         """Show the address of a tunnel. For a TCP tunnel, wait first until its port is open."""
@@ -225,7 +225,7 @@ class SessionTunnels:
         if not self._tunnels and not self._requests:
             self.terminals.end()
 
-    # Disconnecting
+    # Methods that disconnect the client
 
     def _disconnect_refused(self, reason: str) -> None:
         """Disconnect a client without tunnel and terminal, such as `ssh -N`; ssh prints the reason."""

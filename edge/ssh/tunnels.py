@@ -39,12 +39,12 @@ class Tunnels:
         self.channels = ChannelQuota(self._online, limits)
         self._opening = self._trimmed_at = 0
         self._is_shut = False
-        self._unrecorded: dict[str, Traffic] = {}  # of closed tunnels that are still open in the store
+        self._unrecorded: dict[str, Traffic] = {}  # usage of closed tunnels whose records are still open
         self._banned: Sequence[str] = ()
         self._to_bill: list[tuple[str, Traffic]] = []  # accounts and usage of closed tunnels
         self._closed_usage = Traffic()  # the sum over closed tunnels
         self.bodies_too_slow = 0
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # by account
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # limit openings, by account
 
     def __len__(self) -> int:
         return len(self._online)
@@ -134,7 +134,7 @@ class Tunnels:
     async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Take a tunnel offline and free its name.
 
-        If the store does not answer, the next check of the gateway's own list ends the record.
+        If the store does not answer, the next `check_list` ends the record.
         """
         if self._drop(tunnel, reason):
             await self._record_end(tunnel)

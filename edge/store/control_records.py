@@ -94,7 +94,7 @@ class ControlRecords:
     def find_challenge(self, domain: str) -> PendingChallenge | None:
         return challenge_records.find(domain)
 
-    # Statuses of edges
+    # Methods for the statuses of edges
 
     @raises_unavailable
     def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
@@ -128,7 +128,7 @@ class ControlRecords:
     def remove_trial(self, account: str, edge: str) -> None:
         edge_status.remove_trial(account, edge)
 
-    # Proofs of domains
+    # Methods for the proofs of domains
 
     @raises_unavailable
     def due(self, now: int, most: int) -> list[DueCheck]:

@@ -66,7 +66,7 @@ class AccountNames:
     def change(self, places: Iterable[Place]) -> None:
         """Read changed records again, and update the names that use them."""
         self._work.changed.update(places)
-        self._work.wanted = dict.fromkeys(self._work.wanted)  # the results of their searches may be outdated
+        self._work.wanted = dict.fromkeys(self._work.wanted)  # drops search results, which may be outdated
         self._wake()
 
     def replan(self) -> None:
@@ -155,7 +155,7 @@ class AccountNames:
             self._plans.unread |= used  # until they can be read, no further name of the account is loaded
             if isinstance(error, Unavailable) and not isinstance(error, Undecodable):
                 return
-            if not isinstance(error, OSError | RuntimeError | MemoryError):  # these are not about records
+            if not isinstance(error, OSError | RuntimeError | MemoryError):  # these errors do not concern records
                 await self._plans.refuse_unreadable(used)
             raise
         self._plans.unread -= used

@@ -34,9 +34,9 @@ class AccountPlans:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
-        self._records_by_name: dict[str, AccountRecords] = {}  # a cache, only of the latest name
+        self._records_by_name: dict[str, AccountRecords] = {}  # a cache with the records of the latest name only
         self.used: dict[str, frozenset[Place]] = {}  # the places that each loaded name uses
-        self.expires_at = float("inf")  # the Unix time of the next lease or certificate that begins or ends
+        self.expires_at = float("inf")  # the Unix time at which the next lease or certificate begins or ends
         self.has_unread_keys = False  # whether the key of a loaded name's new certificate could not be read
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
@@ -60,7 +60,7 @@ class AccountPlans:
         return self._pairs.get(plan.certificate if plan else "")
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
-        """Replace the records and add key pairs. Update names that use a changed record, but no unread one."""
+        """Replace the records and add key pairs. Update names that use changed records, but no unread ones."""
         before, self.records, self._records_by_name = self.records, records, {}
         self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
         self.expires_at = records.find_next_expiry(time.time())
@@ -261,7 +261,7 @@ class AccountPlans:
         return None if closed == plan else closed
 
     async def _make_room(self, plan: NamePlan) -> Refusal:
-        """Unload other names of the account if a bound requires it. Return the bound that refuses the plan, or ""."""
+        """Unload other names of the account if memory is short. Return the bound that refuses the plan, or ""."""
         if (room := self._loaded.make_room(self._measure(plan, None))).refusal == "account":
             log.event("name_rejected", account=plan.account, host=plan.name, reason=_TOO_LARGE)
             self._report(plan, NameErrors(_TOO_LARGE))

@@ -36,7 +36,7 @@ from edge.store.records import Unavailable, Undecodable
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; names that are searched at the same time
-_MAX_RESTORING = 32  # the most of these searches for names that Envoy already has
+_MAX_RESTORING = 32  # concurrent searches for names that Envoy already has
 
 
 class Loader:
@@ -157,7 +157,7 @@ class Loader:
     def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
         """Return why a name is refused without a read, or ""."""
         is_followed = self._is_followed(name)
-        if is_followed and not has_capitals:  # a name has many spellings with capitals, so these have a budget
+        if is_followed and not has_capitals:  # many spellings with capitals exist, so these use the budget
             return ""
         if not is_followed and (refusal := self._cold_refusal(name)):
             return refusal

@@ -33,14 +33,15 @@ _MAX_RESOLVED = 1_000  # hosts in `_resolved`
 class NameResolver:
     """Reads the records of names, for all parts of control.
 
-    `locate` adds the path of its socket to a gateway on this host.
+    `locate` adds the socket path to a gateway that runs on this host.
     """
 
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways that the latest refresh read
         self._gateways: dict[Place, Found] = {}  # the live gateways among them
-        self._resolved: dict[str, Mapping[Place, Found]] = {}  # by host: keys that `find_account` has read, for `read`
+        # Unique keys that `find_account` has read, by host: `read` does not read them again.
+        self._resolved: dict[str, Mapping[Place, Found]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
     @raises_unavailable
@@ -74,10 +75,10 @@ class NameResolver:
     ) -> AccountRecords:
         """Return the records after changes at some places.
 
-        Reads only these places, and records that they name for the first time.
+        Reads only these places, and records to which they did not refer before.
 
-        `used` has the places that each name of the records uses, if known. Gateways are not read: call
-        `refresh_gateways` before.
+        `used` has the places that each loaded name uses, if known. Gateways are not read: call `refresh_gateways`
+        before.
         """
         changed, account = frozenset(places), records.account
         fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
@@ -130,18 +131,18 @@ class NameResolver:
     def _update(
         self, before: AccountRecords, updates: Mapping[Place, Found | None], used: Mapping[str, Set[Place]]
     ) -> AccountRecords:
-        """Return the records with new values. Only the places of names with a different value are listed again."""
+        """Return the records with new values. Find again which places a name uses only if one of its values differs."""
         found = {**before.found, **{place: it for place, it in updates.items() if it}}
         for place in [place for place, it in updates.items() if it is None]:
             found.pop(place, None)
         different = {place for place, it in updates.items() if before.found.get(place) != it}
-        known = frozenset(found)  # comparing it with sets does not hash places again
+        known = frozenset(found)  # a comparison of two sets does not hash the places again
         same = {name for name, places in used.items() if places.isdisjoint(different) and places <= known}
         changed = replace(before.wanted, hosts=before.wanted.hosts - same)
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
         others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
         changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
-        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal, but with other leases
+        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal records with new leases
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:

@@ -76,7 +76,8 @@ class Catalog:
         self._key = key
         self.is_complete = True  # while false, resources that only Envoy has are not removed
         self.has_all_listeners = True  # while false, no listener is sent
-        self._answers: dict[Hashable, dict[Name, Answer]] = {}  # by stream, or None for the last one that ended
+        # Answers by stream. While no stream is open, None has the answers of the stream that ended last.
+        self._answers: dict[Hashable, dict[Name, Answer]] = {}
         self._parts: dict[Name, Parts] = {}
 
     def apply(self, changes: Changes) -> list[Name]:
@@ -122,12 +123,16 @@ class Catalog:
     def begin_stream(self, stream: Hashable) -> None:
         """Add a stream.
 
-        If it is the only one, it begins with the answers of the previous one, which can be the same Envoy.
+        If no other stream is open, it begins with the answers of the stream that ended last: the same Envoy can have
+        connected again.
         """
         self._answers[stream] = self._answers.pop(None, {})
 
     def end_stream(self, stream: Hashable) -> set[Name]:
-        """Forget the answers of a stream, unless no other is left. Return what it rejected and others can accept."""
+        """Forget the answers of a stream, and return the resources that its Envoy rejected.
+
+        If it was the only stream, keep its answers and return nothing.
+        """
         answers = self._answers.pop(stream)
         if not self._answers:
             self._answers[None] = answers

@@ -25,7 +25,7 @@ _ORDER: tuple[Kind, ...] = (
     "routes",
     "scope",
 )  # referenced resources come before those that reference them
-_MAX_SCOPES = 100  # in each of the first responses to a new Envoy
+_MAX_SCOPES = 100  # scopes in each of the first responses to a new Envoy
 
 
 @dataclass(frozen=True)

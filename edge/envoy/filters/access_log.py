@@ -1,7 +1,7 @@
 """The configuration of Envoy's access logs. Pure.
 
 A line has at most 4 KiB. Texts of visitors are truncated, because a byte can become four in JSON. `header_bytes` is the
-full size. One in ten refused requests, and requests for unknown hosts, is logged.
+full size of all headers. Of refused requests and of requests for unknown hosts, one in ten is logged.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ _CONNECTION_FIELDS = {
 
 
 def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
-    """Return the log of requests, without bodies, cookies and queries. `owner` are the first fields."""
+    """Return the log of requests, without bodies, cookies and queries. Each line begins with the fields of `owner`."""
     log = _log(_file(settings.access_log_file, {**owner, **_REQUEST_FIELDS}))
     log.filter.CopyFrom(_any_of(_important_requests(), _SAMPLE))
     return log
@@ -54,13 +54,13 @@ def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.Access
 def build_session_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
     """Return the log of requests to edges with OAuth. The field `session` is true for requests with a session.
 
-    It depends on a header that only the edge can set. A log for each value would take 30 KiB more of memory.
+    Its value depends on a header that only the edge can set. Two logs, one for each value, would take 30 KiB more.
     """
     return build_request_log(settings, {**owner, "session": f"%TYPED_CEL('{HEADERS['provider']}' in request.headers)%"})
 
 
 def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
-    """Return the log of byte connections. `owner` are the first fields."""
+    """Return the log of byte connections. Each line begins with the fields of `owner`."""
     file = parts.copy(_connection_file(settings.access_log_file))
     fields = file.log_format.json_format.fields
     for name, value in owner.items():
@@ -100,7 +100,7 @@ def _log(file: v3.FileAccessLog) -> v3.AccessLog:
 def _important_requests() -> v3.AccessLogFilter:
     """Return the filter of requests that are always logged.
 
-    These are requests to an account's hosts within the limits, and all with unusual statuses.
+    These are requests within the limits for the host of an account, and all requests with unusual statuses.
     """
     unusual = all_of(*map(_status_is_not, (403, 404, 421, 429)))
     return _any_of(unusual, matches(f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')"))

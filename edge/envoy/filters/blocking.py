@@ -16,7 +16,8 @@ from edge.envoy.resources import BLOCKED_PART, Changes, Key, Resource, encode, e
 
 _NAME, _CONNECTIONS = "blocked", "blocked/bytes"
 CHAIN = "bytes"  # the filter chain of each listener for byte connections
-MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))  # of these listeners. The blocked part extends it
+# The matcher of listeners for byte connections. Their part for blocked networks extends it.
+MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))
 _MOST_LETTERS = 1500  # letters of one expression: a letter takes up to six RE2 instructions, and Envoy accepts 10,000
 
 

@@ -1,6 +1,7 @@
-"""Request headers that an edge or a reserved domain accepts from visitors, although they are claims. Pure.
+"""Headers that an edge or a reserved domain keeps in visitors' requests, although only proxies should set them. Pure.
 
-A filter records their values before claims are removed. The virtual host names them and adds them again.
+`claims` lists these headers. A filter records the values of kept headers before all claims are removed. The virtual
+host names the kept headers and adds them again.
 """
 
 import re
@@ -18,7 +19,7 @@ RECORDER = v3.HttpFilter(
 
 
 def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:
-    """Preserve those of the named headers that are claims, for a virtual host."""
+    """Keep some headers in the requests to a virtual host. Headers that are not claims need no configuration."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
     if found:
         mutations = v3.Mutations(request_mutations=map(_restore, found))

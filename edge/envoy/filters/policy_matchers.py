@@ -40,7 +40,7 @@ parse_document = lru_cache(256)(documents.parse)
 def build_matcher(refusals: tuple[Condition, ...], port: int, region: str) -> v3.Matcher:
     """Return the matcher that refuses the clients that meet a condition.
 
-    It is nested, so that the blocked part of the listener comes first.
+    It is nested, so that the listener's part for blocked networks is checked first.
     """
     clients = v3.Matcher(on_no_match=matchers.choose(REFUSED))
     for verdict in traffic_policies.decide(AnyOf(refusals), port, region):

@@ -38,7 +38,7 @@ _IS_SIGNED_IN = v3.MetadataMatcher(
     value=v3.ValueMatcher(present_match=True),
     invert=True,
 )
-OWN_HOST = {"host": "sign-in"}  # sent to the service only with requests to its own host
+OWN_HOST = {"host": "sign-in"}  # Envoy sends this only with requests to the service's own host
 _NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
 _OTHERS = v3.HeaderValueOption(
     header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
@@ -48,7 +48,10 @@ _RESTORED = v3.HeaderMutationFilter(mutations=v3.Mutations(request_mutations=[v3
 
 
 def build_ask_filter(settings: Settings) -> v3.HttpFilter:
-    """Return the filter that asks the service without a valid token. A route that does not disable it is closed."""
+    """Return the filter that asks the service about requests without a valid token.
+
+    It also applies to a route without any configuration of sign-in, which is thereby closed.
+    """
     config = parts.authorization(CLUSTER, _TIMEOUT, settings)
     config.filter_enabled_metadata.CopyFrom(_IS_SIGNED_IN)
     return v3.HttpFilter(name=_ASK, typed_config=parts.pack(config))

@@ -7,7 +7,7 @@ delays connections without data, and infra/deploy/tunnel-edge.nft limits other c
 from edge.envoy import parts, v3
 from edge.process.settings import Limits
 
-_KEY = "masked_remote_address"  # Envoy's descriptor with the network
+_KEY = "masked_remote_address"  # the name of Envoy's descriptor for the visitor's network
 _NETWORK = v3.RateLimit.Action.MaskedRemoteAddress(
     v4_prefix_mask_len=parts.number(32), v6_prefix_mask_len=parts.number(64)
 )
@@ -18,7 +18,7 @@ _ALL = v3.RuntimeFractionalPercent(default_value=v3.FractionalPercent(numerator=
 
 
 def build_rate_limit(limits: Limits) -> v3.HttpFilter:
-    """Return the filter that answers 429 to visitors above the rate. Unused requests allow a burst."""
+    """Return the filter that answers 429 to visitors above the rate. After a pause, a visitor can send a burst."""
     most = limits.max_requests_per_visitor
     at_once = -(-most // _FILLS_PER_SECOND)
     interval = round(at_once / most, 3)  # Envoy requires the same interval for all buckets
@@ -27,12 +27,12 @@ def build_rate_limit(limits: Limits) -> v3.HttpFilter:
     )
     config = v3.LocalRateLimit(
         stat_prefix="visitor",
-        token_bucket=_bucket(_UNLIMITED, _UNLIMITED, interval),  # for all visitors together, which Envoy requires too
+        token_bucket=_bucket(_UNLIMITED, _UNLIMITED, interval),  # Envoy also requires a bucket of all visitors
         filter_enabled=_ALL,
         filter_enforced=_ALL,
         descriptors=[network],
         rate_limits=[v3.RateLimit(actions=[v3.RateLimit.Action(masked_remote_address=_NETWORK)])],
-        max_dynamic_descriptors=parts.number(limits.max_connections),  # more visitors cannot be connected
+        max_dynamic_descriptors=parts.number(limits.max_connections),  # there cannot be more visitors than connections
         always_consume_default_token_bucket=v3.BoolValue(value=False),
     )
     return v3.HttpFilter(name="envoy.filters.http.local_ratelimit", typed_config=parts.pack(config))

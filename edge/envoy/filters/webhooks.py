@@ -1,7 +1,7 @@
 """The verification of webhooks, which a route enables. Pure.
 
-Envoy buffers the body, and asks the service that can open the secret. The service does not see whether a request is an
-upgrade that Envoy lets pass without its body, so such routes have no upgrades.
+Envoy buffers the body, and asks the service that can open the secret. Envoy would let an upgrade pass without its body,
+and the service could not recognize it. So routes that verify webhooks allow no upgrades.
 """
 
 from chalicelib.model.edges.modules.webhook_verification import WebhookRule
@@ -18,8 +18,8 @@ _NO_UPGRADE = v3.RouteAction.UpgradeConfig(upgrade_type="websocket", enabled=v3.
 def build_filter(settings: Settings) -> v3.HttpFilter:
     """Return the filter. It answers 413 to larger bodies, and 503 if the service fails.
 
-    Envoy does not count the last part of a body, and truncates the body that it sends to the service. So it may send
-    one byte more than a body can have, and the service refuses a body of that size.
+    Envoy does not count the last part of a body, and truncates the body that it sends to the service. So Envoy's limit
+    is one byte above the largest permitted body, and the service refuses a body that has this byte.
     """
     config = parts.authorization(CLUSTER, _TIMEOUT, settings)
     config.with_request_body.max_request_bytes = (settings.limits.max_webhook_kib << 10) + 1

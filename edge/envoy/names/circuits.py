@@ -19,16 +19,16 @@ def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Re
         cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)
         cluster.outlier_detection.CopyFrom(_detection(module))
         options = cluster.typed_extension_protocol_options
-        if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:  # no other route shares its channels
+        if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:  # connections of this route only
             options[upstream_http.OPTIONS].CopyFrom(upstream_http.VISITOR_HTTP1)
         cluster.common_lb_config.healthy_panic_threshold.CopyFrom(v3.Percent(value=0))  # all tunnels can be ejected
         yield replace(encode(cluster), is_emptied=group.is_emptied)
 
 
 def _detection(module: CircuitBreakerModule) -> v3.OutlierDetection:
-    """Return the detection that only depends on the share of failures.
+    """Return the outlier detection, which depends only on the share of failures.
 
-    Further ejections do not last longer than the first.
+    Each ejection of a tunnel lasts as long as its first ejection.
     """
     lasting, zero = parts.seconds(module.tripped_duration), parts.number(0)
     return v3.OutlierDetection(

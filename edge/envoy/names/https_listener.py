@@ -1,6 +1,7 @@
 """Envoy's public HTTPS listener, which requests certificates on demand. Pure.
 
-Names with special handshakes have entries in its matcher. All other names use the filter chain of the default version.
+Names with special handshakes have entries in its matcher. All other names use the filter chain of the default TLS
+version.
 """
 
 import re
@@ -13,7 +14,7 @@ from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import NAME_PREFIX, Key, Resource, encode, encode_part
 from edge.process.settings import Settings
 
-INTERNAL = "passed-on"  # the filter chain of names, other than wildcards, with a separate listener
+INTERNAL = "passed-on"  # the filter chain of names that have a separate listener, except wildcards
 _NO_NAME = " "  # never a server name
 # Selects the cluster by the server name, with a prefix. Envoy's tcp_proxy reads this key.
 _NAME_TO_CLUSTER = v3.NetworkFilterState(

@@ -66,7 +66,7 @@ _REPLIES = (
     _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # failures of gateway or upstream
     _reply(["UT"], 504, pages.NO_ANSWER),
 )
-# Replaces Envoy's own text, which names the edge's routes while a route and the extension resource differ.
+# While a route and the extension resource differ, Envoy's own text would reveal the names of the edge's routes.
 _REQUIREMENT_UNKNOWN = v3.ResponseMapper(
     filter=access_log.matches("response.code_details.startsWith('jwt_authn_')"),
     status_code=parts.number(503),

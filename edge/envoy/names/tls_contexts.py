@@ -59,7 +59,7 @@ def build_socket(version: str, trusted: tuple[str, ...] = (), protocols: tuple[s
     """Return TLS with certificates on demand, for handshakes of at least a version.
 
     `trusted` are authorities of clients, PEM: only clients with a certificate of one of them are accepted. Envoy
-    rejects such a context unless session resumption is off.
+    rejects a context with `trusted` unless session resumption is off.
     """
     context = v3.DownstreamTlsContext(
         common_tls_context=v3.CommonTlsContext(

@@ -12,7 +12,8 @@ from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
 _PROGRAM_SIZE = 10_000  # of an expression. The default of 100 is too small for `claims` and user agent filters
 _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # free memory
-# Counters for each name, certificate or edge. Control has them too. They take half of a start, and memory.
+# Counters of each name, certificate or edge. Envoy omits them, because control also has these numbers, and counting
+# takes memory and half of the time of a start.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")
 _LISTENERS = parts.copy(parts.ADS)
 _LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners, Envoy must not count as ready

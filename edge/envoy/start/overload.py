@@ -19,7 +19,7 @@ def build_manager(limits: Limits) -> v3.OverloadManager:
 
     Near the memory limit Envoy resets the streams that hold most memory, and finally refuses new ones. Above half of
     the connection limit the idle timeout shrinks, down to a second at 90 %, so that idle connections do not keep others
-    out. Envoy's own connection monitor triggers no actions (envoyproxy/envoy#12419), so control writes the number.
+    out. Envoy's own connection monitor triggers no actions (envoyproxy/envoy#12419), so control writes the share.
     """
     return v3.OverloadManager(
         refresh_interval=parts.seconds(0.25),

@@ -50,7 +50,7 @@ async def run(settings: Settings, draining: asyncio.Event) -> None:
 async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout: float) -> None:
     """Wait until a drain begins, close the public ports, and wait until the visitors have left.
 
-    Envoy's readiness ends with the first call, which also makes it close each connection after its next response.
+    After `/healthcheck/fail`, Envoy is not ready, and closes each connection after its next response.
     """
     await draining.wait()
     admin, stats, deadline = *map(settings.own_file, (ADMIN_SOCKET, STATS_SOCKET)), time.monotonic() + timeout

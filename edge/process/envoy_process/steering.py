@@ -70,10 +70,10 @@ def _listening() -> Iterator[list[str]]:
 
 
 def _steer(process: int, number: int, own: int, others: int) -> None:
-    """Attach a program to the sockets of a port that chooses one of the others.
+    """Attach a program to a port's sockets, which steers each new connection to a socket of another process.
 
-    The program returns the index of a random socket. After the first sockets are closed, this index is invalid, and the
-    system chooses without the program.
+    The program returns the index of a random one of these sockets: they follow the sockets of `process`, which are the
+    first. After these are closed, the index is invalid, and the system chooses a socket without the program.
     """
     code = ((_LOAD, _RANDOM), (_MODULO, others), (_ADD, own), (_RETURN, 0))
     instructions = ctypes.create_string_buffer(b"".join(_INSTRUCTION.pack(it, 0, 0, value) for it, value in code))

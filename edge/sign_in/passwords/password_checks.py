@@ -52,7 +52,7 @@ class PasswordRequest:
 class PasswordAnswer:
     """The status of the response, 200 to forward the request. `retry_after` is in seconds.
 
-    With `is_current`, the decision is about the module in Envoy's configuration.
+    `is_current` is true if the stored module is the same as the module in Envoy's configuration.
     """
 
     status: int
@@ -61,7 +61,7 @@ class PasswordAnswer:
 
 
 class PasswordChecks:
-    """Verifies passwords with the modules of their routes and tunnels, remembered by digest."""
+    """Verifies passwords with the modules of their routes and tunnels. Modules are cached by digest."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._key = GuessLimits(clock), os.urandom(32)

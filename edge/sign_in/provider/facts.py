@@ -12,8 +12,8 @@ _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), or
 class Facts:
     """A user of a provider. The provider vouches for the `addresses`.
 
-    `teams` have the form "organization/slug". `teams` and `organizations` have only active memberships, and only names
-    in the rule that asks.
+    `teams` have the form "organization/slug". `teams` and `organizations` have only active memberships, and only
+    those that the rule of the route names.
     """
 
     subject: str

@@ -37,7 +37,7 @@ class Webhook:
 
 
 class WebhookChecks:
-    """Verifies webhooks of at most `largest` bytes with the modules of their routes, remembered by digest."""
+    """Verifies webhooks of at most `largest` bytes with the modules of their routes, cached by digest."""
 
     def __init__(self, largest: int, clock: Callable[[], float] = time.time) -> None:
         self._largest, self._clock = largest, clock

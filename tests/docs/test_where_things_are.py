@@ -14,7 +14,7 @@ STEPS = [
     if line.startswith("| ") and "` → `" in line
 ]
 PLAN = (
-    (ROOT / "CONTRIBUTING.md")
+    (ROOT / "docs" / "edge-internals.md")
     .read_text()
     .partition("| Folder | Files | What they do |")[2]
     .partition("\n\n")[0]

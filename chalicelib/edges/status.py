@@ -33,7 +33,7 @@ class StatusOfHostport(Shape):
     """The TLS certificate that visitors get; empty if there is none, or if it is the operator's."""
 
     not_after: Timestamp | None
-    """When the certificate expires, RFC 3339; null without one."""
+    """When the certificate expires, RFC 3339; null without a certificate."""
 
 
 class StatusOfRoute(Shape):
@@ -68,8 +68,8 @@ class TCPEdgeStatus(Shape):
     state: State
     """`live`: the next visitor is served with the current revision. `partly`: only parts of it are served, or only by
     some hosts. `refused`: the records do not allow it, or Envoy rejects it. Envoy then serves the last good state, if
-    there is one. `unproved`: the account has proved none of its domains. `waiting`: no edge host has tried the current
-    revision yet, or none is live. A minute after a change without a result, the records decide."""
+    there is one. `unproved`: the account has proved none of the edge's domains. `waiting`: no edge host has tried the
+    current revision yet, or none is live. A minute after a change without a result, the records decide."""
 
     revision: int
     """The current revision; while the state is `waiting`, the last revision that an edge host tried, 0 if none."""
@@ -84,7 +84,7 @@ class TCPEdgeStatus(Shape):
     """The hostports of the edge; empty if no edge host is live."""
 
     backends: list[StatusOfBackend]
-    """The backends of the edge, and the children of weighted ones."""
+    """The backends of the edge, and the children of its weighted backends."""
 
 
 class TLSEdgeStatus(TCPEdgeStatus):

@@ -31,7 +31,7 @@ _FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])
 class ItemChange:
     """A change of one item. `kind` is None for an internal record.
 
-    `before` is None for a new item, `after` is None for a removed one. A step without writes leaves the item unchanged.
+    `before` is None for a new item, `after` is None for a removed one. Without writes, the item stays unchanged.
     """
 
     kind: Kind | None

@@ -70,7 +70,8 @@ class HostBounds(Shape):
     """Limits of host certificates. Null means no limit."""
 
     backdate: Annotated[Annotated[int, between(0, 3600)], if_null(0)] = 0
-    """Seconds that a certificate without a requested start begins before its creation, for servers with slow clocks."""
+    """Seconds before its creation at which a certificate without a requested start begins, for servers with slow
+    clocks."""
 
     default_lifetime: Annotated[int, _SECONDS] | None = None
     """Lifetime in seconds of a certificate without a requested end; at most max_lifetime."""
@@ -104,7 +105,7 @@ class UserBounds(HostBounds):
     """Extensions that a certificate may have; `[]` allows none."""
 
     default_extensions: Annotated[Extensions | None, WithData(_among_the_allowed)] = None
-    """Extensions of a certificate without requested ones. They must be among the allowed ones."""
+    """Extensions of a certificate if its request names none. They must be among the allowed extensions."""
 
     critical_options: CriticalOptions | None = None
     """Critical options of every certificate. A request may repeat them, but not with another value."""

@@ -100,7 +100,7 @@ class Run:
             again = f" {done[False]} changed meanwhile: run it again." if done[False] else ""
             yield f"{done[True]} rewritten.{again}"
         elif needed:
-            yield "Nothing was changed: --apply rewrites them."
+            yield "Nothing was changed: run the command with --apply to migrate these records."
 
     def _migrate_page(self, page: Records) -> Iterator[str]:
         for record in page:

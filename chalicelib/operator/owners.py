@@ -88,9 +88,11 @@ def _list(context: click.Context, account: str, as_json: bool) -> None:
         print(json.dumps(to_json(owner)) if as_json else to_line(owner))
 
 
-@click.command("disable", cls=OperatorCommand, help="Switch off a user or bot, with their keys and SSH credentials.")
+@click.command(
+    "disable", cls=OperatorCommand, help="Switch off a user or bot, with the owner's keys and SSH credentials."
+)
 @account_argument
-@click.argument("owner", help="Its id (usr_… or bot_…).")
+@click.argument("owner", help="The id of the user (usr_…) or bot (bot_…).")
 @reason_option
 def _disable(account: str, owner: str) -> None:
     switch_owner(account, owner, "off")
@@ -98,7 +100,7 @@ def _disable(account: str, owner: str) -> None:
 
 @click.command("enable", cls=OperatorCommand, help="Switch on a user or bot again.")
 @account_argument
-@click.argument("owner", help="Its id (usr_… or bot_…).")
+@click.argument("owner", help="The id of the user (usr_…) or bot (bot_…).")
 @reason_option
 def _enable(account: str, owner: str) -> None:
     switch_owner(account, owner, "on")

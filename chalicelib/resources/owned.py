@@ -14,8 +14,8 @@ from chalicelib.storage.records.items import Item
 
 _READ = 500  # items to filter for one page
 _ABOUT = (
-    "Only resources that this user or bot owns, or certificates that they requested. The newest entries are filtered: "
-    "a page may be short or empty although `next_page_uri` is not null."
+    "Only resources that this user or bot owns, or certificates that they requested. "
+    "A page may be short or empty although `next_page_uri` is not null."
 )
 _OWNER_ID = After(OWNER.check, {"type": "string", **OWNER.json_schema, "description": _ABOUT})
 

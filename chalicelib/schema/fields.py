@@ -71,4 +71,4 @@ class Ref(Shape):
     """Its identifier."""
 
     uri: str
-    """Its absolute URL; empty for tunnel sessions and endpoints, which have none."""
+    """Absolute URL of the resource; empty for tunnel sessions and endpoints, which have no URL."""

@@ -45,7 +45,7 @@ def test_records_keep_their_format_until_one_is_selected(
     operator.main(["migrate"])
     said = capsys.readouterr()
     assert "1 of the kind HTTPS edge route (place in the selected record format)" in said.out
-    assert said.out.endswith("Nothing was changed: --apply rewrites them.\n")
+    assert said.out.endswith("Nothing was changed: run the command with --apply to migrate these records.\n")
     assert said.err == "Reading the table …\n"
 
 

@@ -1,6 +1,6 @@
 """The places of the records that decide about names of an account, derived from earlier reads. Pure.
 
-The place of a list is its scope with the id "".
+The place of a record is its scope and id. The place of a list is its scope with the id "".
 """
 
 import hashlib

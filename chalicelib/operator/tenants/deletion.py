@@ -176,7 +176,7 @@ def _remove_beside(item: Item) -> None:
     "--events",
     type=click.Choice(["keep", "delete"]),
     required=True,
-    help="Whether its audit events, and the history of its names, are kept until they expire.",
+    help="Whether to keep the account's audit events, and the history of its names, until they expire.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask for the account's id again.")
 @reason_option
@@ -192,7 +192,7 @@ def delete(account: str, events: Events, yes: bool) -> None:
     print(f"{account} is deleted: ended {ended}.")
     for id in deletion.unrevoked:
         print(f"{id} was not revoked: the list of its authority is full. Replace the authority on servers.")
-    print("No record with its id is left" + (", except audit events." if events == "keep" else "."))
+    print("No record with the account's id is left" + (", except audit events." if events == "keep" else "."))
 
 
 def _confirm(account: str) -> None:

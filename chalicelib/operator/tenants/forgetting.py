@@ -120,4 +120,4 @@ def forget(account: str, name: str) -> None:
     """Run the command `users forget`."""
     id, count = forget_user(account, name)
     print(f"The name is replaced by {id}, also in {count} audit events.")
-    print("Signed certificates, exported events and backups still contain it.")
+    print("Signed certificates, exported events and backups still contain the name.")

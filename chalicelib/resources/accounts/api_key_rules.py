@@ -60,7 +60,7 @@ class _AccountModule(Module):
             raise Conflict("Rules for API keys are not accepted until the operator sets RECORD_FORMAT to 4.")
         allowed = call.body.allowed_networks if call.body.enabled else None
         if allowed and not call.has_if_match and not networks.contain(allowed, call.change.by.source_ip):
-            rule = f"must contain your address, {call.change.by.source_ip}; to set them anyway, send If-Match"
+            rule = f"must contain your address, {call.change.by.source_ip}; to set the networks anyway, send If-Match"
             raise Conflict("These networks would lock you out.", {"allowed_networks": rule})
         holder = super().put(call)
         switching.copy_rules(call.caller.account)

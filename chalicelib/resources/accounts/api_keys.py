@@ -72,7 +72,8 @@ _BEYOND_RULES = After(
     {
         "type": "boolean",
         "const": True,
-        "description": "Only keys that the account's rules would not permit any more. The newest entries are filtered.",
+        "description": "Only keys that the account's rules would not permit any more. "
+        "A page may be short or empty although `next_page_uri` is not null.",
     },
 )
 Network = Annotated[str, After(_network, {"format": "network"})]
@@ -98,7 +99,8 @@ class KeyCreate(DescribedShape):
     creates it. They cannot be changed."""
 
     limits: RequestedLimit | None = None
-    """The limit of its requests, at most the account's. Default: the limit of the creating key. It never changes."""
+    """The limit of the key's requests, at most the account's limit. Default: the limit of the key that creates it. It
+    cannot be changed."""
 
 
 class APIKey(DescribedShape, TracedShape):
@@ -120,7 +122,7 @@ class APIKey(DescribedShape, TracedShape):
     """The CIDR networks from which the key may be used; absent if only the account's networks apply."""
 
     limits: KeyLimit = ABSENT
-    """The limit of its requests; absent if only the account has a limit."""
+    """The limit of the key's requests; absent if only the account has a limit."""
 
 
 class Usage(Shape):
@@ -130,7 +132,7 @@ class Usage(Shape):
     """When the key was last used, RFC 3339, accurate to an hour; null if never."""
 
     denied_last_hour: int
-    """The number of its requests that got a 403 in the last hour; 100 means 100 or more."""
+    """The number of the key's requests that got a 403 in the last hour; 100 means 100 or more."""
 
 
 def make(caller: Caller, id: str, request: KeyCreate) -> New:

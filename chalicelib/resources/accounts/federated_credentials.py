@@ -35,7 +35,9 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     if not places.is_latest_format():
         raise Conflict("Federated credentials are not accepted until the operator sets RECORD_FORMAT to 4.")
     if bool(request.owner_id) == bool(request.owner_claim):
-        raise InvalidRequest.of({"owner_id": "must be set if owner_claim is not, and must be absent if it is"})
+        raise InvalidRequest.of(
+            {"owner_id": "must be set if owner_claim is absent, and must be absent if owner_claim is set"}
+        )
     values = request.values()
     stored = FederatedCredential.of(
         {

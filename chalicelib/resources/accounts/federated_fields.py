@@ -167,7 +167,7 @@ class LastRefusal(Shape):
     """The last refused exchange with a valid signature."""
 
     at: Timestamp
-    """When it was refused, RFC 3339."""
+    """When the exchange was refused, RFC 3339."""
 
     reason: str
     """The reason: `expired`, `not_yet_valid`, `audience`, `claim:<name>`, `owner`, `owner_inactive`, `identity`,

@@ -37,10 +37,10 @@ class MeKey(Shape):
     """Its id."""
 
     scopes: list[str]
-    """Its scopes; `*` is everything."""
+    """The scopes of the key; `*` is everything."""
 
     expires_at: Timestamp | None
-    """When it expires, RFC 3339; null if it never does."""
+    """When the key expires, RFC 3339; null if it never expires."""
 
 
 class MeNames(Shape):

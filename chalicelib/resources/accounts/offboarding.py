@@ -42,7 +42,7 @@ class KeptResource(Shape):
     """Its id."""
 
     owner_id: str
-    """The user or bot that owns it; empty if it has none."""
+    """The user or bot that owns the resource; empty if it has no owner."""
 
 
 class OffboardingReport(Shape):

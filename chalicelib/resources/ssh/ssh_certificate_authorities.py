@@ -41,10 +41,10 @@ class SSHAuthorityCreate(DescribedShape):
     """Type of the private key."""
 
     elliptic_curve: Annotated[crypto.keys.Curve | None, if_zero(None), _only_with("ecdsa")] = None
-    """ECDSA only; default nistp256."""
+    """Curve of an ecdsa key. Default: nistp256."""
 
     key_size: Annotated[Literal[2048, 4096] | None, if_zero(None), Before(_integer), _only_with("rsa")] = None
-    """RSA only; default 4096."""
+    """Bits of an rsa key. Default: 4096."""
 
 
 class SSHCertificateAuthority(Shown):

@@ -32,7 +32,7 @@ class HostCreate(DescribedShape):
     """Public key of the host that is certified, in OpenSSH authorized_keys format."""
 
     principals: Principals = []
-    """Names and addresses of the host that clients use. Empty: any."""
+    """Names and addresses by which clients reach the host. Empty: valid for any host."""
 
     valid_after: ValidAfter = None
     """Start of validity, RFC 3339, not before 1970. Default: the current time minus the `backdate` of the authority's
@@ -55,7 +55,7 @@ class SSHHostCertificate(DescribedShape, TracedShape):
     """The SSH certificate authority that signed the certificate."""
 
     principals: list[str]
-    """Names and addresses of the host that clients use. Empty: any."""
+    """Names and addresses by which clients reach the host. Empty: valid for any host."""
 
     valid_after: Timestamp
     """Start of validity, RFC 3339."""

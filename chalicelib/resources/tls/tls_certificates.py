@@ -76,10 +76,10 @@ class TLSCertificate(DescribedShape, TracedShape):
     """Chain of PEM-encoded certificates, leaf first."""
 
     subject_common_name: str
-    """From the leaf."""
+    """Common name of the leaf's subject."""
 
     subject_alternative_names: TLSCertificateSANs
-    """From the leaf."""
+    """Subject alternative names of the leaf."""
 
     issued_at: Timestamp | None
     """When the certificate was issued automatically, RFC 3339; null if it was uploaded."""
@@ -100,25 +100,25 @@ class TLSCertificate(DescribedShape, TracedShape):
     """Type of the private key."""
 
     issuer_common_name: str
-    """From the leaf."""
+    """Common name of the leaf's issuer."""
 
     serial_number: str
     """Serial number of the leaf, in lower-case hexadecimal with an even number of digits."""
 
     subject_organization: str
-    """From the leaf; empty when absent."""
+    """Organization of the leaf's subject; empty if absent."""
 
     subject_organizational_unit: str
-    """From the leaf; empty when absent."""
+    """Organizational unit of the leaf's subject; empty if absent."""
 
     subject_locality: str
-    """From the leaf; empty when absent."""
+    """Locality of the leaf's subject; empty if absent."""
 
     subject_province: str
-    """From the leaf; empty when absent."""
+    """Province of the leaf's subject; empty if absent."""
 
     subject_country: str
-    """From the leaf; empty when absent."""
+    """Country of the leaf's subject; empty if absent."""
 
 
 def make(caller: Caller, id: str, request: TLSCreate) -> New:

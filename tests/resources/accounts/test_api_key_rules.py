@@ -238,7 +238,7 @@ def test_the_app_checks_the_address_of_a_caller_that_the_authorizer_remembers(ad
 
 def test_rules_that_lock_out_their_author_are_a_conflict_unless_if_match_is_sent(admin: Client) -> None:
     here, rules = at(admin, OWN), {"allowed_networks": ["198.51.100.0/24"]}
-    rule = f"must contain your address, {OWN}; to set them anyway, send If-Match"
+    rule = f"must contain your address, {OWN}; to set the networks anyway, send If-Match"
     refused = here.put(RULES, rules)
     assert_refused(refused, 409, "conflict", "These networks would lock you out.", {"allowed_networks": rule})
     assert here.get(RULES).status == 404

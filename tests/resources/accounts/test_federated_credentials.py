@@ -74,7 +74,7 @@ def test_a_change_sets_only_what_it_names(admin: Client) -> None:
 
 
 TENANT = "must contain repository_id or repository_owner_id, and its patterns must not contain *"
-OWNER = "must be set if owner_claim is not, and must be absent if it is"
+OWNER = "must be set if owner_claim is absent, and must be absent if owner_claim is set"
 PATTERN = "must be a pattern of 1 to 512 bytes, or a list of 1 to 20 patterns"
 
 

@@ -28,7 +28,7 @@ class Enabled(Shape):
 
 
 def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a function for `conflicts`, which rejects the module if its holder has one of the others.
+    """Return a function for `conflicts`, which rejects the module if its holder has one of the modules `others`.
 
     The validation error of this function is about `field`.
     """

@@ -73,7 +73,7 @@ class Listed(Shape):
 
 
 def listed(array: str, entry: type[Shape]) -> type[Shape]:
-    """Return the shape of a list with its entries in an array of that name."""
+    """Return the shape of a list with its entries in the field `array`."""
     return type("Listed", (Listed,), {"__annotations__": {array: list[entry]}})  # type: ignore[valid-type]
 
 

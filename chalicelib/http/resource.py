@@ -129,7 +129,7 @@ class Resource:
         return plain(self.stored, item, call)
 
     def responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
-        """Yield the responses of the entries of a list. Malformed ones are logged and left out."""
+        """Yield the responses of the entries of a list. Malformed entries are logged and left out."""
         count = 0
         try:
             for response in self._responses(items, call):

@@ -1,4 +1,4 @@
-"""Renews the state of a process that was restored from a snapshot, because others start from the same one.
+"""Renews the state of a process that starts from a snapshot, because other processes start from the same snapshot.
 
 Ids and tokens use the system's random source, which already differs in each process.
 """

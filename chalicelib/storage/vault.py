@@ -1,7 +1,7 @@
 """Encryption of secrets with KMS. Each secret is bound to one resource of one account.
 
-Decrypted secrets stay in memory for at most five minutes, so that most signatures need no KMS call. They are used for
-four and a half minutes, and every 30 seconds a sweep removes older ones.
+Decrypted secrets stay in memory for at most five minutes, so that most signatures need no KMS call. A decrypted secret
+is used for four and a half minutes. Every 30 seconds, a sweep removes older secrets.
 """
 
 import os

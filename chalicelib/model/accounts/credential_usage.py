@@ -23,7 +23,7 @@ _MAX_RECORDED = 10_000
 
 @dataclass(frozen=True)
 class Refusals:
-    """The recorded refusals of a credential. `at` is the Unix second of the latest one, `reason` its reason."""
+    """The recorded refusals of a credential. `at` is the Unix second of the latest refusal, `reason` its reason."""
 
     at: int | None = None
     reason: str = ""

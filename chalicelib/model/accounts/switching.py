@@ -54,9 +54,9 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
 def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) -> Item:
     """Copy the name and state of a user or bot to its keys. Return the owner's record.
 
-    SSH credentials are updated too. `keys` are the unique keys of both, if the caller has read them. Restarts if the
-    record or the account changes meanwhile, so that it never undoes a later switch. The record of an unknown owner has
-    an empty body. Raises aws.Unavailable.
+    SSH credentials are updated too. `keys` are the unique keys of the keys and credentials, if the caller has read
+    them. Restarts if the record or the account changes meanwhile, so that it never undoes a later switch. The record of
+    an unknown owner has an empty body. Raises aws.Unavailable.
     """
 
     def attempt() -> Item:

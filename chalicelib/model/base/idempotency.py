@@ -22,9 +22,10 @@ class Repeated(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """The digest of an earlier request, and the item it created without modules and secrets.
+    """The digest of an earlier request, and the item that the request created.
 
-    `once` is true if the response contained a secret that is shown only once.
+    The item is stored without modules and secrets. `once` is true if the response contained a secret that is shown only
+    once.
     """
 
     digest: str

@@ -112,7 +112,10 @@ class Stored:
         return {}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the values that no other resource can have. `account` and `id` belong to this resource."""
+        """Return the values that no other resource can have.
+
+        `account` and `id` are those of this resource.
+        """
         return ()
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:

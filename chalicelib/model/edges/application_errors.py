@@ -48,7 +48,7 @@ def place(account: str, edge_id: str) -> tuple[str, str]:
 
 
 def write(rule: SignInRule, reason: str) -> None:
-    """Store an error of the OAuth application of a route. It replaces an earlier one. Raises aws.Unavailable."""
+    """Store an error of the OAuth application of a route. It replaces an earlier error. Raises aws.Unavailable."""
     _write(rule.account, rule.edge, rule.route, rule.digest, reason)
 
 

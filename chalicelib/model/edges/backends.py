@@ -62,7 +62,7 @@ def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
     groups = [(group.id, stored.labels) for group, stored in records.decoded(TunnelGroup, found)]
-    # A later entry of a tunnel replaces an earlier one, and the oldest group comes last.
+    # For each tunnel, the entry of the oldest group comes last and replaces the entries of newer groups.
     return {
         tunnel.id: id for id, labels in groups for tunnel in labelled if online_tunnels.has_all_labels(tunnel, labels)
     }

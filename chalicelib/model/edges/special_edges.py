@@ -29,9 +29,10 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def list_route(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of a route's edge. There is none unless OAuth is switched on or off.
+    """Return the write that changes the entry of a route's edge.
 
-    In that case it reads the edge and its other routes. Raises aws.Unavailable.
+    Returns no write unless the change switches OAuth on or off. Only then, the edge and its other routes are read.
+    Raises aws.Unavailable.
     """
     route = after or before
     if route is None or _requires_sign_in(before) == _requires_sign_in(after):

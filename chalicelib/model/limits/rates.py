@@ -33,7 +33,7 @@ class Rate(NamedTuple):
 def of_account(limits: Mapping[str, int]) -> Rate | None:
     """Return the rate of the requests of an account, or None if it has no limit.
 
-    `limits` are those that the operator has set for the account. The deployment's default replaces missing ones.
+    `limits` are those that the operator has set for the account. The deployment's default replaces a missing limit.
     """
     if REQUESTS in limits:
         return _rate(limits[REQUESTS], limits.get(BURST, 0))

@@ -61,7 +61,7 @@ class LostCertificate(NamedTuple):
 
 
 def put_order(due: DueRenewal, order: UnfinishedOrder) -> None:
-    """Store an unfinished order of a reservation. It replaces an earlier one. Raises aws.Unavailable."""
+    """Store an unfinished order of a reservation. It replaces an earlier order. Raises aws.Unavailable."""
     record = {"body": vars(order), "expires": clock.seconds() + _KEPT_FOR, "revision": 1}
     dynamodb.do(Write.put({"scope": ORDERS, "id": _id(due), **record}))
 

@@ -76,8 +76,8 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
     """Return the write that changes the name counts for a changed item.
 
-    `own` are the other writes of the item. If the change adds cooldowns, ended ones are removed from the count. Raises
-    aws.Unavailable.
+    `own` are the other writes of the item. If the change adds cooldowns, ended cooldowns are first removed from the
+    count. Raises aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(own, new - old)

@@ -103,7 +103,8 @@ def list_hostport_places(account: str, host: str) -> list[Place]:
 def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
     """Return the places of an account's reservations that cover a host, or the places of their keys.
 
-    If a base name has few reservations, its key names them. Otherwise their keys must be read first.
+    If a base name has few reservations, its key names them. If it has many, the keys of the reservations must be read
+    first.
     """
     owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
     if not domains.is_below(host, tunnel_domain):

@@ -1,4 +1,4 @@
-"""Issued certificates that newer ones have replaced. They stay for a day, and longer if Envoy rejects the newer one."""
+"""Issued certificates that newer ones have replaced. They stay for a day, and longer if Envoy rejects the new one."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The tree of a key or federated credential: the resources that it made, and all that their keys made in turn.
+"""The tree of a key or federated credential: the resources that it made, directly or by keys that it made.
 
 Only audit events record who made a resource: each creation is in the index by actor, under the id of its maker. The
 index can be late, so the events of the last minute are read from the account's list of events.

@@ -71,9 +71,10 @@ class Ends:
             direct_writes.set_all([(key, key.attributes) for key in map(api_keys.locked, found)])
 
     def postpone(self) -> None:
-        """Postpone the time from which a walk can complete the offboarding, before keys are locked.
+        """Postpone the time from which a walk can complete the offboarding.
 
-        So an interrupted call cannot make a later walk complete it too early. Raises aws.Unavailable.
+        Call this method before keys are locked. If the call is interrupted after that, a later walk cannot complete the
+        offboarding too early. Raises aws.Unavailable.
         """
         if not self.has_locked:
             self.has_locked, self.root = True, roots.postpone(self.root, _CALL + roots.SETTLING)

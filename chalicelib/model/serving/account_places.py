@@ -73,7 +73,7 @@ class Wanted:
 
 
 def digest(versions: Iterable[str]) -> str:
-    """Return one version text for several versions. It changes if one of them does."""
+    """Return one version text for several versions. It changes if any of the versions changes."""
     return hashlib.blake2b("\n".join(versions).encode(), digest_size=8).hexdigest()
 
 

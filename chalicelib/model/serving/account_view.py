@@ -64,7 +64,7 @@ class AccountView:
         """Return the account that has proved a host, or None. The most specific proved domain decides."""
         for domain in proofs.list_proving_domains(host):
             if accounts := {it.account for it in self._reservations_by_domain.get(domain, ()) if it.is_proved}:
-                # two accounts can have it for a moment, while the owner of a domain changes
+                # two accounts can have the host for a moment, while the owner of a domain changes
                 return accounts.pop() if len(accounts) == 1 else None
         return None
 

@@ -1,7 +1,7 @@
 """The choice of the certificate for a host name. Pure.
 
-A reservation can name a certificate, which is used while it is valid and covers the host. Otherwise visitors would
-reject it, so the choice is automatic.
+A reservation can name a certificate, which is used while it is valid and covers the host. Visitors would reject any
+other certificate, so in that case the choice is automatic.
 """
 
 from collections.abc import Iterable

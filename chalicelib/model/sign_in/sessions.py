@@ -24,7 +24,7 @@ class Session(Stored):
     """A session. Times are Unix seconds.
 
     The rule named `asked_teams` and `asked_organizations` when the provider was asked. `teams` and `organizations` are
-    those among them that the user belongs to. `tokens` are the provider's tokens, sealed.
+    the named ones to which the user belongs. `tokens` are the provider's tokens, sealed.
     """
 
     account: str

@@ -1,6 +1,6 @@
 """Revocations of many certificates of one authority, 30 per transaction.
 
-Serials are random, so the entries of one transaction belong to about as many chunks of the list.
+Serials are random, so almost each entry of a transaction belongs to another chunk of the list.
 """
 
 from collections.abc import Sequence

@@ -17,8 +17,8 @@ from chalicelib.storage.client.dynamodb import Condition
 # "portable" records are exported and imported. "described" records are exported without their secret, and cannot be
 # imported. "omitted" records are not exported, because they expire soon, or because another process creates them again.
 Portability = Literal["portable", "described", "omitted"]
-# What the deletion of an account does with a record. "trail" records can be kept. Of a "name", only the cooldown is
-# kept, and of a revocation "list" only the entries, both without the account's id. "shared" records contain data of
+# What the deletion of an account does with a record. "trail" records can be kept. A "name" record keeps only its
+# cooldown, and a "list" record only its revocations; both lose the account's id. "shared" records contain data of
 # several accounts.
 Removal = Literal["remove", "trail", "name", "list", "shared", "none"]
 Record = Mapping[str, Any]

@@ -48,7 +48,7 @@ class Comparison:
         own = ScanFolder(self.folder / "admitted", purpose)
         revoked = ScanFolder(self.folder / "revoked", purpose)
         with self._reading_later():
-            # the property is cached: read it before the threads start, so that only one of them reads it
+            # cached before the threads start, so that the later table is read once
             _ = self._deleted
         segments.scan(own, _SELECTED, self._compare, self.report)
         with self._reading_later():

@@ -44,7 +44,7 @@ from chalicelib.storage.records.revocation_lists import ListFull
 
 SETTLED = change_log.OVERLAP + 30  # seconds until earlier requests have ended, and the edge has read the change log
 _ROUNDS = 10
-# Credentials end first. A kind that others refer to comes after them.
+# Credentials end first. A kind comes after all kinds that refer to it.
 ORDER = (
     *(kinds.API_KEYS, kinds.FEDERATED_CREDENTIALS, kinds.SSH_CREDENTIALS, kinds.TUNNELS),
     *(kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS),
@@ -84,7 +84,7 @@ class Deletion:
         self._prove()
 
     def _end_all(self, kind: Kind) -> None:
-        """Delete the resources of a kind. The sweep later removes those that others still refer to."""
+        """Delete the resources of a kind. The sweep later removes resources to which others still refer."""
         remove, scope = _removers()[kind], items.scope(self.account, kind.path)
         for item in _every(scope):
             try:

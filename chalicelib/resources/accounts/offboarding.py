@@ -46,7 +46,7 @@ class KeptResource(Shape):
 
 
 class OffboardingReport(Shape):
-    """The result of one call. Its numbers are of this call only; a repeated call continues."""
+    """The result of one call. Its numbers do not include earlier calls. A repeated call continues."""
 
     complete: bool
     """True: everything has ended. False: repeat the call."""

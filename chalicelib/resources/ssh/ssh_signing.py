@@ -124,7 +124,7 @@ def check(
 def _name_of(caller: Caller) -> str | None:
     """Return the caller's current name.
 
-    In an exchange it is known; otherwise it is read, because the token's copy can be old.
+    It is read, because the token's copy can be old. In an exchange, it is known already.
     """
     if kinds.FEDERATED_CREDENTIALS.has(caller.key):
         return caller.name

@@ -65,7 +65,7 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
-    """Return the response for a tunnel (SPEC 2.8), with a Ref to its group if it serves one."""
+    """Return the response for a tunnel (SPEC 2.8), with a Ref to its tunnel group, if any."""
     tunnel = tunnels.decode(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
     named = {name: stored.get(name) for name in _REFS} | {"backends": group}

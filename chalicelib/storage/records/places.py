@@ -135,7 +135,7 @@ def next_place(collection: str, id: str) -> tuple[str, int]:
 def spread(collection: str) -> None:
     """Put new items of a collection into shards in this process. The collection must be marked already."""
     if len(_spread) >= _MAX_KNOWN:
-        _spread.clear()  # after the next throttling, a collection is added again
+        _spread.clear()  # a collection is added again when DynamoDB next throttles it
     _spread.add(collection)
 
 

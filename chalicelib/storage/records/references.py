@@ -64,7 +64,7 @@ def replace_references(
 ) -> tuple[Reference, ...]:
     """Return an item's references, with those of some modules replaced.
 
-    If none differs, the order stays too, so that the item stays equal.
+    If no reference differs, the order is unchanged, so that the item equals its former state.
     """
     others = (reference for reference in before if reference.module not in by_module)
     after = (*others, *(reference for new in by_module.values() for reference in new))

@@ -61,7 +61,7 @@ class _HeadBody:
 
 @dataclass(frozen=True)
 class _HeadRecord:
-    """The record of a head."""
+    """The record of a list's head."""
 
     scope: str
     body: _HeadBody
@@ -74,14 +74,14 @@ class _HeadRecord:
 
 @dataclass(frozen=True)
 class _Packed:
-    """The entries of a chunk."""
+    """The packed entries of a chunk."""
 
     packed: bytes
 
 
 @dataclass(frozen=True)
 class _ChunkRecord(_Packed):
-    """The record of a chunk."""
+    """The record of a chunk of a list."""
 
     scope: str
     id: str

@@ -63,7 +63,7 @@ def find_any(scope: str, id: str) -> Item | None:
 
 
 def well_formed(found: Iterable[Item]) -> Iterator[Item]:
-    """Yield the well-formed items. The others are logged."""
+    """Yield the well-formed items. Malformed items are logged."""
     for item in found:
         if item.malformed:
             decoding.report(item.scope, item.id, item.malformed)

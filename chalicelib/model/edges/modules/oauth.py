@@ -76,7 +76,7 @@ class OAuthModule(StoredModule):
 
 
 def make_rule(module: OAuthModule) -> SignInRule | None:
-    """Return the rule of a module, without ids, or None if the module does not name exactly one provider."""
+    """Return the rule of a module, without the ids of its route. None unless the module names exactly one provider."""
     if len(module.providers) != 1:
         return None
     ((name, provider),) = module.providers

@@ -24,8 +24,8 @@ from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
 
 _TIMEOUT = 10.0  # seconds for one request
-_LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for the log
-_MAX_WAITING = 500  # requests that wait for the log
+_LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log
+_MAX_WAITING = 500  # requests that wait for a read of the change log
 _SHARE = 10  # requests without TLS are cheap, so they get a tenth of the budget for reads of cold names
 _READ_SIZE = 65536  # bytes
 
@@ -47,7 +47,7 @@ class ChallengeServer:
         self._log_read, self._waiting = asyncio.Event(), 0
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle the changes that one read of the log returned. Wake the requests that wait for it."""
+        """Handle the changes that one read of the change log returned. Wake the requests that wait for it."""
         for place in places:
             if domain := challenge_records.find_domain(place):
                 self._domains.add(domain, time.time())
@@ -73,7 +73,7 @@ class ChallengeServer:
         try:
             pending = await self._find_pending(name)
             if not pending and not domains.is_below(name, self._settings.tunnel_domain):
-                await self._wait_for_log()  # the log can contain an order that is not read yet
+                await self._wait_for_log()  # its order can be in the unread part of the change log
                 pending = await self._find_pending(name)
             standing: Standing = "known" if pending else await self._standings.get(name)
         except Unavailable:
@@ -103,7 +103,7 @@ class ChallengeServer:
         return "unreserved" if view.refuses_challenges(account, name) else "known"
 
     async def _wait_for_log(self) -> None:
-        """Wait for a read of the log that begins now, unless too many requests wait or the store does not answer."""
+        """Wait for a read of the change log that begins now, unless too many requests wait or the store fails."""
         if self._waiting >= _MAX_WAITING:
             return
         self._waiting += 1

@@ -53,11 +53,11 @@ from edge.serving.special_serving import SpecialServing
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
-POLL = 0.4  # seconds between reads of the log
+POLL = 0.4  # seconds between reads of the change log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between calls of _read_sign_in; of renew_sign_in_pair
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
-_MAX_LOG_AGE = 30.0  # seconds without a read of the log after which the host is not ready
+_MAX_LOG_AGE = 30.0  # seconds without a read of the change log after which the host is not ready
 _STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
 
 
@@ -70,7 +70,7 @@ class NameReader(AccountReader, ItemReader, Protocol):
 
 
 class Control:
-    """Control of one edge host."""
+    """The control process of one edge host."""
 
     def __init__(
         self, settings: Settings, store: Store, link_authority: Authority, resolver: NameReader | None = None
@@ -97,7 +97,7 @@ class Control:
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
-        self._read_at = time.monotonic()  # the time of the latest complete read of the log
+        self._read_at = time.monotonic()  # the time of the latest complete read of the change log
         self._blocked: tuple[list[str], list[str]] | None = None  # blocked networks and banned hosts
         self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy removes what the catalog lacks
 
@@ -108,7 +108,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # before special names, it would refuse them
+        self.discovery.catalog.has_all_listeners = False  # without special names, the listener refuses them
         settings, link = self._settings, self._link_authority.pem
         always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
         self.discovery.apply({it.key: it for it in always})
@@ -205,7 +205,7 @@ class Control:
         if (keys, apps) != (self._serving.public_keys, self._managed_apps):
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
-            self._loader.replan()  # it plans the routes of special names too
+            self._loader.replan()  # the loader plans the routes of special names too
 
     async def _report_progress(self) -> None:
         self._progress.report_alive()
@@ -215,7 +215,7 @@ class Control:
         return Service(settings.tunnel_domain, settings.tcp_ports, self._operator_names, self._managed_apps)
 
     def _read_renewed(self) -> Changes:
-        """Return the resources of the operator's and the link's certificates that were renewed."""
+        """Return the resources of renewed certificates of the operator and of the link."""
         pairs = {name: pair() for name, pair in self._pairs.items()}
         new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
         self._published |= new
@@ -247,7 +247,7 @@ class Control:
         return counts.format_for_prometheus(await read())
 
     async def _find_unready_log(self) -> str:
-        """Return a sentence if the last read of the log is too old, or ""."""
+        """Return a sentence if the latest read of the change log is too old, or ""."""
         seconds = time.monotonic() - self._read_at
         return "" if seconds <= _MAX_LOG_AGE else f"control has not read the change log for {seconds:.0f} s"
 

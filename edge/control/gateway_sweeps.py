@@ -33,7 +33,7 @@ class GatewaySweeps:
         self.task = PeriodicTask("sweeps", self.sweep, _PERIOD, failures=Unavailable)
 
     def apply(self, found: Sequence[Gateway]) -> None:
-        """Sweep those of the gateways that are dead."""
+        """Find the gateways that are dead, and sweep them soon."""
         self._dead = [it for it in found if it.ended or it.has_lapsed(gateways.clock_skew())]
         if self._dead:
             self.task.wake()
@@ -64,7 +64,7 @@ class GatewaySweeps:
             for error in (it for it in results if isinstance(it, BaseException)):
                 raise error
             if True not in results:
-                return  # another host ends the remaining tunnels, or their own lease still runs
+                return  # another host ends the remaining tunnels, or their leases have not ended
         await self._call(self._store.remove_gateway, gateway.id)
 
     async def _call(self, call: Callable[..., Any], *arguments: Any) -> Any:

@@ -28,7 +28,7 @@ class Ports:
         self._tunnels: dict[Name, str] = {}  # the tunnel ids for which ports are open
         self._refused: set[Name] = set()
         self._tried_at = 0.0
-        self._recorded: dict[Name, tuple[str, str]] = {}  # tunnel id and reason
+        self._recorded: dict[Name, tuple[str, str]] = {}  # by port: the tunnel id and the reason in the store
 
     def on_answers(self, names: Iterable[Name]) -> None:
         """Handle the resources about which Envoy has sent new answers."""

@@ -48,7 +48,7 @@ class Rejections:
         self._certificates: dict[str, str] = {}  # accounts of rejected certificates, by the id of the certificate
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
-        """Replace the errors about the hostport of a name, and add those about certificates."""
+        """Replace the errors about the hostport of a name. Add the errors about its certificates."""
         self._report_certificates(plan.account, errors.certificates)
         if (edge := plan.edge or plan.refused_by) is None:
             return

@@ -76,9 +76,9 @@ class SpecialNames:
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # owners of changed entries
         self._reading: set[SpecialOwner] = set()  # owners of entries in the current read
-        self._waiting: dict[str, set[Place]] = {}  # changes that are handled after that read, by account
+        self._waiting: dict[str, set[Place]] = {}  # by account: changes to handle after the current read
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
-        self._suspects: set[Place] = set()  # changes that only a resync found. The log may still report them
+        self._suspects: set[Place] = set()  # changes that only a resync found. The change log may still report them
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property

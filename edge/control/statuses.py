@@ -32,8 +32,8 @@ _GRACE = 60 * 60  # seconds until the statuses of a lost host are removed
 class Statuses:
     """Writes the reports of one edge host, independent of serving, and renews the lease of the host.
 
-    `has_envoy` returns whether Envoy is connected, `operator_names` the names in the operator's certificate. `on_found`
-    receives the accounts and edges of the reports that a previous process of this host wrote.
+    `has_envoy` returns whether Envoy is connected. `operator_names` returns the names in the operator's certificate.
+    `on_found` receives the accounts and edges of the reports that a previous process of this host wrote.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Statuses:
         await asyncio.get_running_loop().run_in_executor(self._announcer, announce)
 
     async def _read_previous(self) -> None:
-        """Read the reports of the previous process of this host. Remove those that do not apply any more."""
+        """Read the reports of the previous process of this host. Remove reports that this process has not replaced."""
         found = await self._call(self._store.list_statuses, self._host)
         self._written = {edge: (account, it) for (account, edge), it in found.items()}
         removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}

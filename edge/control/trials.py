@@ -46,7 +46,7 @@ _Key = tuple[str, str]  # the account and the id of an edge
 class EdgeHost:
     """The edge host that tries edges: its settings, its id, and its records.
 
-    `errors_of` returns Envoy's errors about a plan, `is_settled` whether Envoy has answered about it.
+    `errors_of` returns Envoy's errors about a plan. `is_settled` returns whether Envoy has answered about the plan.
     """
 
     settings: Settings

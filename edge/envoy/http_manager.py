@@ -16,7 +16,7 @@ _NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(
     cidr_ranges=[v3.CidrRange(address_prefix="255.255.255.255", prefix_len=parts.number(32))]
 )
 _HTTP1 = v3.Http1ProtocolOptions(accept_http_10=True, enable_trailers=True)  # nginx proxies with HTTP/1.0 by default
-# Without allow_connect: browsers would use it for WebSockets, and their Sec-WebSocket-Key would be lost.
+# allow_connect is not set: browsers would send WebSockets by CONNECT, and their Sec-WebSocket-Key would be lost.
 _HTTP2 = v3.Http2ProtocolOptions(
     max_concurrent_streams=parts.number(100),
     initial_stream_window_size=parts.STREAM_WINDOW,

@@ -14,7 +14,8 @@ from edge.link import sockets
 from edge.process.settings import Limits, Settings
 
 M = TypeVar("M", bound=Message)
-STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value(value=4 << 20)  # of HTTP/2, in bytes
+# The flow control windows of HTTP/2, in bytes.
+STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value(value=4 << 20)
 _MAX_SERVER_NAME = 255  # bytes
 ADS = v3.ConfigSource(
     ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
@@ -179,7 +180,7 @@ def add_endpoints(
 
 
 def _endpoints(members: Sequence[tuple[ServedTunnel, Gateway]]) -> Iterator[v3.LbEndpoint]:
-    """Yield the endpoint of each tunnel. It is the same message each time, so the caller must copy it."""
+    """Yield the endpoint of each tunnel. All endpoints are one message object, so the caller must copy each."""
     message = v3.LbEndpoint()
     endpoint, address = message.endpoint, message.endpoint.address.socket_address
     for tunnel, gateway in members:

@@ -86,7 +86,7 @@ class AccountKeeper:
             self._rotate()
 
     def _order_again(self) -> None:
-        """Make the jobs due that may have failed because of the former account."""
+        """Make jobs due that may have failed because the account was replaced."""
         for entry in renewal_schedule.list_entries():
             if entry.renewal.error_code in outcomes.OF_THE_SERVICE:
                 renewal_schedule.order_now(entry.account, entry.reservation, clock.seconds())

@@ -89,7 +89,7 @@ class Issuer:
     def _choose(
         self, due: Sequence[DueRenewal], left: int, room: int, now: int
     ) -> tuple[list[DueRenewal], list[DueRenewal]]:
-        """Return the attempts to start now, and those that must wait, both in the order of turns.
+        """Return the attempts to start now, and the attempts that must wait, both in the order of turns.
 
         `left` is the number of orders that the limit of all accounts still allows. An attempt that must wait for this
         limit takes no turn.

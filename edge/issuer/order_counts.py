@@ -50,7 +50,7 @@ class OrderCounts:
         return order_times.add(_set(f"issued/{domain}", self.bounds.issued), now)
 
     def list_all(self, now: int) -> list[int]:
-        """Return the times of the orders of all accounts that count for their bound."""
+        """Return the times of the orders that count for the bound of all accounts."""
         every = _set(order_times.ALL.id, self.bounds.every)
         return order_times.read({"every": every}, now)["every"]
 

@@ -1,4 +1,4 @@
-"""Revokes certificates of lost domains, deletes replaced certificates, and replaces those that Envoy rejects."""
+"""Revokes certificates of lost domains, deletes replaced ones, and orders others for those that Envoy rejects."""
 
 import asyncio
 import random
@@ -108,14 +108,14 @@ class Retired:
                     continue
                 if replaced_certificates.delete(replaced):
                     log.event("replaced_certificate_deleted", certificate=replaced.certificate_id)
-            except (InUse, MalformedRecord) as error:  # for example, the account uses it elsewhere
+            except (InUse, MalformedRecord) as error:  # for example, another resource uses the certificate
                 log.event("replaced_certificate_kept", certificate=replaced.certificate_id, error=type(error).__name__)
 
     def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:
         """Return whether a host may serve a replaced certificate. Raises MalformedRecord, aws.AwsError.
 
-        After a restart a host reports a rejection only with the next visitor, but the job remains until Envoy accepts
-        another certificate.
+        After a restart, a host reports a rejected certificate again only when a visitor requests the name. But the job
+        with the rejection remains until Envoy accepts another certificate.
         """
         if RejectedCertificate(replaced.account, replaced.replaced_by) in rejected:
             return True

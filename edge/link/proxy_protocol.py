@@ -16,7 +16,7 @@ TUNNEL = 0xE0  # the type of a value with a tunnel's id; the range from 0xE0 is 
 PRIVATE = 0xE1  # the type of an empty value: the gateway must not forward the header
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
-_TEXT, _MAX_TEXT = b"PROXY ", 107  # the start of a header of version 1, and its most bytes
+_TEXT, _MAX_TEXT = b"PROXY ", 107  # the start and the most bytes of a header of version 1
 _MAX_PORT = 65535
 _FIXED = struct.Struct("!12sBBH")
 _MAX = 1024  # bytes after the fixed part
@@ -31,7 +31,7 @@ class Header:
     """The addresses of a visitor and its server, or None for the proxy's own connection.
 
     `tunnel` is the id of the requested tunnel, or "". If `is_private`, no upstream may get the header. `encoded` omits
-    both fields.
+    `tunnel` and `is_private`.
     """
 
     source: Address | None = None
@@ -74,7 +74,7 @@ def read(data: bytes) -> tuple[Header | None, int] | None:
 
 
 def read_any(data: bytes) -> tuple[Header | None, int] | None:
-    """Do the same as `read`, for a header of version 1 or 2. Raises ValueError for other headers."""
+    """Read a header of version 1 or 2, with the results of `read`. Raises ValueError for other headers."""
     if not data.startswith(_TEXT):
         return None if _TEXT.startswith(data) else read(data)
     end = data.find(b"\r\n", 0, _MAX_TEXT)

@@ -23,7 +23,7 @@ from edge.link.tls import TlsTransport
 from edge.process import files
 
 CLIENT, SIGN_IN = "edge", "sign-in"  # the names in the certificates of Envoy and of the sign-in service
-MOST_HANDSHAKES = 1024  # concurrent ones. Envoy can begin this many for one account
+MOST_HANDSHAKES = 1024  # concurrent handshakes. Envoy can begin this many for one account
 HANDSHAKE_TIMEOUT = 5.0  # seconds
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol, cast
 
 _AT_ONCE = 64 << 10  # bytes in one read
-_BUFFER = memoryview(bytearray(_AT_ONCE))  # shared by all connections: each empties it immediately
+_BUFFER = memoryview(bytearray(_AT_ONCE))  # shared by all connections, since each read empties the buffer
 _MOST_UNSENT = 64 << 10  # bytes; above it the protocol must pause writing
 _LINGER = 60.0  # seconds in which the peer of a closing connection must accept some unsent bytes
 
@@ -99,7 +99,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             return
         self._unread += self._read()  # `unwrap` would drop unread data
         self._has_ended = True
-        with suppress(ssl.SSLError):  # unwrap raises it, because the other direction is still open
+        with suppress(ssl.SSLError):  # `unwrap` fails because the other direction is still open
             self.tls.unwrap()
         self._flush()
         self._end_if_over()

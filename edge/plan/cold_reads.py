@@ -16,7 +16,7 @@ Exceeded = Literal["", "host", "domain"]  # the budget that a read exceeds
 _KEYS = 4  # candidate keys of a host that count as one read
 _SHARE = 10  # one domain gets a tenth of the budget
 _PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
-_MAX_LOADED_AGAIN = 4  # visited names of a base name that are loaded after one read of the log
+_MAX_LOADED_AGAIN = 4  # visited names of a base name that are loaded after one read of the change log
 
 
 @dataclass
@@ -125,9 +125,10 @@ class Answers:
 class Unserved:
     """The names without a plan: refused names, and unknown names that got a page.
 
-    A page ends after some seconds, but its connections can stay open for `duration` seconds. If the name is served
-    meanwhile, it must be loaded for them, because they do not request its certificate again. A change of an account
-    loads only a few names of each base name, because strangers can invent names below it.
+    A page is removed after some seconds, but connections that got the page can stay open for `duration` seconds. If an
+    account begins to serve the name in this time, control must load it for these connections, because they do not
+    request its certificate again. A change of an account loads only a few names of each base name, because strangers
+    can invent names below a base name.
     """
 
     def __init__(self, tunnel_domain: str, most_refused: int, most_pages: int, duration: float) -> None:

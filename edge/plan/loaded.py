@@ -50,7 +50,7 @@ class LoadedName:
 
 @dataclass(frozen=True)
 class Room:
-    """The room for a name: the `unloaded` names of the same account, unless there is a `refusal`."""
+    """The room for a name: the names of its account to unload before, or the `refusal` of the name."""
 
     unloaded: tuple[str, ...] = ()
     refusal: Refusal = ""
@@ -155,7 +155,7 @@ class LoadedNames:
         return self.kib > self._bounds.host_kib * _PRESSURE
 
     def _list_unloaded(self, wanted: LoadedName) -> Iterator[LoadedName]:
-        """Yield the names of the same wildcard or account that must be unloaded.
+        """Yield the names of a wildcard or account that must be unloaded to make room for another name.
 
         Names without a secret come first, the earliest removal first. Then come the names with the oldest request.
         """

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-# Arguments of asyncio's Unix servers: from Python 3.13 on they would remove the short path, which is invalid by then.
+# From Python 3.13 on, asyncio's Unix servers would remove their path when they close. A short path is invalid by then.
 KEEP_SOCKET: Mapping[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 
 
@@ -24,7 +24,7 @@ def replace(file: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 def lock(file: Path) -> bool:
     """Lock a file until this process ends. Return False if another process has the lock. Raises OSError."""
-    opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)  # stays open; children do not inherit it
+    opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)  # the file stays open, and children do not inherit it
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -132,7 +132,7 @@ async def serve_at_socket(socket: Path, process: Readable, checks: Sequence[Find
     with files.shorten_socket_path(socket) as short:
         handle = _MetricsServer({"": process.read}, checks).handle
         server = await asyncio.start_unix_server(handle, str(short), **files.KEEP_SOCKET)
-    socket.chmod(0o666)  # the folder's mode limits who can open it
+    socket.chmod(0o666)  # the mode of the folder limits who can open the socket
     async with server:
         yield
 
@@ -141,7 +141,7 @@ async def serve_at_socket(socket: Path, process: Readable, checks: Sequence[Find
 async def serve_at_port(
     host: str, port: int, processes: Mapping[str, ReadMetrics], checks: Sequence[FindUnready] = ()
 ) -> AsyncIterator[None]:
-    """Serve the metrics of processes, by name, and the readiness at a TCP port, which the other instance can share."""
+    """Serve the metrics of processes, by name, and the readiness. The other instance can share the TCP port."""
     handle = _MetricsServer(processes, checks).handle
     async with await asyncio.start_server(handle, host, port, limit=4096, reuse_port=True):
         yield

@@ -11,7 +11,7 @@ from chalicelib.model.tunnels.gateways import CLOCK_SKEW
 from edge.process.variables import texts
 from edge.process.variables.texts import InvalidText
 
-ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # of Envoy, in the folder of the edge
+ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # sockets of Envoy in the folder of the edge
 BOOTSTRAP = "bootstrap.json"  # Envoy's configuration at its start, which control writes
 DRAIN_TIMEOUT = "drain_timeout"  # the seconds of a drain, in the metadata of that configuration
 INSTANCES = ("", "a", "b")

@@ -1,1 +1,1 @@
-"""Builds resources from plans, and sends those that change."""
+"""Builds resources from plans, and sends changed resources to Envoy."""

@@ -112,7 +112,7 @@ class SpecialServing:
 
 
 class _AccountResources:
-    """Resources by account. Of several resources with the same key, the one that was put last is used."""
+    """Resources by account. If several accounts have a resource with one key, the latest resource is used."""
 
     def __init__(self) -> None:
         self._found: dict[Key, dict[str, Resource]] = {}

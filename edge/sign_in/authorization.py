@@ -1,4 +1,4 @@
-"""Envoy's external authorization (gRPC): requests in, responses out. Runs `python -m edge sign-in`."""
+"""Serves Envoy's external authorization over gRPC. Runs `python -m edge sign-in`."""
 
 import asyncio
 import contextlib

@@ -26,6 +26,6 @@ class SecretReports:
         if (route, digest) in self._reported:
             return
         self._reported[route, digest] = None
-        with suppress(aws.AwsError):  # the answer to the visitor does not depend on it
+        with suppress(aws.AwsError):  # the answer to the visitor does not depend on the report
             write = application_errors.write_unreadable
             await asyncio.to_thread(write, account, edge, route, self._module, digest)

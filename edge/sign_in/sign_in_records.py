@@ -118,7 +118,7 @@ class SignInRecords:
             return
         self._reported[rule.audience] = error, now
         _limit(self._reported)
-        with suppress(aws.AwsError):  # the answer to the visitor does not depend on it
+        with suppress(aws.AwsError):  # the answer to the visitor does not depend on the report
             if error:
                 await _in_thread(application_errors.write, rule, error)
             else:

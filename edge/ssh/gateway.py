@@ -40,7 +40,7 @@ _BLOCKS_PERIOD = 2.0  # seconds between two reads of the blocked networks and ba
 _THREADS = 64  # threads for calls of the store
 _NOTICE_TIME = 0.5  # seconds in which a client can read the notice before it is disconnected
 _MAX_WAIT = 10.0  # the most seconds that a client is asked to wait after the loss of the lease
-# ssh would choose ChaCha20, which takes twice the time here. All versions of ssh since 2015 have these ciphers.
+# By default ssh chooses ChaCha20, which takes the gateway twice the time. All versions since 2015 have these ciphers.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
 
@@ -236,7 +236,7 @@ class SshGateway:
     def _on_lease_lost(self) -> None:
         """Close all tunnels before anything else is served. Ask all clients to connect again at different times."""
         for session in self.sessions:
-            session.announce_loss(random.uniform(0, _MAX_WAIT))  # before the end of its tunnels ends its terminals
+            session.announce_loss(random.uniform(0, _MAX_WAIT))  # the end of the tunnels ends the terminals
         self.tunnels.shut("its gateway has lost its lease")
 
     async def _end(self) -> None:

@@ -49,7 +49,7 @@ class GatewayLease:
         return PeriodicTask("lease_renewal", self.renew, self._seconds / 3, failures=Unavailable)
 
     async def renew(self) -> float | None:
-        """Renew the lease if the log was read since the previous renewal. Return the pause until the next one.
+        """Renew the lease if the change log was read since the previous renewal. Return the pause until the next one.
 
         Raises Unavailable.
         """
@@ -72,7 +72,7 @@ class GatewayLease:
         return None
 
     def on_log_read(self, started: float) -> None:
-        """Record that the log was read and applied. `started` is the monotonic time at which the read began."""
+        """Record that the change log was read and applied. `started` is the monotonic time at which the read began."""
         self._log_read_at = started
 
     def check(self) -> None:

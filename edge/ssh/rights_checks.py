@@ -35,7 +35,7 @@ class RightsChecks:
 
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
         self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
-        self._changed: set[str] = set()  # ids of changed records: for those that are tunnels, the refusal must be read
+        self._changed: set[str] = set()  # ids of changed records. If one is a tunnel's, its refusal must be read
         self._unchecked: dict[str, float] = {}  # the time of a change, by the id of a tunnel to check
         self._due_at: dict[str, float] = {}  # the monotonic time of the next check of an account by the sweep
         self._thread = ThreadPoolExecutor(1, "rights")
@@ -60,7 +60,7 @@ class RightsChecks:
             await self._tunnels.close(tunnel, _MISSING)
         for record in listed.values():
             age = time.time() - ids.created_at(record.id).timestamp()
-            if age > self._limits.lease and not self._tunnels.has(record.id):  # younger ones may still be opening
+            if age > self._limits.lease and not self._tunnels.has(record.id):  # a younger tunnel may still be opening
                 await self._tunnels.close_leftover(record)
 
     async def sweep(self) -> None:

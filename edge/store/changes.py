@@ -19,7 +19,7 @@ class Follower:
         self._store = store
         self._ages: dict[str, float] = {}
         self._newest = self._cursor = now - OVERLAP
-        self._all_until = self._long_at = now  # times of the last read with the long overlap, and of the next one
+        self._all_until = self._long_at = now  # times of the latest and of the next read with the long overlap
 
     def read(self, now: float) -> list[Change]:
         """Return the new changes. Raises Unavailable."""

@@ -83,7 +83,7 @@ class GatewayRecords:
             raise TooManyTunnels
         id = self._create_tunnel(opening, proof)
         try:
-            if online_tunnels.exceed(account, most):  # others were opened at the same time
+            if online_tunnels.exceed(account, most):  # other tunnels were opened at the same time
                 raise TooManyTunnels
         except (TooManyTunnels, aws.AwsError):
             with suppress(aws.AwsError):

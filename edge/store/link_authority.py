@@ -25,7 +25,7 @@ def read_or_create() -> Authority:
     """Return the authority. Create it if there is none. Raises MalformedRecord, aws.Unavailable."""
     item = table.read(_SCOPE, _ID)
     if item is None:
-        with suppress(Taken):  # another process creates it at the same time
+        with suppress(Taken):  # another process has created the authority at the same time
             Change(trail.EDGE).put(_create()).commit()
         item = table.read(_SCOPE, _ID)
     if item is None:

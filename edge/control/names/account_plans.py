@@ -84,7 +84,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
-            self._plans.pop(name, None)  # Envoy's errors are still reported
+            self._plans.pop(name, None)  # so that `_drop` does not end the report of Envoy's errors
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
@@ -107,7 +107,7 @@ class AccountPlans:
             await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
 
     async def refuse_unreadable(self, places: Set[Place]) -> None:
-        """Withdraw the names that use unreadable changed records, until these can be read."""
+        """Withdraw the names that use changed records, until the records can be read."""
         plans = [plan for name, plan in self._plans.items() if not self.used[name].isdisjoint(places)]
         self.unreadable.update(it.name for it in plans)
         await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
@@ -158,7 +158,7 @@ class AccountPlans:
             await self._sender.withdraw([it.name for it in gone])
 
     async def _change(self, plan: NamePlan) -> None:
-        """Send the new plan of a loaded name. If Envoy rejects it, the last good state stays in service."""
+        """Send the new plan of a loaded name. If Envoy rejects it, the earlier plan stays in service."""
         refusal = await self._make_room(plan)
         if (loaded := self._loaded.find(plan.name)) is None:
             return
@@ -171,7 +171,7 @@ class AccountPlans:
         try:
             rejection = await self._send(plan)
         except Unavailable:
-            self.has_unread_keys = True  # the last good state stays in service
+            self.has_unread_keys = True  # the plan that Envoy accepted before stays in service
             return
         if rejection and rejection.kind == "scope" and plan.restricts_visitors:
             self._report(plan, NameErrors(rejection.error, rejection.error))
@@ -193,7 +193,7 @@ class AccountPlans:
         return self._records_by_name[name]
 
     async def _send(self, plan: NamePlan) -> Rejection | None:
-        """Send a plan. If Envoy rejects it, try others. Return the last rejection, or None after an acceptance."""
+        """Send a plan. If Envoy rejects it, try other plans. Return None if Envoy accepts one, or its rejection."""
         rejection, of_routes = None, ""
         for _ in range(_MAX_PLANS):
             if (rejection := await self._send_once(plan)) is None:

@@ -35,5 +35,5 @@ class GatewayUsers:
 
 
 def list_gateways(records: AccountRecords) -> frozenset[str]:
-    """Return the gateways of the tunnels in an account's records, including those that are not live."""
+    """Return the gateways of the tunnels in an account's records, also the gateways that are not live."""
     return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)

@@ -33,7 +33,7 @@ from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable, Undecodable
 
-_SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
+_SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; parts of the accounts: each sweep checks one part
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; names that are searched at the same time
 _MAX_RESTORING = 32  # concurrent searches for names that Envoy already has
@@ -65,12 +65,12 @@ class Loader:
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
-        self._suspects: set[Place] = set()  # changes that a resync found; the log may still report them
+        self._suspects: set[Place] = set()  # changes that a resync found; the change log may still report them
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
         self._banned, self._turns = tuple[str, ...](), Turns(self._load, _MAX_SEARCHES)
-        self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
+        self._restored: set[str] = set()  # names that Envoy had before this process, and that are not loaded yet
         self._tasks: set[asyncio.Task[None]] = set()
         state = self._loaded, self._pages, self._missed, report, self._answer, resync_period
         self._shared = Loading(reader, builder, sender, reads, *state)
@@ -215,7 +215,7 @@ class Loader:
         self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
             if outcome == "unavailable":
-                return  # Envoy still serves the name, and loading it is tried again
+                return  # Envoy still serves the name. Loading is tried again
             self._restored.discard(name)
             self._restore_next()
             if outcome != "served":
@@ -247,7 +247,7 @@ class Loader:
         if place.scope.startswith(PROVED):
             return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
-            return ()  # the change of the tunnel, edge or reservation is in the log, too
+            return ()  # the log also reports the tunnel, edge or reservation that has the key
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
     def _drop_answers(self, changed: Collection[str], scopes: Iterable[str]) -> None:

@@ -16,8 +16,8 @@ from edge.plan.names import NamePlan
 from edge.process.settings import Limits
 from edge.serving.order import NameResources, Rejection
 
-# "unserved": no edge or tunnel serves the name. "closed": its edge refuses handshakes. "host" and "account": its memory
-# exceeds a bound.
+# "unserved": no edge or tunnel serves the name. "closed": its edge refuses handshakes. "host" and "account": the name
+# would exceed the memory bound of the host or of its account.
 Outcome: TypeAlias = Literal["served", "unserved", "closed", "rejected", "failed", "unavailable", "host", "account"]
 _DRAIN = 120.0  # seconds: the drain time of Envoy
 Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]

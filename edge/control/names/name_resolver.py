@@ -39,7 +39,7 @@ class NameResolver:
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways that the latest refresh read
-        self._gateways: dict[Place, Found] = {}  # the live gateways among them
+        self._gateways: dict[Place, Found] = {}  # the live gateways of `gateways`
         # Unique keys that `find_account` has read, by host: `read` does not read them again.
         self._resolved: dict[str, Mapping[Place, Found]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
@@ -61,12 +61,12 @@ class NameResolver:
 
     @raises_unavailable
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
-        """Return an account's known records, with those of one more host."""
+        """Return an account's known records and the records of one more host."""
         return self._add(Wanted(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
 
     @raises_unavailable
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
-        """Return an account's known records, with those of edges and tunnels by id."""
+        """Return an account's known records and the records of some edges and tunnels, by id."""
         return self._add(Wanted(account, ids=frozenset(ids)), known, {})
 
     @raises_unavailable
@@ -107,7 +107,7 @@ class NameResolver:
 
     @raises_unavailable
     def refresh_gateways(self) -> frozenset[Place]:
-        """Read all gateways. Return the places of those that changed: the log does not report ended leases."""
+        """Read all gateways. Return the places of changed gateways: the log does not report ended leases."""
         self.gateways, before = gateways.list_gateways(), self._gateways
         live = (self._locate(it) for it in self.gateways if it.is_live)
         self._gateways = {
@@ -152,7 +152,7 @@ class NameResolver:
         return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))
 
     def _complete(self, wanted: Wanted, known: Mapping[Place, Found], rejected: Mapping[str, str]) -> AccountRecords:
-        """Return all wanted records. Read those that are not known."""
+        """Return all wanted records. Read the records that are not known."""
         return AccountRecords.of(
             wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
         )

@@ -87,7 +87,7 @@ class Catalog:
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
                 parts.drop(key.part)
-            elif parts.encoding(key.part) != resource.encoded:  # often the same, because names share clusters
+            elif parts.encoding(key.part) != resource.encoded:  # often equal, because names share clusters
                 parts.put(key.part, self._sign(resource.encoded))
         for name in before:
             self._drop_if_partial(name)

@@ -1,8 +1,9 @@
 """The protocol of one delta discovery stream of Envoy, without I/O.
 
-If Envoy rejects several resources together, halves are sent until the bad one is known. Scopes are sent one by one,
-since Envoy rejects good ones with a bad one. If Envoy rejects the operator's first certificate, a removal follows, so
-that visitors do not wait for it. `Sender` does the same for the certificates of names.
+If Envoy rejects a message with several resources, halves of it are sent until the bad resource is known. Scopes are
+sent one by one, because Envoy rejects all scopes of a message if one is bad. If Envoy rejects the operator's first
+certificate, the stream removes the certificate, so that visitors do not wait for it. `Sender` does the same for the
+certificates of names.
 """
 
 from collections import Counter, deque

@@ -9,7 +9,7 @@ from edge.envoy import parts, v3
 
 _NAME = "compression"
 _LEAST = 860  # bytes: smaller responses fit into one packet anyway
-_PART_OF_A_FILE = 206  # its Content-Range counts bytes that are not compressed
+_PART_OF_A_FILE = 206  # a status with Content-Range, which counts uncompressed bytes
 _TYPES = (  # text/event-stream is missing on purpose: events would wait in the compressor
     *("application/javascript", "application/json", "application/ld+json", "application/manifest+json"),
     *("application/problem+json", "application/rss+xml", "application/atom+xml", "application/wasm"),

@@ -20,7 +20,7 @@ def change_responses(route: v3.Route, changes: HeadersModule, _plan: Plan, _targ
 
 
 def _replacing(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:
-    """Yield headers that replace those of the same name. A single percent sign would begin a command of Envoy."""
+    """Yield headers that replace existing ones. Double percent signs: a single one would begin a command of Envoy."""
     for name, value in headers.items():
         yield v3.HeaderValueOption(
             header=v3.HeaderValue(key=name, value=value.replace("%", "%%")),

@@ -118,7 +118,7 @@ def build_own_host_route(page: str) -> v3.Route:
 
 
 def _record_others(names: Sequence[str]) -> v3.Any:
-    """Return the configuration that removes the Cookie header, and records it without some cookies.
+    """Return the configuration that removes the Cookie header, and records its other cookies than `names`.
 
     HTTP/1.1 clients can send two Cookie headers, which Envoy joins with a comma.
     """

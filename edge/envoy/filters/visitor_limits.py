@@ -12,7 +12,7 @@ _NETWORK = v3.RateLimit.Action.MaskedRemoteAddress(
     v4_prefix_mask_len=parts.number(32), v6_prefix_mask_len=parts.number(64)
 )
 _BURST = 5  # seconds of requests that a visitor can send at once: a page of modules loads a thousand files
-_FILLS_PER_SECOND = 10  # refills of a bucket: with one a second, all waiting visitors would return at the same time
+_FILLS_PER_SECOND = 10  # refills of a bucket: after one refill a second, all waiting visitors would return at once
 _UNLIMITED = 1_000_000_000
 _ALL = v3.RuntimeFractionalPercent(default_value=v3.FractionalPercent(numerator=100))
 

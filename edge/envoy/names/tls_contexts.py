@@ -21,7 +21,7 @@ _CIPHERS = [  # Envoy's default for TLS 1.2
     "ECDHE-ECDSA-AES256-GCM-SHA384",
     "ECDHE-RSA-AES256-GCM-SHA384",
 ]
-_OLD_CIPHERS = [  # additional ones for TLS 1.0 and 1.1
+_OLD_CIPHERS = [  # additional ciphers for TLS 1.0 and 1.1
     "ECDHE-ECDSA-AES128-SHA",
     "ECDHE-RSA-AES128-SHA",
     "ECDHE-ECDSA-AES256-SHA",

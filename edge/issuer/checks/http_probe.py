@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from edge.issuer.rules.preflight import HttpAnswer
 
 PATH = "/.well-known/acme-challenge/"
-_SECONDS = 5.0  # for one address, with its redirect
+_SECONDS = 5.0  # for the requests to one address, including a redirect
 _MAX_BYTES = 16 * 1024  # of a response
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HTTPS = 443

@@ -85,5 +85,5 @@ def identify(certificate: x509.Certificate) -> str:
 
 
 def _share(certificate_id: str) -> float:
-    """Return a number from 0 to 1, the same each time, so that an unchanged window gives the same time."""
+    """Return a number from 0 to 1, always the same for a certificate, so that its renewal time does not change."""
     return int.from_bytes(hashlib.sha256(certificate_id.encode()).digest()[:6]) / (1 << 48)

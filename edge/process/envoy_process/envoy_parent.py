@@ -20,7 +20,7 @@ from edge.process.envoy_process import steering
 from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_SOCKET, SettingError, Settings
 
 # A removed listener takes 20 KB of Envoy's memory until it has drained, by default ten minutes: 600 MB for 30,000
-# listeners if clients open and close 50 ports per second. Connections of a replaced listener have the same time to end.
+# listeners if clients open and close 50 ports per second. A replaced listener's connections have this time to end.
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
 _ACCEPT_TIME = 1.0  # seconds in which Envoy accepts connections that the kernel has already assigned to it

@@ -14,14 +14,14 @@ class InvalidText(Exception):
 
 
 def count(name: str, text: str) -> int:
-    """Return a limit."""
+    """Parse a limit, a whole number of at least 1."""
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise InvalidText(f"{name}={text} is not a limit: choose a whole number of at least 1.")
     return int(text)
 
 
 def port(name: str, text: str) -> int:
-    """Return a port. HOP_PORT can be 0."""
+    """Parse the number of a port. HOP_PORT can be 0."""
     least = 0 if name == "HOP_PORT" else 1
     if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
         raise InvalidText(f"{name}={text} is not a port: choose one from {least} to 65535.")

@@ -5,8 +5,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 MOST = 10  # wrong passwords without a pause
-PAUSE = 6.0  # seconds after which one more may be sent
-_MAX_VISITORS = 10_000  # visitors to remember. The one with the oldest wrong password is forgotten first
+PAUSE = 6.0  # seconds after which a visitor may send one more password
+_MAX_VISITORS = 10_000  # visitors to remember. The visitor with the oldest wrong password is forgotten first
 
 
 class GuessLimits:

@@ -123,7 +123,7 @@ class PasswordChecks:
         return module
 
     async def _matches(self, holder: str, sent: BasicCredentials, users: Mapping[str, bytes]) -> bool:
-        """Return whether the password of a user is right. For an unknown user it takes the same time."""
+        """Return whether the password of a user is right. The check takes as long for unknown users."""
         expected, loop = users.get(sent.username, _NOBODY), asyncio.get_running_loop()
         self._waiting[holder] = self._waiting.get(holder, 0) + 1
         try:

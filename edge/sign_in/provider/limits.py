@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_OF_ACCOUNT = 4  # an account may use a quarter
+_OF_ACCOUNT = 4  # one account may have a quarter of all exchanges
 _OF_ADDRESS = 8  # exchanges of one visitor address
 
 

@@ -103,7 +103,7 @@ class ProviderClient:
             trust_env=False,
             follow_redirects=False,
             timeout=call_timeout,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # ExchangeLimits bounds them
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # see ExchangeLimits
             headers={"user-agent": "tunnel-edge"},
         )
 

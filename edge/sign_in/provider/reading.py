@@ -13,7 +13,7 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in.provider.facts import Facts, fold
 from edge.sign_in.provider.provider_table import Provider
 
-_PERSONAL_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"  # of Microsoft accounts
+_PERSONAL_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"  # the tenant of personal Microsoft accounts
 _MAX_PAGES = 100
 _PER_PAGE = 100
 

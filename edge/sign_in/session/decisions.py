@@ -14,7 +14,7 @@ _SKEW = 1  # seconds that Envoy accepts a token after its end
 class Access(Enum):
     """The access of a request: it passes, or why it does not."""
 
-    SIGN_IN = auto()  # it has no valid session
+    SIGN_IN = auto()  # the request has no valid session
     ASK = auto()  # the provider must be asked
     DENY = auto()  # the user may not pass
     PASS = auto()
@@ -24,8 +24,8 @@ class Access(Enum):
 class Decision:
     """A decision about a request.
 
-    `fresh` requires a fresh sign-in at the provider, and `is_check_due` a check while the request continues. `lifetime`
-    is the lifetime of the session token in seconds, or 0 for no token, because it would outlive a limit.
+    `fresh` requires a fresh sign-in at the provider. With `is_check_due`, the provider is asked again while the request
+    is forwarded. `lifetime` is the lifetime of the session token in seconds, or 0 if a token would outlive a limit.
     """
 
     access: Access

@@ -6,7 +6,7 @@ from edge.ssh.data.interfaces import CallLater, Timer
 
 _PAUSE = 0.5  # seconds without request data after which the client counts as stopped
 _MAX_WAIT = 5.0  # seconds
-_MAX_BYTES = 64 << 10  # of a waiting response, above which it is sent at once
+_MAX_BYTES = 64 << 10  # if more bytes of a response wait, they are sent at once
 
 
 class Deferral:

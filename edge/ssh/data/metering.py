@@ -24,7 +24,7 @@ class Meter:
         return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
     def has_same_bytes(self, usage: Traffic) -> bool:
-        """Return whether the byte counts are the same as in an earlier usage."""
+        """Return whether the byte counts have not changed since an earlier usage."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 
 
@@ -33,7 +33,7 @@ class MeteredConnection:
 
     A connection begins with a request. Envoy sends the next request after the previous response, so that a request
     always begins at the start of a read. A connection that is not HTTP/1 counts as one request. `address` is the
-    visitor's address in the latest request; an address that is passed here is the visitor of all requests.
+    visitor's address in the latest request. If the constructor gets an address, it is the visitor's in all requests.
     """
 
     def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:

@@ -75,7 +75,7 @@ class Drain:
         return self._handover.find(id)
 
     async def _wait_for_connections(self, stage: int, seconds: float) -> None:
-        """Wait until no connection of a stage is open, and close those that are left after some seconds."""
+        """Wait until no connection of a stage is open. After some seconds, close the remaining connections."""
         start = time.monotonic()
         await _wait_until(lambda: time.monotonic() >= start + _SETTLE and not self._links.count(stage), seconds)
         self._links.close(stage)

@@ -16,7 +16,7 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.store.changes import Follower
 from edge.store.records import Store, Successor, Unavailable
 
-_POLL = 0.2  # seconds between two reads of the log
+_POLL = 0.2  # seconds between two reads of the change log
 _PAUSE = 0.5  # seconds until a connection to a successor is tried again
 _CLOCKS_DIFFER = 5.0  # the most seconds between the clocks of two hosts
 
@@ -47,7 +47,7 @@ class HeldTunnel:
         own, opening = self.tunnel.record, self.tunnel.opening
         if other.tunnel.id == own.id or other.tunnel.account != own.account or other.tunnel.gateway == own.gateway:
             return False
-        if own.name:  # its visitors have passed the IP policies of this tunnel, not those of the other one
+        if own.name:  # visitors have passed the IP policies of this tunnel, not those of the successor
             is_alike = other.tunnel.ip_policies in ((), own.ip_policies)
             return other.tunnel.name == own.name and is_alike
         is_later = ids.created_at(other.tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
@@ -94,7 +94,7 @@ class Handover:
         return [it.tunnel for it in self._tunnels.values() if it.successor is None]
 
     async def follow(self) -> None:
-        """Follow the log to find successors, and pass connections to them, until cancelled."""
+        """Follow the change log to find successors, and pass connections to them, until cancelled."""
         while True:
             with suppress(Unavailable):
                 await self._read()

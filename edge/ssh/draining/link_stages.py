@@ -28,9 +28,9 @@ class _Stage:
 class LinkStages:
     """The stages of a gateway's link. Each has a port. The Unix socket for Envoy on this host belongs to the latest.
 
-    For HTTP, Envoy reuses connections, and leaves them only for a new address. For TCP and TLS, it opens a connection
-    for each visitor. A connection belongs to the stage that is the latest when it opens. This decides with which port
-    it is counted, and whether it is held.
+    For HTTP, Envoy reuses connections until the gateway has a new port. For TCP and TLS, Envoy opens a connection for
+    each visitor. A connection belongs to the stage that is the latest when the connection opens. The stage decides with
+    which port the connection is counted, and whether it is held.
     """
 
     def __init__(self, settings: Settings, authority: Authority, gateway: str) -> None:

@@ -21,7 +21,7 @@ class ConnectionEvents(Protocol):
         """Return whether a terminal shows connections."""
 
     def show_connection(self, event: Event) -> None:
-        """Show an event in each of these terminals."""
+        """Show an event in each terminal that shows connections."""
 
 
 @dataclass(frozen=True)

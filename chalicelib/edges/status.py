@@ -75,7 +75,7 @@ class TCPEdgeStatus(Shape):
     """The current revision; while the state is `waiting`, the last revision that an edge host tried, 0 if none."""
 
     at: Timestamp | None
-    """When the edge changed or was reported on last, RFC 3339; null if no edge host is live."""
+    """When the edge last changed, or an edge host last reported about it, RFC 3339; null if no edge host is live."""
 
     hosts: int
     """The number of edge hosts that reported something about the current revision."""

@@ -38,7 +38,7 @@ class CircuitBreaker(Enabled):
     f"""Seconds in a window, at most {_MAX_SECONDS:,}. Windows follow each other and do not overlap."""
 
     num_buckets: Annotated[int, between(1, _MAX_BUCKETS), if_zero(10)] = 10
-    """Stored for clients that send it. It has no effect: a window is one bucket."""
+    """Stored and shown, but without effect: a window is always one bucket."""
 
     volume_threshold: Annotated[int, between(1, _MAX_VOLUME), if_zero(10)] = 10
     f"""The least number of responses in a window for which a tunnel can be tripped, at most {_MAX_VOLUME:,}."""

@@ -39,12 +39,17 @@ def _list(as_json: bool) -> None:
 
 @group.command("export", help="Print an account's events that are at least a minute old, the oldest first.")
 @account_argument
-@click.option("--after", default="", metavar="WHEN", help="Only events after this time (RFC 3339) or event.")
+@click.option(
+    "--after",
+    default="",
+    metavar="WHEN",
+    help="Only events after this time (RFC 3339) or after the event with this id.",
+)
 @click.option(
     "--into",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Append the events that a file lacks. An incomplete last line is replaced.",
+    help="A file, to which the missing events are appended. An incomplete last line is replaced.",
 )
 def _export(account: str, after: str, into: Path | None) -> None:
     last = _repair(into) if into else ""

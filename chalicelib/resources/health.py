@@ -23,7 +23,7 @@ class Health(Shape):
     """The state of the service."""
 
     status: Literal["ok"]
-    """Always `ok`: otherwise the response is a 503."""
+    """Always `ok`: if the service is not healthy, the response is a 503."""
 
 
 class Unhealthy(ServiceUnavailable):

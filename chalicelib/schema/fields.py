@@ -54,14 +54,14 @@ class Shown(Shape):
     """Absolute URL of the resource."""
 
     created_at: Timestamp
-    """When it was created, RFC 3339."""
+    """When the resource was created, RFC 3339."""
 
 
 class TracedShape(Shown):
     """The field of responses that names the creator of the resource."""
 
     created_by: str = ABSENT
-    """The id of the API key that created it, or `operator`; absent if unknown."""
+    """The id of the API key that created the resource, or `operator`; absent if unknown."""
 
 
 class Ref(Shape):

@@ -1,7 +1,7 @@
 """Partitions of an account's audit events: one or more for the API, and one for the edge.
 
-A mark shows that the edge cannot have written events for an account, so that its partition does not have to be read.
-New accounts have it. It is removed before the account gets anything for which the edge writes events.
+A mark shows that the edge cannot have written events for an account, so that the edge's partition does not have to be
+read. New accounts have the mark. It is removed before the account gets anything for which the edge writes events.
 """
 
 from chalicelib.model.base import kinds

@@ -1,8 +1,8 @@
-"""The history of names: which tunnel or edge used a name, and when. Stored as long as audit events.
+"""The history of names: which tunnel or edge used a name, and when.
 
-The transaction that opens a tunnel stores a record under the tunnel's name. The transaction that ends the tunnel adds
-its end. For an edge, a record is stored under each hostport that a change takes away, before the transaction of the
-change.
+It is stored as long as audit events. The transaction that opens a tunnel stores a record under the tunnel's name. The
+transaction that ends the tunnel adds its end. For an edge, a record is stored under each hostport that a change takes
+from the edge, before the transaction of the change.
 """
 
 from collections.abc import Iterator, Mapping

@@ -11,7 +11,9 @@ from chalicelib.model.names.reservations import ServedReservation
 
 _UNPROVED = "The account has not proved the domain: verify its reservation."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
-_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's."
+_UNCOVERED = (
+    "No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's certificate."
+)
 _NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
 _UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
 _OTHER_PORT = "The port is not open: {port} is outside of TCP_PORTS, {first} to {last}."

@@ -50,7 +50,7 @@ def find_objection(domain: str, tunnel_domain: str) -> str:
 def alias_target(id: str) -> str:
     """Return the target of a reservation's DNS alias, "" without ACME_DNS_ZONE. Raises ValueError.
 
-    Its label is a digest of the reservation's id. Ids are never used again, so the label is unique.
+    The label of the target is a digest of the reservation's id. Ids are never used again, so the label is unique.
     """
     label = hashlib.sha256(f"acme-challenge {id}".encode()).hexdigest()[:32]
     return f"{label}.{zone()}" if zone() else ""

@@ -65,10 +65,10 @@ class MeLimit(Shape):
     """The average number of requests, certificates or events per second."""
 
     burst: int
-    """The maximum number at once."""
+    """The maximum number of requests, certificates or events at once."""
 
     remaining: int
-    """The number that can still be used at once."""
+    """The number of requests, certificates or events that are possible at once now."""
 
 
 class MeLimits(Shape):

@@ -65,7 +65,7 @@ class AuditEvent(Shown):
     """The address of the client, or the host of the operator; empty for the edge."""
 
     created_at: Timestamp
-    """When it happened, RFC 3339."""
+    """When the change happened, RFC 3339."""
 
     changed: list[str]
     """The names of the fields and modules that were changed."""

@@ -58,7 +58,8 @@ class RevocationCreate(Shape):
     """A host certificate that this authority signed and that has not expired."""
 
     serial: Annotated[str, After(_serial, {"pattern": "^[1-9][0-9]{0,19}$"}), if_empty("")] = ""
-    """The serial of a certificate without a record: a decimal number in a string (JavaScript lacks 64-bit numbers)."""
+    """The serial of a certificate that this API does not store: a decimal number in a string (JavaScript lacks 64-bit
+    numbers)."""
 
     public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"}), if_empty("")] = (
         ""
@@ -81,7 +82,7 @@ class SSHRevocation(Shape):
     """Absolute URL of the resource."""
 
     created_at: Timestamp
-    """When it was revoked, RFC 3339."""
+    """When the certificate or key was revoked, RFC 3339."""
 
     reason: str = ""
     """The reason."""

@@ -29,7 +29,7 @@ class Tunnel(Shape):
     """Unique identifier; the order of ids is the order of creation."""
 
     started_at: Timestamp
-    """When it was started, RFC 3339."""
+    """When the tunnel was started, RFC 3339."""
 
     metadata: str
     """User-supplied metadata from the agent configuration. In version 0, another option of the agent sets it."""

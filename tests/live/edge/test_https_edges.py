@@ -235,7 +235,10 @@ def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, as
     assert found
     domain = edge.settings.tunnel_domain
     names = f"{host}.{domain}" if "*" in host else f"{host}.{domain} or *.other.{domain}"
-    missing = f"No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's."
+    missing = (
+        f"No TLS certificate covers the host: upload one for {names}. "
+        "Until then, visitors get the operator's certificate."
+    )
     assert [(it.state, it.error) for it in found.hostports] == [("refused", missing)]
     assert [it.state for it in found.routes] == ["refused"]
     assert edge.curl(asked) == ""

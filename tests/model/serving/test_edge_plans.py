@@ -47,7 +47,7 @@ MINE = ServedReservation(A, "rd_1", OWN, True)
 DEEP = f"x.t.{DOMAIN}"
 NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for"
 UNCOVERED = "No TLS certificate covers the host: upload one for"
-SHOWN = "Until then, visitors get the operator's."
+SHOWN = "Until then, visitors get the operator's certificate."
 
 
 @pytest.mark.parametrize(

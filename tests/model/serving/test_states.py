@@ -72,7 +72,7 @@ MUTUAL = edge(authorities=["ca_1"])
             HostState(
                 "refused",
                 f"No TLS certificate covers the host: upload one for {HOST} or *.example.com. Until then,"
-                " visitors get the operator's.",
+                " visitors get the operator's certificate.",
                 "operator",
             ),
         ),

@@ -1,7 +1,7 @@
 """`make advisories`: look up the known advisories of all pinned packages at OSV.
 
-These are Python's and npm's packages, for every version of Python and every system. A broken service could also report
-no advisories. So each lookup includes a package that has advisories, and OSV must answer every query.
+The packages are Python's and npm's, for every version of Python and every system. A broken OSV could report no
+advisories. So each lookup includes a package that has advisories, and OSV must answer every query.
 """
 
 import json

@@ -19,7 +19,7 @@ from pathlib import Path
 from infra import ROOT, CommandError
 
 SILENCE = 4  # seconds without a byte; then the registry counts as down
-_TIMEOUTS = re.compile("timed out|respond within", re.IGNORECASE)  # in the output of uv or of pip
+_TIMEOUTS = re.compile("timed out|respond within", re.IGNORECASE)  # texts in the output of uv or pip after a timeout
 _NO_ANSWER = "it is silent"
 _BROKEN = re.compile(
     "connection (?:refused|reset|aborted)|unreachable|no route to host|name or service not known|dns error"
@@ -30,7 +30,8 @@ _UV = ROOT / ".venv-uv"
 _ENVIRONMENT = {
     "RES_OPTIONS": "timeout:2 attempts:2",  # for glibc's resolver, because a name server can be down too
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "UV_CONCURRENT_DOWNLOADS": "8",  # with the default of 50, some would get no byte for SILENCE on a slow line
+    # with the default of 50, some downloads would get no bytes for SILENCE seconds on a slow line
+    "UV_CONCURRENT_DOWNLOADS": "8",
     "UV_HTTP_CONNECT_TIMEOUT": f"{SILENCE}",
     "UV_HTTP_RETRIES": "0",
     "UV_HTTP_TIMEOUT": f"{SILENCE}",

@@ -17,7 +17,7 @@ def plain(text: str) -> str:
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON. The control characters that JSON permits in texts are escaped."""
+    """Return a value as JSON. Control characters are escaped, including those that JSON permits in strings."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return "".join(f"\\u{ord(it):04x}" if "\x7f" <= it <= "\x9f" else it for it in text)
 
@@ -40,7 +40,7 @@ def show_object(value: Mapping[str, Any], chosen: str, *, utc: bool = False) -> 
 
 
 def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence[str], *, utc: bool = False) -> None:
-    """Print objects: as a table, a JSON array, a line of JSON each, or an id each."""
+    """Print objects as a table, as a JSON array, or one line for each: its JSON or its id."""
     if chosen in ("ndjson", "id"):
         for item in items:
             print(plain(str(item.get("id", ""))) if chosen == "id" else to_json(item), flush=True)
@@ -51,12 +51,12 @@ def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence
 
 
 def show_row(item: Mapping[str, Any], columns: Sequence[str], *, utc: bool = False) -> None:
-    """Print one line of a table that has no end."""
+    """Print one row of a table whose later rows are not known yet."""
     print("  ".join(_one_line(_cell(_value(item, name), utc)) for name in columns), flush=True)
 
 
 def _value(item: Mapping[str, Any], column: str) -> Any:
-    """Return the field of a column, where `actor.name` is a field of a field."""
+    """Return the value of a column. In `actor.name`, the dot leads to a nested field."""
     value: Any = item
     for name in column.split("."):
         value = value.get(name) if isinstance(value, dict) else None

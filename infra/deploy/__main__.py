@@ -20,9 +20,9 @@ def main(arguments: list[str]) -> None:
     parser = ArgumentParser(prog="python -m infra.deploy", description=__doc__)
     parser.add_argument("package", type=Path, help="the folder that make package made, for example build/prod")
     parser.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="parameters of infra/README.md")
-    parser.add_argument("--name", default="tunnel-edge", help="what the stacks and the table are called")
-    parser.add_argument("--bucket", required=True, help="where the package is uploaded")
-    parser.add_argument("--role", help="the role that CloudFormation works with (default: the caller's own rights)")
+    parser.add_argument("--name", default="tunnel-edge", help="the name of the table and of the stacks")
+    parser.add_argument("--bucket", required=True, help="the bucket to which the package is uploaded")
+    parser.add_argument("--role", help="the role that CloudFormation assumes (default: it uses the caller's rights)")
     parser.add_argument("--tag", action="append", metavar="KEY=VALUE", help="a tag of all resources; can be repeated")
     options = parser.parse_intermixed_args(arguments)
     try:

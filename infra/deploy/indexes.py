@@ -1,4 +1,4 @@
-"""The table's global indexes, by which a stack of 1.x is recognised."""
+"""The table's global indexes, which show whether a stack is of 1.x."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -27,7 +27,7 @@ MAX_BYTES = 13_841_203  # 13.2 MiB
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 _TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")  # the API's template is made with the package
-_OPERATOR = {  # the operator's commands; no function runs them
+_OPERATOR = {  # packages that only the operator's commands need
     *("chalicelib/operator", "chalicelib/__main__.py"),
     *("chalicelib/model/tenants", "chalicelib/model/migrations.py"),
 }
@@ -177,7 +177,7 @@ def _complete(out: Path) -> None:
 
 
 def _call_aliases(value: Any) -> None:
-    """Make the gateway call the alias of each function if there is one, in a definition."""
+    """Change an API definition so that the gateway calls the alias of each function that has an alias."""
     for name, child in value.items() if isinstance(value, dict) else ():
         if name in ("uri", "authorizerUri"):
             alias = {"Alias": {"Fn::If": ["HasSnapStart", ":live", ""]}}

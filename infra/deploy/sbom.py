@@ -23,7 +23,7 @@ def write(folder: Path, out: Path) -> None:
 
 
 def write_bill(name: str, components: Iterable[dict[str, Any]], file: Path) -> None:
-    """Write the bill of something with a name. Its order does not depend on that of the components."""
+    """Write a bill for something with this name. The order of `components` does not change the bill."""
     ordered = sorted(components, key=lambda it: str(it["purl"]))
     bill = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",

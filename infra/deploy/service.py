@@ -59,7 +59,7 @@ def deploy(
 
 
 def _require_one_header(values: Mapping[str, str]) -> None:
-    """Raise CommandError if the gateway would remember callers by several headers, all of which it then requires."""
+    """Raise CommandError if the gateway would cache callers by several headers, because it then requires them all."""
     if values.get("AuthorizerCacheSeconds", "0") != "0" and "," in values.get("VersionHeaders", ""):
         raise CommandError(
             "With AuthorizerCacheSeconds, the gateway requires every header in VersionHeaders: give only one header,"
@@ -73,7 +73,8 @@ def _require_snapshots(template: Mapping[str, Any]) -> None:
     functions = [it["Properties"] for it in template["Resources"].values() if it["Type"] in types]
     if outdated := {it["Runtime"] for it in functions} & {"python3.11"}:
         raise CommandError(
-            f"SnapStart needs Python 3.12 or newer, not {', '.join(outdated)}: make the package with it."
+            f"SnapStart needs Python 3.12 or newer, and the package is for {', '.join(outdated)}:"
+            " make it with a newer Python."
         )
 
 
@@ -99,9 +100,10 @@ def require_supported_table(name: str) -> None:
 
 
 def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
-    """Return how TunnelDomain and TcpPorts differ from the table's, or "".
+    """Return how TunnelDomain and TcpPorts differ from the values in the table, or "".
 
-    Without the right to read the table they are compared with the stack's. Raises CommandError, aws.Unavailable.
+    If the caller may not read the table, they are compared with the stack's parameters. Raises CommandError,
+    aws.Unavailable.
     """
     deployed = stacks.parameters(f"{name}-api")
     combined = {**deployed, **parameters}
@@ -114,7 +116,7 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
 
 
 def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
-    """Return parameters with the format of records under the name that a template accepts."""
+    """Rename the parameter with the format of records to the name that a template accepts."""
     name = next((name for name in _FORMATS if name in accepted), None)
     return {name if name and it in _FORMATS else it: value for it, value in parameters.items()}
 

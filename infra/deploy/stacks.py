@@ -31,7 +31,7 @@ def deploy(
     """Create or update a stack; return its outputs.
 
     Without a bucket the template can have at most 51,200 bytes. CloudFormation assumes the `role`, and gives the `tags`
-    to all resources. None leaves them as they are.
+    to all resources. If `tags` is None, they stay unchanged.
     Raises CommandError, aws.AwsError.
     """
     with _translated_errors():

@@ -97,7 +97,7 @@ def stop() -> None:
     """Stop the cloud of an earlier start, and remove its state."""
     if _is_marked():
         if lock.is_locked(STATE):
-            with suppress(OSError, ValueError):  # the cloud has ended, or its process is unknown: wait for it
+            with suppress(OSError, ValueError):  # the cloud has ended, or its process is unknown
                 os.kill(int((STATE / PROCESS).read_text()), signal.SIGTERM)
             lock.await_cloud(STATE)
         _forget()

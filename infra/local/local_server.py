@@ -212,7 +212,7 @@ class Server(ThreadedHTTPServer):
 
 def create(app: Chalice, host: str, port: int) -> LocalDevServer:
     """Return a listening server of the app. Raises OSError if the port is in use."""
-    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # like Chalice's own server: a request per thread
+    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # like Chalice's own server: one request in each thread
     app.__class__ = CustomLocalChalice
     config = Config.create(chalice_app=app, lambda_timeout=29)
     return LocalDevServer(app, config, host, port, Handler, Server)

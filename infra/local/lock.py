@@ -14,7 +14,7 @@ from infra import CommandError
 from infra.local import files
 
 OWN = ("cloud", "cloud.env", "env", "run", "edge", "deployed")  # names of the files that a run writes into its folder
-_TIMEOUT = 20  # seconds for the end of an ending run
+_TIMEOUT = 20  # seconds to wait for a run that is ending
 _PAUSE = 0.1
 
 

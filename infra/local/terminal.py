@@ -13,7 +13,7 @@ from infra.local import files
 
 
 def port(name: str, default: int) -> int:
-    """Return the port in a variable. An invalid one exits with one sentence."""
+    """Return the port in an environment variable. An invalid port exits with one sentence."""
     text = os.environ.get(name) or str(default)
     if not (re.fullmatch("[0-9]{1,5}", text) and 0 < int(text) < 65536):
         raise SystemExit(f"{name}={text} is not a port: choose one from 1 to 65535.")

@@ -14,7 +14,7 @@ from tunneledge_provider import __version__
 
 VERSION = "2"
 MAX_RETRIES = 5
-_CONNECTIONS = 10  # Terraform changes as many resources at once
+_CONNECTIONS = 10  # Terraform changes ten resources at once
 _LONGEST_WAIT = 60  # seconds, whatever `Retry-After` says
 _TIMEOUT = urllib3.Timeout(connect=10, read=60)
 
@@ -48,7 +48,7 @@ class Api:
     def __init__(self, url: str, token: str, max_retries: int = MAX_RETRIES) -> None:
         self._url = _checked(url)
         if not token:
-            raise ConfigurationError("There is no token: set token, or TE_TOKEN in the environment.")
+            raise ConfigurationError("No token is configured: set token, or TE_TOKEN in the environment.")
         self._headers = {
             "Accept": "application/json",
             "Authorization": f"Bearer {token}",
@@ -104,7 +104,7 @@ def _checked(url: str) -> str:
     A token is sent over https, or over http to a loopback address.
     """
     if not url:
-        raise ConfigurationError("There is no service: set url, or TE_URL in the environment.")
+        raise ConfigurationError("No service is configured: set url, or TE_URL in the environment.")
     if not _is_safe(url):
         raise ConfigurationError(
             f"{url} is not a service's address: use https://HOST, or http:// with a loopback address like 127.0.0.1."

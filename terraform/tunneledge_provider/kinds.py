@@ -22,11 +22,11 @@ class Attribute:
     computed: bool = False
     sensitive: bool = False
     fixed: bool = False  # a change replaces the resource
-    hidden: bool = False  # such as a private key: no answer contains it
+    hidden: bool = False  # no answer contains it, for example a private key
     stable: bool = False  # an update of the resource never changes it
     format: str = ""
-    shown: str = ""  # its name in answers
-    form: str = ""  # "id" or "ids" if answers show references
+    shown: str = ""  # the name of the field in answers
+    form: str = ""  # "id" or "ids" if answers have a reference, or a list of references, instead of ids
     fields: tuple["Attribute", ...] = ()
 
     @classmethod
@@ -75,9 +75,10 @@ class Kind:
     parents: tuple[str, ...] = ()
     created: frozenset[str] = frozenset()  # attributes in the body of POST
     updated: frozenset[str] = frozenset()  # attributes in the body of PATCH
-    modules: tuple[str, ...] = ()  # attributes with another path, which the resource does not show
-    removals: Mapping[str, str] = field(default_factory=dict)  # the segment to DELETE, by attribute
-    parts: tuple[str, ...] = ()  # keys of `removals` that exclude each other, so that a resource has one at most
+    modules: tuple[str, ...] = ()  # attributes that have their own path, and that answers about the resource lack
+    # by attribute: the last segment of the path whose DELETE removes it
+    removals: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()  # keys of `removals`, of which a resource can have only one
     status: tuple[Attribute, ...] = ()
 
     @classmethod

@@ -48,7 +48,7 @@ def read(value: pb.DynamicValue) -> Any:
 
 
 def write(value: State | None) -> pb.DynamicValue:
-    """Return the message of a value. Null is a message, too."""
+    """Return the message of a value, also for null."""
     if value is None:
         return pb.DynamicValue(msgpack=b"\xc0")
     return to_dynamic_value(_translate(value, {id(UNKNOWN): Unknown}))
@@ -100,7 +100,7 @@ def _error(summary: str, detail: str = "", place: pb.AttributePath | None = None
 
 
 def _place(attributes: tuple[Attribute, ...], name: str) -> pb.AttributePath | None:
-    """Return the path of the deepest attribute that a dotted path of the API names."""
+    """Return Terraform's path for a dotted path of the API, up to the last part that is an attribute."""
     steps: list[str | int] = []
     for step in re.findall(r"\w+", name):
         attribute = next((it for it in attributes if it.name == step), None)

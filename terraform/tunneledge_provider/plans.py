@@ -7,7 +7,7 @@ from typing import Any
 from tunneledge_provider.kinds import Attribute, Kind
 from tunneledge_provider.values import UNKNOWN, State, means_the_same
 
-_NOTES = {"description", "metadata"}  # no other attribute depends on them
+_NOTES = {"description", "metadata"}  # a change of these changes no other attribute
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ def plan(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any] | None)
 
 
 def _of(prior: Any, name: str) -> Any:
-    """Return the prior value, unknown if there is no prior object."""
+    """Return a field of the prior object, or UNKNOWN if there is no prior object."""
     return prior.get(name) if isinstance(prior, Mapping) else UNKNOWN
 
 
 def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
-    """Return the configured value, or the prior one if it means the same or nothing is configured."""
+    """Return the configured value, or the prior value if both mean the same or nothing is configured."""
     if config is UNKNOWN:
         return UNKNOWN
     if config is None:
@@ -56,7 +56,7 @@ def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
 
 
 def _other_parts(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any]) -> State:
-    """Return the values of parts that are not configured: null, or unknown if the configured part sets them."""
+    """Return the values of parts that are not configured: null, or unknown if another part becomes configured."""
     configured = [it for it in kind.parts if config.get(it) is not None]
     others = [it for it in kind.parts if config.get(it) is None]
     if not configured:
@@ -73,7 +73,7 @@ def _depends_on_others(attribute: Attribute) -> bool:
 def _forget(
     attributes: Iterable[Attribute], config: Mapping[str, Any], planned: Mapping[str, Any], changed: set[str]
 ) -> State:
-    """Return modules in which fields that repeat a changed attribute of the resource are unknown."""
+    """Return the modules with a field of the same name as a changed attribute, and make this field unknown."""
     found: State = {}
     for attribute in attributes:
         name = attribute.name

@@ -95,7 +95,7 @@ def delete(api: Api, kind: Kind, state: State) -> None:
 
 
 def imported(kind: Kind, given: str) -> State:
-    """Return the state with the keys of an import: the ids of the parents and its own. Raises ValueError."""
+    """Return a state with only the ids that an import names: of the parents and of the resource. Raises ValueError."""
     values = given.split("/")
     if len(values) != len(kind.keys) or not all(values):
         raise ValueError(f"{given!r} is not an id for this import: use {'/'.join(kind.keys)}.")
@@ -125,12 +125,12 @@ def _named(kind: Kind, names: frozenset[str]) -> list[Attribute]:
 
 
 def _shown(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> State:
-    """Return the values in an answer. The parents are in the path, not always in the answer."""
+    """Return the values in an answer. The ids of parents come from the state, because some answers lack them."""
     return {**object_from_answer(kind.attributes, answer), **{it: state[it] for it in kind.parents}}
 
 
 def _emptied(kind: Kind, prior: State, planned: State) -> list[str]:
-    """Return an empty object for each object that is null in the plan and has no DELETE. It removes the object."""
+    """Return the names of objects to clear: set before, null in the plan, and without a DELETE of their own."""
     objects = [it.name for it in _named(kind, kind.updated) if it.type == "object" and it.name not in kind.removals]
     return [it for it in objects if planned[it] is None and prior.get(it) is not None]
 

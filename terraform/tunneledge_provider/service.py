@@ -33,7 +33,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         self._api: Api | None = None
 
     def GetMetadata(self, request: pb.GetMetadata.Request, context: grpc.ServicerContext) -> Any:
-        """Let Terraform read the schema instead, because it is small."""
+        """Tell Terraform to read the whole schema instead of metadata, because the schema is small."""
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "Read the schema instead.")
 
     def GetProviderSchema(self, request: pb.GetProviderSchema.Request, context: grpc.ServicerContext) -> Any:

@@ -29,11 +29,11 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
-_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # values in answers of fields that are not set
+_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # values that answers have for unset fields
 
 
 def from_answer(attribute: Attribute, answer: Mapping[str, Any]) -> Any:
-    """Return the value of an attribute from the object that has it."""
+    """Return the value of an attribute from an object of an answer."""
     value = answer.get(attribute.shown)
     if value is None:
         return None
@@ -80,7 +80,7 @@ def object_to_request(attributes: Iterable[Attribute], values: Mapping[str, Any]
 
 
 def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
-    """Return the value to store after a read: the previous one if it means the same or the answer hides it."""
+    """Return the value to store after a read: the previous value if the answer means the same or hides the value."""
     if attribute.hidden or (attribute.sensitive and answered in (None, "")):
         return before
     if attribute.type == "object" and isinstance(before, dict) and isinstance(answered, dict):
@@ -93,7 +93,7 @@ def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
 
 
 def complete(planned: Any, answered: Any) -> Any:
-    """Return the planned value, with unknown parts from the answer."""
+    """Return the planned value, in which unknown parts are replaced by those of the answer."""
     if planned is UNKNOWN:
         return answered
     if isinstance(planned, dict) and isinstance(answered, dict):

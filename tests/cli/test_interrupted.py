@@ -145,7 +145,7 @@ def test_at_the_prompt_for_a_passphrase(caller: User, api: Served) -> None:
 def test_a_passphrase_opens_a_key(caller: User, form: tuple[str, ...]) -> None:
     key = caller.home / "key"
     subprocess.run(["ssh-keygen", "-q", *form, "-N", SECRET, "-f", key], check=True)
-    for typed, code, message in ((f"{SECRET}\n", 5, "no gateway that is up"), ("x\n", 1, f"of {key} is wrong")):
+    for typed, code, message in ((f"{SECRET}\n", 5, "no running gateway"), ("x\n", 1, f"of {key} is wrong")):
         with closing(Terminal(caller, "http", "1", "--identity", str(key))) as terminal:
             terminal.read_until("Passphrase of")
             assert (terminal.end(typed), message in terminal.shown) == (code, True), terminal.shown
@@ -155,7 +155,7 @@ def test_a_passphrase_opens_a_key(caller: User, form: tuple[str, ...]) -> None:
 
 def test_at_the_question_whether_to_write_the_configuration(caller: User, api: Served) -> None:
     caller.login(api)
-    interrupted(caller, "include it?", "", "ssh", "config")
+    interrupted(caller, "~/.ssh/config?", "", "ssh", "config")
     assert not (caller.home / ".ssh").exists()
 
 

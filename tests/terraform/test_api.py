@@ -88,8 +88,8 @@ def test_no_answer_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("url", "token", "message"),
     [
-        ("", "t", "There is no service: set url, or TE_URL"),
-        ("https://api.example.com", "", "There is no token: set token, or TE_TOKEN"),
+        ("", "t", "No service is configured: set url, or TE_URL"),
+        ("https://api.example.com", "", "No token is configured: set token, or TE_TOKEN"),
         ("http://api.example.com", "t", "use https://HOST"),
         ("https://user:password@api.example.com", "t", "use https://HOST"),
         ("ftp://127.0.0.1", "t", "use https://HOST"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VERSION = "2"
 ATTEMPTS = 3
-_MAX_WAIT = 30.0  # seconds; if the service requires a longer wait, the command reports its answer instead
+_MAX_WAIT = 30.0  # seconds; if the service requires a longer wait, the command reports the error and does not try again
 _REPEATED = {429, 500, 502, 503, 504}
 
 
@@ -108,7 +108,7 @@ class Client:
             return path
         parts = urlsplit(path)
         if parts.scheme and urlsplit(self.url).hostname != parts.hostname:
-            raise CommandError(f"The service referred to another host: {path}", FAILED)
+            raise CommandError(f"The service returned a link to another host: {path}", FAILED)
         return self.url + parts.path + (f"?{parts.query}" if parts.query else "")
 
     def _headers(self, method: str, content: bytes | None, given: Mapping[str, str]) -> dict[str, str]:
@@ -159,7 +159,7 @@ def checked_url(url: str) -> str:
     """
     parts = urlsplit(url)
     if not url:
-        raise CommandError("There is no service: sign in with te login URL, or set TE_URL.", NOT_SIGNED_IN)
+        raise CommandError("No service is chosen: sign in with te login URL, or set TE_URL.", NOT_SIGNED_IN)
     is_plain = not (parts.query or parts.fragment or parts.username or parts.password)
     if is_plain and _is_safe(parts.scheme, parts.hostname or ""):
         return url.rstrip("/")

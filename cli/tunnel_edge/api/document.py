@@ -82,7 +82,10 @@ def load() -> tuple[Operation, ...]:
 
 
 def body_of(fields: Iterable[Field], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the body that flags describe, by path. Raises CommandError that names the flag."""
+    """Return the body of a request from the texts of flags, by field path.
+
+    Raises CommandError, which names the flag, if the flags contradict each other or a value is invalid.
+    """
     body: dict[str, Any] = {}
     for field in fields:
         if values := given.get(field.path):
@@ -97,7 +100,7 @@ def body_of(fields: Iterable[Field], given: Mapping[str, Sequence[str]]) -> dict
 
 
 def parse(field: Field, values: Sequence[str]) -> Any:
-    """Return the value of a flag from the texts that were given. Raises CommandError."""
+    """Return the value of a flag from its texts on the command line. Raises CommandError if a text is invalid."""
     texts = [read_text(field.flag, value) for value in values]
     if field.type == "texts":
         return [] if texts == ["[]"] else texts
@@ -107,7 +110,7 @@ def parse(field: Field, values: Sequence[str]) -> Any:
 
 
 def read_text(flag: str, value: str) -> str:
-    """Return a value, or for `@FILE` and `@-` the text of a file or of standard input. `@@` begins a text with `@`."""
+    """Return the text of a flag: `@FILE` reads a file, `@-` reads standard input, `@@` stands for a first `@`."""
     if value.startswith("@@") or not value.startswith("@"):
         return value.removeprefix("@") if value.startswith("@@") else value
     try:
@@ -117,7 +120,7 @@ def read_text(flag: str, value: str) -> str:
 
 
 def _parse_map(field: Field, texts: Sequence[str]) -> dict[str, Any]:
-    """Return a map from `k=v`. A key that occurs twice in a free map has a list of values."""
+    """Return a map from texts like `k=v`. If the type is `map`, a key that occurs twice gets a list of values."""
     if texts == ["{}"]:
         return {}
     found: dict[str, Any] = {}
@@ -138,7 +141,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _parse_one(flag: str, kind: str, text: str) -> Any:
-    """Return a text as a value of a type. Raises CommandError that says what would be accepted."""
+    """Convert a text to a type. Raises CommandError, which names what the flag accepts, if that is impossible."""
     if kind == "text":
         return text
     try:

@@ -18,7 +18,7 @@ _CODES = {
 
 
 class ApiError(CommandError):
-    """The service rejected a request. `body` is its JSON, empty if it sent none."""
+    """The service rejected a request. `body` is the JSON of its answer, empty if the answer has no JSON."""
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
         super().__init__(_sentences(status, body), _CODES.get(status, FAILED), body)

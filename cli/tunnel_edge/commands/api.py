@@ -46,7 +46,7 @@ def call_api(method: str, path: str, file: str | None, paginate: bool) -> None:
 
 
 def _entries(client: Client, path: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of all pages. The list is the only array of each page."""
+    """Yield the entries of all pages of a list. Each page has one array, the entries."""
     for page in client.pages(path):
         lists = [value for value in page.values() if isinstance(value, list)]
         if len(lists) != 1 or "next_page_uri" not in page:
@@ -96,7 +96,7 @@ def _authority(session: Session, body: Mapping[str, Any]) -> str:
 @click.command(cls=Command)
 @click.argument("root", metavar="ID")
 @click.option("--others", type=click.Choice(["end", "keep"]), help="What happens to resources of other owners.")
-@click.option("--certificates", type=click.Choice(["revoke", "keep"]), help="What happens to SSH certificates.")
+@click.option("--certificates", type=click.Choice(["revoke", "keep"]), help="Whether SSH certificates are revoked.")
 def offboard(root: str, others: str | None, certificates: str | None) -> None:
     """End a user, bot, API key or federated credential with everything it made."""
     collection = _OFFBOARDED.get(root.partition("_")[0])
@@ -110,6 +110,6 @@ def offboard(root: str, others: str | None, certificates: str | None) -> None:
         total = answer | {name: total.get(name, 0) + answer[name] for name in _COUNTERS}
         if answer["complete"]:
             break
-        output.note(f"Not complete yet: the call is repeated in {answer['retry_after']} seconds.")
+        output.note(f"Not complete yet. The request is repeated in {answer['retry_after']} seconds.")
         time.sleep(answer["retry_after"])
     options.chosen().show(total)

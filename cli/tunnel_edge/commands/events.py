@@ -16,7 +16,7 @@ from tunnel_edge.commands.options import Command
 COLUMNS = ("created_at", "action", "resource_id", "actor.name", "id")
 _INTERVAL = 1.0  # seconds between two requests
 _OVERLAP = timedelta(seconds=10)  # events appear up to some seconds after their time
-_REMEMBERED = 20_000  # ids of printed events, more than one overlap contains
+_REMEMBERED = 20_000  # ids of printed events; more than the events of one overlap
 
 
 @click.command(cls=Command)

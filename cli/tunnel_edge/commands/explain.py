@@ -19,7 +19,7 @@ def show_token(token: str) -> None:
 
 
 def show_conditions(profile: Profile, token: str) -> None:
-    """Print the audiences and claims that the federated credential accepts, if the token may read them."""
+    """Print the audiences and claims that the federated credential accepts, if the API key may read them."""
     client = Client(profile.url, lambda: token, cacert=profile.cacert, attempts=1)
     try:
         credential: Mapping[str, Any] = client.get(f"/federated_credentials/{profile.federated}")

@@ -20,7 +20,7 @@ from tunnel_edge.tunnels.requested import LocalServer
 async def start(
     server: LocalServer, listener: socket.socket, screen: Terminal, stack: contextlib.AsyncExitStack
 ) -> Callable[[str], Tap]:
-    """Show the link of an inspector. Return the function that opens a recording."""
+    """Start an inspector and show its link. Return the function that begins to record a connection."""
     recording = Recording(Journal())
     replay = Replay(recording, server.host, server.port, relay.create_context(server))
     inspector = Inspector(recording.journal, replay, str(server), lambda: screen.url, screen.note)
@@ -31,6 +31,6 @@ async def start(
         stack.callback((await control.listen(file)).close)
         stack.callback(functools.partial(file.unlink, missing_ok=True))
     except (OSError, NotImplementedError, AttributeError) as error:
-        screen.note(f"te requests is not available: {error}")
+        screen.note(f"te requests cannot be used with this te http: {error}")
     screen.note(f"Inspector: {link}")
     return recording.open

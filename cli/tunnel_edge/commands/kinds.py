@@ -19,7 +19,7 @@ from tunnel_edge.commands.options import Command, Group
 from tunnel_edge.errors import USAGE, CommandError
 from tunnel_edge.identity import files, session
 
-SECRET = "token"  # a field that only the answer to a creation has
+SECRET = "token"  # a field that is only in the response to a creation
 _METAVARS = {"texts": "TEXT", "map": "K=V", "map:text": "K=V", "map:integer": "K=N"}
 
 
@@ -35,7 +35,7 @@ def build(name: str) -> click.Command | None:
 
 
 def _group(words: tuple[str, ...], operations: list[Operation]) -> Group:
-    """Return a group of the commands that begin with these words."""
+    """Return a group with all commands that begin with these words."""
     group = Group(words[-1], help=f"Commands for {' '.join(words).replace('-', ' ')}.")
     depth = len(words)
     for following in sorted({operation.words[depth] for operation in operations}):

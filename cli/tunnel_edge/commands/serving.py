@@ -96,7 +96,7 @@ async def _serve(
 
                 open_tap = await inspecting.start(server, listener, screen, stack)
             gc.freeze()  # imported modules stay in memory, so collections can skip them
-            gc.set_threshold(20_000, 20, 50)  # fewer collections, because each of them searches all recorded requests
+            gc.set_threshold(20_000, 20, 50)  # fewer collections, because each one visits all recorded requests
             gc.enable()
 
         passing = Relay(server, lambda host: open_tap(host), screen.note_once)

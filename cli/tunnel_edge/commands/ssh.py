@@ -24,7 +24,7 @@ class SshGroup(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command. If the first word names no command of this group, return the one that connects."""
+        """Return the command that the first word names, or else the command that connects to a host."""
         if args[0] in self.commands:
             return super().resolve_command(ctx, args)
         return "HOST", connect, args
@@ -89,7 +89,8 @@ def config(authority: str | None, hosts: tuple[str, ...]) -> None:
         profiles.save(profile)
     text = ssh_config.block(profile, hosts)
     click.echo(text, nl=False)
-    if sys.stdin.isatty() and sys.stdout.isatty() and click.confirm("Write this, and include it?", err=True):
+    question = "Write this block to a file, and include it in ~/.ssh/config?"
+    if sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(question, err=True):
         from tunnel_edge import output
 
         own, included = ssh_config.install(profile, text)
@@ -121,7 +122,7 @@ def connect(words: tuple[str, ...]) -> None:
 
         output.note(f"te: {error}")
     try:
-        os.execvp("ssh", ["ssh", *words])  # on Windows the new process is another one, with the same terminal
+        os.execvp("ssh", ["ssh", *words])  # on Windows this starts another process, which has the same terminal
     except OSError as error:
         raise CommandError(f"ssh cannot be started: {error}", FAILED) from error
 
@@ -160,9 +161,9 @@ def _only_authority(session: "Session") -> str:
         listed = session.client.get("/ssh_certificate_authorities", limit="2")
         found = {each["id"] for each in listed["ssh_certificate_authorities"]}
     if not found:
-        raise CommandError("There is no authority: te ssh-certificate-authorities create makes one.", USAGE)
+        raise CommandError("There is no SSH authority: create one with te ssh-certificate-authorities create.", USAGE)
     if len(found) > 1:
-        raise CommandError("There are several authorities: name one with --authority sshca_…", USAGE)
+        raise CommandError("The account has several SSH authorities: name one with --authority sshca_…", USAGE)
     return str(found.pop())
 
 

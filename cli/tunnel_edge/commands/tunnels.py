@@ -66,7 +66,7 @@ def http(
 def tls(server: str, name: str | None, labels: tuple[str, ...], qr: bool, identity: str | None) -> None:
     """Pass TLS of a public name through to a local server that has the certificate."""
     if not name and not labels:
-        raise CommandError("TLS passes through to a server with a certificate for a name: add --name.", USAGE)
+        raise CommandError("te tls needs the name of the server's certificate: add --name.", USAGE)
     _serve(_requested("tls", name, labels), requested.parse_server(server), qr, identity, None)
 
 
@@ -136,7 +136,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
     from tunnel_edge.tunnels import background
 
     if sys.platform != "linux":
-        open_session()  # before there is a second thread
+        open_session()  # before the second thread starts, so that only one thread opens it
         return background.in_thread(work)
 
     def work_in_child() -> _Prepared:
@@ -149,7 +149,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
 
 
 def _result(wait: Callable[[], _Prepared], work: Callable[[], _Prepared]) -> _Prepared:
-    """Return the result of the child process. If the child would have to prompt the person, do the work here."""
+    """Return the result of the child process. If it could not sign in without a prompt, do the work in this process."""
     from tunnel_edge.tunnels import background
 
     try:
@@ -167,7 +167,7 @@ def _prepare(session: "Session", tunnel: RequestedTunnel, *, with_key: bool) -> 
     from tunnel_edge.tunnels import background
 
     fetching = background.in_thread(lambda: _fetch(session))
-    from tunnel_edge.ssh import keys  # while the thread waits for the service
+    from tunnel_edge.ssh import keys  # imported while the thread waits for the service
     from tunnel_edge.tunnels import sign_in
 
     key = keys.generate()

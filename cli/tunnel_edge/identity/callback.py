@@ -11,7 +11,7 @@ from tunnel_edge.errors import NOT_SIGNED_IN, CommandError
 from tunnel_edge.identity.oidc import Attempt
 
 PATH = "/callback"
-SECONDS = 600  # within which the person must sign in
+SECONDS = 600  # seconds within which the person must sign in
 _PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>te</title>
 <p>The sign-in is done here. Return to the terminal, and close this page.</p></html>
 """
@@ -33,7 +33,7 @@ class Callback(ThreadingHTTPServer):
             found = self.received.get(timeout=SECONDS)
         except queue.Empty:
             raise CommandError(
-                "The sign-in was not completed within ten minutes: begin again.", NOT_SIGNED_IN
+                "The sign-in was not completed within ten minutes: begin it again.", NOT_SIGNED_IN
             ) from None
         if isinstance(found, CommandError):
             raise found

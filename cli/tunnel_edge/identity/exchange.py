@@ -39,7 +39,7 @@ def exchange_for_certificate(client: Client, federated: str, token: str, body: M
 
 
 def ambient_token(federated: str) -> str | None:
-    """Return the token of the pipeline that runs this, None outside of one. Raises CommandError."""
+    """Return the OIDC token of the pipeline that runs `te`, or None outside of a pipeline. Raises CommandError."""
     if given := os.environ.get("TE_ID_TOKEN"):
         return given
     import id as ambient

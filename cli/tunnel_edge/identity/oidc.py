@@ -162,7 +162,7 @@ class Provider:
             "nonce": nonce is None or found.get("nonce") == nonce,
         }
         if wrong := [name for name, right in is_right.items() if not right]:
-            raise CommandError(f"The ID token is not for this sign-in: {', '.join(wrong)} differ.", FAILED)
+            raise CommandError(f"The ID token is not for this sign-in: it has another {', '.join(wrong)}.", FAILED)
         return Tokens(token, str(answer.get("refresh_token") or ""))
 
 

@@ -28,7 +28,7 @@ class Profile:
     lifetime: int = 0
     confirm: bool = False
     uses_files: bool = False
-    authority_key: str = ""  # the public key that signs, to find its certificates in the agent
+    authority_key: str = ""  # the authority's public key, by which its certificates are found in the agent
     storage: str = ""
     cacert: str = ""
 

@@ -13,7 +13,7 @@ from tunnel_edge.identity import exchange, locks, profiles, store
 from tunnel_edge.identity.profiles import Profile
 from tunnel_edge.identity.store import Secret
 
-_RENEWED = 0.1  # the share of a token's life that is left when it is renewed
+_RENEWED = 0.1  # a token is renewed when less than this share of its life is left
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Token:
 
     @property
     def ends_soon(self) -> bool:
-        """Return whether less than a tenth of the token's life is left, or there is none."""
+        """Return whether there is no token, or less than a tenth of its life is left."""
         return _share_left(self._secret) < _RENEWED
 
     def current(self) -> str:
-        """Return the token. One that ends soon is renewed, if that is possible."""
+        """Return the token, renewed if it ends soon. If the renewal fails, return the old token while it is valid."""
         left = _share_left(self._secret)
         if left < _RENEWED:
             try:
@@ -55,7 +55,7 @@ class Token:
         return self._secret.token
 
     def renewed(self) -> str:
-        """Return a new token after a rejection, "" if none can be obtained."""
+        """Return a new token after the service rejected the old one, or "" if none can be obtained."""
         self._secret = self._obtain(self._secret)
         return self._secret.token if self._secret else ""
 

@@ -13,7 +13,7 @@ from tunnel_edge.identity import browser, callback, exchange
 from tunnel_edge.identity.oidc import Attempt, Provider, Tokens
 from tunnel_edge.identity.profiles import Profile
 
-_PASTED = 3  # attempts
+_PASTED = 3  # attempts to paste an address
 
 
 class Way(Enum):
@@ -41,7 +41,7 @@ def obtain(profile: Profile, way: Way) -> Tokens:
 
 
 def refresh(profile: Profile, refresh_token: str) -> Tokens:
-    """Return new tokens without the person."""
+    """Return new tokens from a refresh token, without asking the person."""
     return open_provider(profile).refresh(refresh_token)
 
 
@@ -71,7 +71,7 @@ def _by_paste(provider: Provider) -> Tokens:
     attempt = Attempt.at(f"http://127.0.0.1:{port}{callback.PATH}")
     output.note(
         f"Open this address, and sign in:\n{provider.address(attempt)}\n"
-        "The browser ends at a page that it cannot load. Copy its address."
+        "At the end, the browser shows a page that it cannot load. Copy the address of this page."
     )
     for _ in range(_PASTED):
         pasted = str(click.prompt("Address", err=True))

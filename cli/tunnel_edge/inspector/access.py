@@ -1,7 +1,7 @@
 """Decides who may use the inspector: only the browser that has opened the one-time link. Pure.
 
-Browsers send a cookie of 127.0.0.1 to every port of it. So the pages also have a secret folder, which the cookie's
-holder must know.
+Browsers send a cookie of 127.0.0.1 to every port of this address. So the paths of the pages also begin with a secret
+folder, which a program on another port does not know.
 """
 
 import hmac
@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 Decision: TypeAlias = Literal["denied", "redeemed", "allowed"]
 
-_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site that no other page can cause
+_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site that browsers never send for a page of another site
 
 
 class Access:
@@ -74,5 +74,5 @@ class Access:
 
 
 def _is_one_of(given: list[str], secret: str) -> bool:
-    """Return whether exactly one value is given, and it is the secret. Takes the same time for each wrong value."""
+    """Return whether there is exactly one value and it equals the secret, in a time independent of the value."""
     return len(given) == 1 and hmac.compare_digest(given[0].encode(), secret.encode())

@@ -62,7 +62,7 @@ class Control:
             return {"error": f"There is no request {command.get('id')}.", "missing": True}
         except (ReplayRefused, ValueError) as error:
             return {"error": str(error)}
-        return {"error": "This te does not know the command: use the same version for both."}
+        return {"error": "The running te http does not know this command: use the same version of te for both."}
 
     async def _send_again(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         original, text = self._find(command), command.get("text")

@@ -47,7 +47,7 @@ class Message:
         self.size += len(data)
 
     def complete(self, rest: int) -> None:
-        """Mark the message as complete. The last `rest` bytes belong to the next one."""
+        """Mark the message as complete. The last `rest` bytes belong to the next message."""
         self.size -= rest
         self.body = self.body[: self.size]  # also releases the memory that the body does not need
         self.is_complete = True
@@ -87,7 +87,7 @@ class Exchange:
         total = _OVERHEAD
         for message in (self.request, self.response):
             if message:
-                total += 2 * len(message.head) + len(message.body)  # the parsed headers, too
+                total += 2 * len(message.head) + len(message.body)  # twice, because the parsed headers are stored too
         return total
 
 
@@ -108,7 +108,7 @@ class Journal:
         return exchange
 
     def update(self, exchange: Exchange) -> None:
-        """Count a changed exchange, and drop the oldest ones beyond the limits."""
+        """Measure a changed exchange again, and drop the oldest exchanges that exceed the limits."""
         if exchange.is_dropped:
             return
         weight = exchange.measure()

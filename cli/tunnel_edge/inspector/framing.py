@@ -12,7 +12,10 @@ _UPGRADE = h11.Request(method="GET", target="/", headers=[_HOST, ("connection", 
 
 
 def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, answered: str = "") -> int | None:
-    """Return the length of a body, or None if only its bytes show its end. `answered` is the method of the request."""
+    """Return the length of a body, or None if the head does not tell it.
+
+    `answered` is the method of the request to which a response belongs.
+    """
     if not isinstance(head, h11.Request) and (head.status_code in (204, 304) or answered == "HEAD"):
         return 0
     headers = dict(head.headers)  # h11 has rejected contradictory lengths and unknown codings
@@ -24,12 +27,12 @@ def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, an
 
 
 def may_switch(exchange: Exchange) -> bool:
-    """Return whether the bytes after a request may be of another protocol."""
+    """Return whether another protocol than HTTP may follow a request."""
     return method(exchange) == "CONNECT" or _upgrades(exchange)
 
 
 def answered_request(exchange: Exchange) -> h11.Request:
-    """Return a minimal request whose response has the same framing."""
+    """Return a minimal request with which h11 frames the response like that of the real request."""
     if method(exchange) == "HEAD":
         return _HEAD
     if method(exchange) == "CONNECT":

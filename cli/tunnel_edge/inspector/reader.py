@@ -4,7 +4,7 @@ import h11
 
 from tunnel_edge.inspector.exchanges import Exchange, Message
 
-_MAX_HEAD = 128 * 1024  # bytes, above what the edge lets through
+_MAX_HEAD = 128 * 1024  # bytes; more than the edge accepts
 
 
 class MessageReader:

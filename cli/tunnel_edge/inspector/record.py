@@ -1,8 +1,8 @@
 """Records the exchanges of one connection from copies of its bytes, with h11. Pure.
 
 The relay feeds bytes in the order of their arrival. Bytes of a body with a known length are only counted, and stored up
-to the limit. Others wait for `step`, which does a small part of the work, so that the relay never waits. What is not
-HTTP/1.1 is counted and not read: WebSockets and other upgrades, HTTP/2, and malformed data.
+to the limit. Other bytes wait for `step`, which parses a small part of them, so that the relay never waits. Data that
+is not HTTP/1.1 is counted but not parsed: WebSockets and other upgrades, HTTP/2, and malformed data.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ class Recorder:
         self._requests, self._responses = MessageReader(h11.SERVER), MessageReader(h11.CLIENT)
         self._unanswered: deque[Exchange] = deque()
         self._proposed: Exchange | None = None  # the request to upgrade that has no response yet
-        self._held = bytearray()  # the bytes after that request
+        self._held = bytearray()  # the bytes after the request to upgrade
         self._stream: Exchange | None = None  # counts the bytes of a connection that is not HTTP/1.1
         self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
@@ -99,7 +99,7 @@ class Recorder:
         elif reader is self._requests and self._proposed:
             self._held += data
             if len(self._held) > _MAX_HELD:
-                self._become_stream("data after a request to upgrade")
+                self._become_stream("too much data after a request to upgrade")
         elif data and reader.left:
             self._add_to_body(reader, data)
         elif data:
@@ -120,7 +120,7 @@ class Recorder:
         self._busy = reader
 
     def _end_early(self, reader: MessageReader) -> None:
-        """Handle the end of a direction within a message. It completes a response without a length."""
+        """Handle the end of the bytes within a message. This end completes a response without a length."""
         try:
             if reader.left:
                 raise h11.RemoteProtocolError(_INCOMPLETE)
@@ -227,14 +227,14 @@ class Recorder:
         if reader is self._responses:
             self._unanswered.remove(exchange)
             exchange.ended_at = self._now
-            if exchange is self._proposed:  # it was declined
+            if exchange is self._proposed:  # the server declined the upgrade
                 self._proposed = None
                 self._put_back(self._requests, bytes(self._held))
                 self._held.clear()
         self._journal.update(exchange)
 
     def _put_back(self, reader: MessageReader, data: bytes) -> None:
-        """Queue bytes again, before later ones of their direction. A request precedes its response."""
+        """Queue bytes again, before later bytes of the same direction. Requests go to the front, before responses."""
         if data:
             is_first = reader.waiting or reader is self._requests
             (self._queue.appendleft if is_first else self._queue.append)((reader, data, self._now))
@@ -242,7 +242,7 @@ class Recorder:
             reader.waiting += 1
 
     def _become_stream(self, note: str, exchange: Exchange | None = None) -> None:
-        """Stop reading, and count the bytes in an exchange."""
+        """Stop parsing the connection, and only count its further bytes, in an exchange."""
         exchange = exchange or self._requests.exchange or (self._unanswered[0] if self._unanswered else None)
         self._stream = exchange or self._create()
         self._stream.is_stream, self._stream.note = True, note or self._stream.note

@@ -7,8 +7,8 @@ from collections import deque
 from tunnel_edge.inspector.exchanges import Exchange, Journal
 from tunnel_edge.inspector.record import Recorder
 
-_STEPS = 40  # in one turn of the event loop: about a millisecond, however busy the machine is
-_PERIOD = 0.02  # seconds in which bytes are collected: less often is cheaper
+_STEPS = 40  # steps in one turn of the event loop, about a millisecond of CPU
+_PERIOD = 0.02  # seconds between two rounds of work: fewer rounds cost less CPU
 
 
 class Recording:

@@ -72,7 +72,7 @@ def whole_request(exchange: Exchange) -> Message:
     if request is None or (exchange.is_stream and exchange.received):
         raise ReplayRefused("Only HTTP/1.1 requests can be replayed.")
     if request.is_cut:
-        raise ReplayRefused(f"The body was cut: {len(request.body)} of its {request.size} bytes were recorded.")
+        raise ReplayRefused(f"Only {len(request.body)} of the body's {request.size} bytes were recorded.")
     if not request.is_complete:
         raise ReplayRefused("The request is not complete.")
     return request
@@ -83,7 +83,7 @@ def mark(content: bytes) -> bytes:
     first = _FIRST_LINE.match(content)
     if not first:
         raise ReplayRefused("A request begins with a line such as GET /path HTTP/1.1.")
-    if content[first.end() : first.end() + len(_MARK)] == _MARK:  # the request is itself a replay
+    if content[first.end() : first.end() + len(_MARK)] == _MARK:  # the recorded request is a replay, and has the header
         return content
     return content[: first.end()] + _MARK + content[first.end() :]
 

@@ -94,7 +94,7 @@ class Inspector:
         except (OSError, TimeoutError, h11.ProtocolError):
             pass  # the client has gone, is too slow, or does not speak HTTP
         except asyncio.CancelledError:
-            pass  # te is ending; asyncio would log the cancellation as an error
+            pass  # te ends, and asyncio would log the cancellation as an error
         finally:
             self._connections -= 1
             writer.close()

@@ -53,9 +53,9 @@ def find(profile: Profile) -> Certificate | None:
 
 
 def obtain(session: "Session", request: Request, key: Any = None) -> Certificate:
-    """Obtain a certificate. Replace the stored one and its key, and record the request.
+    """Obtain a certificate, and replace the stored certificate and key. Record the request for renewals.
 
-    Without a key a new one is created.
+    If no key is given, create a new key.
     """
     key = key or keys.generate()
     line = _sign(session, request, keys.public_line(key))
@@ -80,7 +80,7 @@ def load_key(profile: Profile) -> Any:
 
 
 def signer(certificate: Certificate) -> str:
-    """Return the key of the authority in base64."""
+    """Return the public key of the authority in base64."""
     return base64.b64encode(certificate.authority_key).decode()
 
 

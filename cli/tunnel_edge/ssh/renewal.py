@@ -17,7 +17,7 @@ SECONDS = 4.5  # for a renewal; the process takes at most 5
 
 
 def ensure(profile: Profile) -> None:
-    """Renew the certificate of a profile if it ends soon. Raises CommandError if there is no valid one afterwards."""
+    """Renew the certificate of a profile if it ends soon. Raises CommandError if no valid certificate remains."""
     if not profile.authority:
         raise CommandError(f"The profile '{profile.name}' has no certificate: use te ssh login.", FAILED)
     found = certificates.find(profile)

@@ -85,7 +85,7 @@ class Connection:
             self._handle(event)
 
     def _on_sentence(self, line: str) -> None:
-        """Show a sentence of a gateway without events. One with an address opens the tunnel."""
+        """Show a sentence of a gateway without events. A sentence with an address says that the tunnel is open."""
         url, _, rest = line.strip().partition(" ")
         if "://" in url and rest == "is online.":
             self._handle({"event": "opened", "id": "", "url": url})
@@ -145,8 +145,8 @@ async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
         if keys := await (await asyncssh.connect_agent()).get_keys():
             return keys
     except (OSError, asyncssh.Error) as error:
-        raise SignInRejected(f"The agent cannot be used: {error}") from None
-    raise SignInRejected("The agent has no key.")
+        raise SignInRejected(f"The SSH agent cannot be used: {error}") from None
+    raise SignInRejected("The SSH agent has no key.")
 
 
 class _Spelling(str):
@@ -166,7 +166,7 @@ def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh
 
 
 class _Lines(asyncssh.SSHClientSession[str]):
-    """Passes on each line of a session. A line that is too long loses its beginning."""
+    """Calls a function with each line of a session. Only the end of a line that is too long is passed on."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line, self._rest = on_line, ""

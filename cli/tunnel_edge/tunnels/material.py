@@ -17,7 +17,7 @@ class SignIns(Protocol):
 
 @dataclass(frozen=True)
 class Material:
-    """A key, maybe with a certificate, as texts: they can be passed to another process."""
+    """A key, maybe with a certificate, in a form that can be passed to another process."""
 
     username: str
     private_key: bytes
@@ -35,7 +35,7 @@ class Material:
 
 @dataclass
 class Obtained:
-    """A key that the service knows. `obtain` gets the previous certificate, and returns the key with a new one."""
+    """Provides a key that the service knows. `obtain` gets the old key and certificate, and returns renewed ones."""
 
     material: Material
     obtain: Callable[[Material], Material]

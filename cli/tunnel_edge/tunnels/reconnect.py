@@ -13,7 +13,8 @@ _TEMPORARY = {"unavailable"}  # refusals after which another attempt is made, ev
 class Reconnect:
     """The waits between connections of one run.
 
-    A connection that ends is replaced at once, then after 1, 2, 4 … 15 seconds. `draw` returns a number from 0 to 1.
+    The first attempt after a lost connection begins at once, further ones after 1, 2, 4 … 15 seconds. `draw` returns a
+    random number from 0 to 1.
     """
 
     def __init__(self, draw: Callable[[], float] = random.random) -> None:
@@ -29,11 +30,11 @@ class Reconnect:
         self._opened, self.has_been_open = now, True
 
     def on_tunnel_end(self) -> None:
-        """Handle a tunnel that the gateway has ended. Two clients that take one name from each other slow down."""
+        """Handle a tunnel that the gateway has ended. So two clients that take a name from each other wait longer."""
         self._opened = None
 
     def on_notice(self, retry_after: float) -> None:
-        """Handle the seconds that the gateway asks to wait for."""
+        """Handle a notice of the gateway that asks the client to wait for some seconds."""
         self._notice = min(max(0.0, retry_after), _MAX_NOTICE)
 
     def on_end(self, now: float) -> float:
@@ -53,12 +54,12 @@ class Reconnect:
         return self._gateway % count
 
     def stay(self) -> None:
-        """Use the same gateway again. For a renewal, which is not a failure."""
+        """Use the same gateway for the next connection, because the previous one ended for a renewal."""
         self._gateway -= 1
 
     def is_final(self, code: str, *, is_final: bool) -> bool:
         """Return whether a refusal ends the run.
 
-        At the first opening every refusal does, except a store that does not answer.
+        Before the tunnel was open, every refusal ends it, except that the gateway cannot reach its store.
         """
         return is_final if self.has_been_open else code not in _TEMPORARY

@@ -12,7 +12,7 @@ from tunnel_edge.tunnels import windows
 from tunnel_edge.tunnels.requested import LocalServer
 
 _TIMEOUT = 10.0  # seconds to connect to the local server
-_HIGH_WATER = 256 * 1024  # bytes of one connection that its reader has not taken
+_HIGH_WATER = 256 * 1024  # bytes of one connection that wait for its reader
 
 
 class Tap(Protocol):
@@ -99,7 +99,7 @@ class _Local(asyncio.Protocol):
             self._transport.write(data)
 
     def end_request(self) -> None:
-        """Send the end of the request bytes. TLS has none: the connection stays open for the response."""
+        """Tell the local server that the request has ended. TLS cannot do this, so a TLS connection just stays open."""
         self.is_request_over = True
         if self._is_over:
             self._transport.close()
@@ -167,7 +167,7 @@ class _Remote(asyncssh.SSHTCPSession[bytes]):
     def eof_received(self) -> bool:
         self._local.end_request()
         self._tap.on_request(b"")
-        return True  # the response is still written
+        return True  # keep the connection open, so that the response is still sent
 
     def connection_lost(self, exc: Exception | None) -> None:
         windows.release(self._chan)

@@ -23,7 +23,7 @@ from tunnel_edge.tunnels.reconnect import Reconnect
 from tunnel_edge.tunnels.relay import Relay
 from tunnel_edge.tunnels.requested import RequestedTunnel
 
-_FIRST_TRIES = 3  # connections that may fail before the tunnel was open
+_FIRST_TRIES = 3  # connections that may fail before the tunnel is first open
 
 
 class Screen(Protocol):
@@ -130,7 +130,7 @@ class Run:
             if not self._gateways:
                 raise
         if not self._gateways:
-            raise CommandError("The service has no gateway that is up: GET /gateways lists none.", UNREACHABLE)
+            raise CommandError("The service has no running gateway: GET /gateways lists none.", UNREACHABLE)
 
     def _count_failure(self, reason: str) -> None:
         self._failures += 1

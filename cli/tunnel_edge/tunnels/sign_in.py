@@ -32,10 +32,11 @@ _PRINCIPAL = "tunnel-edge"  # a user that no machine has
 _USER = "te"  # any name, for a credential
 _LIFETIME = 24 * 3600  # seconds; a policy can permit less
 _MARGIN, _MIN_MARGIN = 60.0, 2.0  # seconds before the end of a certificate when it is renewed
-_MAX_PORTS = 100  # for which a credential has rules if the command names no port; an ACL has at most 1,000
+_MAX_PORTS = 100  # in the rules of a credential if the command names no port; an ACL has at most 1,000 rules
 _MOST_SECONDS = re.compile(r"at most (\d+) seconds")
-_ENCRYPTED = ("Passphrase must be specified", "Unable to decrypt")  # the only sign of it in asyncssh's other errors
-_TRIES = 3  # to change the ACL, while other processes change it too
+# the beginnings of asyncssh's errors for a missing or wrong passphrase
+_ENCRYPTED = ("Passphrase must be specified", "Unable to decrypt")
+_TRIES = 3  # attempts to change the ACL, because other processes may change it at the same time
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class Certificates:
             if most and int(most[1]) < lifetime:
                 return self.request(key, int(most[1]))
             if "extensions.bind@tunnel-edge" in details and self._needs_port:
-                raise CommandError("The authority's policy restricts ports: name one with --port.", USAGE) from error
+                sentence = "The policy of the SSH authority restricts ports: name a port with --port."
+                raise CommandError(sentence, USAGE) from error
             raise
         ends_at = datetime.fromisoformat(answer["valid_until"]).timestamp()
         margin = max(_MIN_MARGIN, min(_MARGIN, (ends_at - time.time()) / 10))
@@ -145,7 +147,7 @@ class Identity:
 
 
 class PassphraseNeeded(Exception):
-    """A private key has a passphrase, and it is not the given one."""
+    """A private key has a passphrase, and none or a wrong one was given."""
 
 
 def read_identity(file: str, passphrase: str | None = None) -> Identity:
@@ -168,7 +170,7 @@ def read_identity(file: str, passphrase: str | None = None) -> Identity:
 def agent_keys() -> Identity:
     """Return the keys of the agent. Raises CommandError without an agent."""
     if not os.environ.get("SSH_AUTH_SOCK") and os.name == "posix":
-        raise CommandError("There is no agent: SSH_AUTH_SOCK is not set.", USAGE)
+        raise CommandError("There is no SSH agent: SSH_AUTH_SOCK is not set.", USAGE)
     return Identity(())
 
 

@@ -8,17 +8,17 @@ from asyncssh.packet import UInt32
 
 
 def bound(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
-    """Make the window of a new channel count the bytes that its session has not received.
+    """Make the window of a new channel also count the bytes that its session has not received yet.
 
-    asyncssh grants the peer a whole window with the first piece that it delivers after a pause, however many pieces
-    wait behind it. The memory would grow with each pause.
+    After a pause, asyncssh grants the peer a whole window with the first piece that it delivers, even if many pieces
+    still wait. So the memory would grow with each pause.
     """
     channel._deliver_data = _Window(channel).deliver  # type: ignore[method-assign]
 
 
 def release(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
-    """End the reference of a closed channel to itself. It would stay in memory until the next garbage collection."""
-    del channel._deliver_data  # of the instance
+    """Remove the reference of a closed channel to itself, which would keep it in memory until a garbage collection."""
+    del channel._deliver_data  # the method of the class remains
 
 
 class _Window:

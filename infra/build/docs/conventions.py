@@ -40,5 +40,5 @@ def inline(text: str) -> Markup:
 def _section(tokens: list[Token]) -> Section:
     heading, title, _, *rest = tokens
     html = _MARKDOWN.renderer.render(rest, _MARKDOWN.options, {})
-    address = re.sub(r"[^\w -]", "", title.content.lower()).replace(" ", "-")  # the same as GitHub's
+    address = re.sub(r"[^\w -]", "", title.content.lower()).replace(" ", "-")  # GitHub makes the same anchors
     return Section(int(heading.tag[1:]), address, inline(title.content), Markup(html))  # noqa: S704

@@ -23,7 +23,7 @@ def target(words: Words) -> str:
 
 
 def kind(words: Words) -> tuple[str, str]:
-    """Return a type in words, and the name of the schema that ends them, or "": "array of ", "Ref"."""
+    """Return a type as words and the name of a schema or "", for example ("array of ", "Ref")."""
     if "$ref" in words:
         return "", target(words)
     if "allOf" in words:

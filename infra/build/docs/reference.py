@@ -127,7 +127,7 @@ def _example(content: Words) -> str:
 
 
 def _responses(responses: Words) -> Iterator[tuple[str, str]]:
-    """Yield status and example of each successful response that has one."""
+    """Yield the status and the example of each successful response that has an example."""
     for status, answer in responses.items():
         example = _example(answer.get("content", {}).get("application/json", {}))
         if status < "400" and example:
@@ -135,7 +135,7 @@ def _responses(responses: Words) -> Iterator[tuple[str, str]]:
 
 
 def _names(answer: Words) -> list[str]:
-    """Return the names of the schemas of an answer, or its media types if it has none."""
+    """Return the names of an answer's schemas, or its media types if it has no schema."""
     content = answer.get("content", {})
     return [target(of["schema"]) if "$ref" in of["schema"] else media for media, of in content.items()]
 

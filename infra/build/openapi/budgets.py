@@ -1,4 +1,4 @@
-"""The characters that modules may take of a response, computed from the shapes of their requests.
+"""Checks how many characters of a response modules can take, computed from the shapes of their requests.
 
 Lambda counts a response as JSON inside a JSON string. A hundred routes with all their modules fit into one response.
 """
@@ -17,12 +17,12 @@ from infra.build.openapi import schemas
 from infra.build.openapi.schemas import REF, Words
 
 _LAMBDA = 6 << 20  # characters of a response
-_EDGE = 60_000  # of an HTTPS edge without its routes
+_EDGE = 60_000  # characters of an HTTPS edge without its routes
 ROUTE = (_LAMBDA - _EDGE) // MAX_ROUTES
-OWN_FIELDS = 23_000  # of a route: metadata, description, match, ids and names of fields
-_REFERENCE = 200  # the Ref in the response for an id in a request
+OWN_FIELDS = 23_000  # characters of a route without modules: metadata, description, match, ids and names of fields
+_REFERENCE = 200  # characters of the reference (Ref) that a response has for an id in a request
 _UNBOUNDED = 10**9
-_COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}  # characters of an encoded character
+_COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}  # characters of the response for one character of a text
 _BEGINNINGS = ("", "/", "a")
 
 
@@ -40,7 +40,7 @@ def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -
 
 
 def _check_sum(modules: Iterable[EdgeModule[Any, Any]]) -> None:
-    """Check a route with the largest modules. If modules exclude each other, it has only the larger one."""
+    """Check a route with all modules at their largest. Of modules that exclude each other, it has the largest one."""
     budget, counted = ROUTE - OWN_FIELDS, list[EdgeModule[Any, Any]]()
     for module in sorted(modules, key=lambda it: it.budget, reverse=True):
         if not any(map(module.is_excluded_by, counted)):

@@ -33,9 +33,10 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 class Operation:
     """An endpoint with the names that follow from its path, for example the noun `tls_edge_backend`.
 
-    `ids` are the kinds of the ids in its path, by variable, and `kind` is the last of them. `own` is the part of the
-    resource that the operation concerns: "" for the whole resource, "self" for the caller. In `path` the last variable
-    is `{id}`. The gateway's path can have another name there, because the gateway allows one name per position.
+    `ids` has the kind of resource for each variable of the path, and `kind` is the kind of the last variable. `own` is
+    the part of the resource that the operation concerns: "" for the whole resource, "self" for the caller. The last
+    variable of `path` is `{id}`. In the gateway's path it can have another name, because the gateway allows only one
+    name at each position.
     """
 
     endpoint: Endpoint
@@ -96,7 +97,8 @@ class Operation:
     def response_schema(self) -> str:
         """Return the name of the response's schema, for example ApiKey, ApiKeyList.
 
-        A response with a field of its own name has the name of its class: generated clients need two.
+        If a response has a field with the name of the noun, the schema has the name of its class instead, because
+        generated clients need different names for the two.
         """
         if self.verb == "offboard":
             return "OffboardingReport"
@@ -108,13 +110,13 @@ class Operation:
     @property
     def request_schema(self) -> str:
         """Return the name of the request's schema, for example ApiKeyCreate."""
-        if self.verb == "offboard" and self.body:  # several nouns share the shape
+        if self.verb == "offboard" and self.body:  # the kinds with this action share one schema
             return self.body.__name__
         return pascal(self.noun) + self.verb.capitalize()
 
     @property
     def example(self) -> str:
-        """Return the name of the operation's examples: its noun, unless all nouns share them."""
+        """Return the name of the operation's examples: its noun, or "offboarding" for all offboard operations."""
         return "offboarding" if self.verb == "offboard" else self.noun
 
     @property

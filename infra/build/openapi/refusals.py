@@ -89,7 +89,7 @@ HEADERS: dict[str, Words] = {
 
 
 def by(endpoint: Endpoint) -> dict[str, str]:
-    """Return the names of an endpoint's error responses, by status."""
+    """Return the names of the document's responses for an endpoint's errors, by status."""
     return {str(status): _name(kinds, _is_oauth(endpoint, status)) for status, kinds in _by_status(endpoint)}
 
 
@@ -137,7 +137,7 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     if "{" in endpoint.path:
         found.add(errors.NotFound)
     if endpoint.method == "POST":
-        found.add(errors.Conflict)  # for an idempotency key
+        found.add(errors.Conflict)  # every POST can reuse an idempotency key
     if endpoint.method in ("PATCH", "PUT", "DELETE"):
         found.add(errors.PreconditionFailed)
     return found
@@ -153,7 +153,7 @@ def _can_be_oauth(sample: ApiError) -> bool:
 
 
 def _name(kinds: list[Kind], is_oauth: bool = False) -> str:
-    """Return the name of a response in the document, for example MalformedJsonOrUnknownReference."""
+    """Return the name of a response for some errors, for example MalformedJsonOrUnknownReference."""
     name = "Or".join("".join(word.capitalize() for word in kind.code.split("_")) for kind in kinds)
     return f"OAuth{name}" if is_oauth else name
 

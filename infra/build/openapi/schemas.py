@@ -65,7 +65,7 @@ class _Generator(GenerateJsonSchema):
             if texts := [*filter(None, (described.get(name.replace("-", "_")), field.get("description")))]:
                 field["description"] = " ".join(texts)
         words.pop("description", None)
-        doc = schema["cls"].__bases__[1].__doc__  # the docstring of the shape: the model has none
+        doc = schema["cls"].__bases__[1].__doc__  # pydantic's model has no docstring, so take that of the shape
         return {**({"description": inspect.cleandoc(doc)} if doc else {}), **words}
 
 
@@ -86,18 +86,18 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 def of_a_change(words: Words) -> Words:
     """Return the schema of a change: without defaults, since absent fields stay unchanged."""
-    others = {word: value for word, value in words.items() if word != "description"}  # the operation has one
+    others = {word: value for word, value in words.items() if word != "description"}  # the operation has a description
     return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
 
 
 def describe_defaults(words: Words) -> Words:
-    """Move the defaults of a schema into descriptions: generated clients would require or send them."""
+    """Move defaults into the descriptions of fields: generated clients would require or send `default` values."""
     properties = {name: _describe_default(field) for name, field in words.get("properties", {}).items()}
     return {**words, **({"properties": properties} if properties else {})}
 
 
 def with_id(words: Words, id: Words) -> Words:
-    """Return a schema with the pattern of its id."""
+    """Add the pattern of a kind's ids to the field `id` of the kind's schema."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 
@@ -127,7 +127,7 @@ def _long(words: Words) -> Words:
 
 
 def _about(field: Words, made: Mapping[str, Words]) -> str:
-    """Return the description of a field without a docstring: the description of its shape."""
+    """Return the description of a field that has no docstring: that of the nested shape in the field."""
     choices = [*field.get("anyOf", []), field.get("items", {}), field]
     shape = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
     return f"{shape['description']} Null if unset." if "anyOf" in field else str(shape["description"])

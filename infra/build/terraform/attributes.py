@@ -9,7 +9,7 @@ from infra.build.terraform.schemas import Json, Schemas
 _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "bool"}
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _REFERENCE = {"id", "uri"}  # the fields of a reference to another resource
-_SECRETS = {"password", "private-key"}  # formats
+_SECRETS = {"password", "private-key"}  # formats of sensitive texts
 _FORMATS = {  # formats of texts that answers show in another form with the same meaning
     "authorized-key": "key",
     "ca-certificate": "pem",
@@ -24,7 +24,7 @@ _FORMATS = {  # formats of texts that answers show in another form with the same
 def requested(
     schemas: Schemas, name: str, given: Mapping[str, Any], answer: Mapping[str, Any], required: Collection[str]
 ) -> Json:
-    """Return the attribute of a field that requests have. An object is null until it is configured."""
+    """Return the attribute of a field of requests. Unlike other optional attributes, an object is not computed."""
     schema = schemas.resolve(given)
     shown_as, form = _in_answer(schemas, name, schema, answer)
     attribute = {"name": name, **_type(schemas, name, schema, answer.get("properties", {}).get(shown_as))}
@@ -79,7 +79,7 @@ def _type(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mappin
 
 
 def _fields(schemas: Schemas, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Json]:
-    """Return the fields of an object. Without a request they are computed."""
+    """Return the fields of an object. If only answers have the object, its fields are computed."""
     if schema is answer or schema == answer:
         return list(shown(schemas, schema))
     return fields(schemas, schema, answer)
@@ -91,7 +91,7 @@ def _has_fields(schema: Mapping[str, Any]) -> bool:
 
 
 def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
-    """Return the description, the secrecy, and the format of a text or of the texts in a list."""
+    """Return the description of a field, whether it is sensitive, and the format of its text or texts."""
     found: Json = {"description": schemas.description(schema)}
     if schema.get("format") in _SECRETS or schema.get("writeOnly"):
         found["sensitive"] = True

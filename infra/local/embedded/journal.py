@@ -20,7 +20,7 @@ Item = dict[str, dict[str, object]]
 class Line(NamedTuple):
     """The state of an item after a change, in DynamoDB's form, or None if it was removed."""
 
-    table: str  # its ARN
+    table: str  # the ARN of the table
     hash_key: str
     range_key: str
     item: Item | None

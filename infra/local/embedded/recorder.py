@@ -21,7 +21,7 @@ class Recorder:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self._lock = threading.RLock()  # a thread of the emulator removes expired items
-        self._undo: list[Callable[[], object]] | None = None  # of the present change
+        self._undo: list[Callable[[], object]] | None = None  # functions that undo the present change
         self._set, self._remove, self._replaced = (
             dynamodb._set_item,
             dynamodb._remove_item,

@@ -26,10 +26,11 @@ from infra.local.embedded.recorder import Recorder
 Answer = tuple[int, dict[str, str], bytes]
 Handler = Callable[[str, str, dict[str, str], bytes, dict[str, list[str]]], Awaitable[Answer]]
 
-_LONG = 8 * 1024 * 1024  # bytes of a journal; above it the start writes a snapshot
-_LARGE = 64 * 1024 * 1024  # bytes; above it, a change writes a snapshot
+_LONG = 8 * 1024 * 1024  # bytes; with a longer journal, the start writes a snapshot
+_LARGE = 64 * 1024 * 1024  # bytes; with a longer journal, the next change writes a snapshot
 _READS = ("BatchGet", "Describe", "Estimate", "Get", "List", "Query", "Scan", "Search", "TransactGet", "Validate")
-_USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")  # actions that use a key unchanged
+# beginnings of actions that use a key and do not change it
+_USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")
 _ITEMS = ("BatchExecute", "BatchWrite", "DeleteItem", "Execute", "PutItem", "TransactWrite", "UpdateItem")
 
 

@@ -90,7 +90,7 @@ def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, ap
     [
         (("http", "1", "--name", "www"), 7, "te: The name www is reserved for the operator: choose another."),
         (("tcp", "1", "--port", "9"), 7, "te: Port 9 is not served here"),
-        (("tls", "1"), 2, "te: TLS passes through to a server with a certificate for a name: add --name."),
+        (("tls", "1"), 2, "te: te tls needs the name of the server's certificate: add --name."),
         (("http", "nonsense"), 2, "te: nonsense is not an address of a local server"),
         (("http", "1", "--name", "a", "--label", "b=c"), 2, "te: A tunnel has either a name or labels"),
         (("http", "1", "--identity", "missing"), 2, "te: missing is not a private key that can be read"),

@@ -104,7 +104,7 @@ def _choose(part: str) -> Run:
 
 
 def _list_issuer() -> Iterator[Program]:
-    """Yield the issuer's program if an issuer is configured. If its settings are wrong, print why and run the rest."""
+    """Yield the issuer's program if an issuer is configured. If its settings are wrong, print why and go on."""
     from edge.issuer import issuer_settings
 
     if issuer_settings.is_configured():

@@ -99,7 +99,7 @@ class Control:
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
         self._blocked: tuple[list[str], list[str]] | None = None  # blocked networks and banned hosts
-        self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy removes what the catalog lacks
+        self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy drops what the catalog lacks
 
     async def serve(self) -> None:
         """Serve Envoy's discovery, until cancelled."""

@@ -15,7 +15,7 @@ from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 
 _POLL = 0.2  # seconds between checks of Envoy's answers
-_PAUSE = 5.0  # seconds between attempts
+_PAUSE = 5.0  # seconds until a refused port is tried again
 
 
 class Ports:

@@ -43,7 +43,7 @@ class ProofStore(Protocol):
     def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
         """Write the results of checks with their events, and the domain's owner, atomically.
 
-        Return False, without a write, if a reservation has changed or another one owns the domain.
+        Return False, without a write, if a reservation has changed or another reservation owns the domain.
         """
 
 

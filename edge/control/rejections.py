@@ -44,7 +44,7 @@ class Rejections:
 
     def __init__(self, host: str, write: Callable[[str, str, Report | None], None]) -> None:
         self._host, self._write = host, write
-        self._rejected: dict[str, _Rejected] = {}  # by edge
+        self._rejected: dict[str, _Rejected] = {}  # errors by edge
         self._certificates: dict[str, str] = {}  # accounts of rejected certificates, by the id of the certificate
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:

@@ -121,7 +121,7 @@ class SpecialNames:
                     await asyncio.sleep(_FORM_POLL)
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle the changes that a read of the log returned, if any."""
+        """Handle the changes that a read of the change log returned, if any."""
         changed = set(places)
         for place in self._suspects - changed:
             log.event("change_missed", id=place.id)

@@ -83,7 +83,7 @@ class SpecialAccount:
         self.was_tried = False  # whether the account's names were planned or closed since the start
         self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
-        self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
+        self._entries: dict[str, SpecialEntry] = {}  # entries by the id of their edge or tunnel
         self._handled: Mapping[str, SpecialEntry] = {}  # the entries with which the current work began
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
@@ -137,7 +137,7 @@ class SpecialAccount:
         self.wake()
 
     def resync(self) -> None:
-        """Read all records again. Add changed records that the log has not reported to `missed`."""
+        """Read all records again. Add to `missed` the changed records that the log has not reported."""
         self._work.is_resync = True
         self.wake()
 
@@ -204,7 +204,7 @@ class SpecialAccount:
     async def _read(self, work: _Work) -> None:
         """Read changed records, and all records of new entries. Without entries, forget all records."""
         shared, ids = self._shared, frozenset(self._handled)
-        is_kept = self._read_ids <= ids  # if not, read all again, without records of removed entries
+        is_kept = self._read_ids <= ids  # if false, all is read again, without removed entries
         known, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
         try:
             if known and work.changed:
@@ -237,7 +237,7 @@ class SpecialAccount:
         return known, first | second
 
     async def _resync(self, known: AccountRecords) -> AccountRecords:
-        """Read all records again and return them. Add differences that the log has not reported yet to `missed`."""
+        """Read all records again and return them. Add to `missed` the changes that the log has not reported."""
         lapsed = self._find_lapsed()
         found: AccountRecords = await self._shared.run(self._shared.reader.resync, known)
         both = known.versions.keys() & found.versions.keys()

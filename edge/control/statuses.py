@@ -1,6 +1,6 @@
 """The reports that this host writes about edges: a report exists while Envoy rejects a part of the edge.
 
-Changes in quick succession are written together. One account's writes do not delay those of others.
+Changes in quick succession are written together. Writes for one account do not delay writes for other accounts.
 """
 
 import asyncio

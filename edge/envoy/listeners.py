@@ -30,7 +30,7 @@ _INTERNAL = v3.Listener(
 
 
 def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
-    """Return a listener with the fields that both public ones share. Connections without data wait in the kernel."""
+    """Return a listener with the fields of both public listeners. Connections without data wait in the kernel."""
     limits = settings.limits
     deferred = v3.SocketOption(
         level=socket.IPPROTO_TCP,
@@ -86,7 +86,7 @@ def _port_template(settings: Settings) -> v3.Listener:
         listener_filters_timeout=parts.seconds(settings.limits.header_timeout),
         tcp_backlog_size=parts.number(_BACKLOG),
         socket_options=parts.socket_options(settings.limits),
-        ignore_global_conn_limit=True,  # that limit is for HTTPS
+        ignore_global_conn_limit=True,  # the global limit is for HTTPS
         listener_filters=proxies.build_filters(settings),
         filter_chains=[v3.FilterChain(name=blocking.CHAIN)],
     )

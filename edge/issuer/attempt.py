@@ -113,7 +113,7 @@ class Attempt:
     def _order(self, due: DueRenewal, stored: ReservedDomain, replaced: x509.Certificate | None) -> None:
         store = self._store(due, stored.domain)
         store.is_renewal = replaced is not None
-        if stored.progress is None or not stored.progress.holds:  # for a new order, the preflight checks more
+        if stored.progress is None or not stored.progress.holds:  # for a new order, the preflight makes further checks
             self._give_up(store, store.find())
             raise AttemptFailed(outcomes.domain_unproved(stored.domain), "domain_unproved")
         if ordering.find_current(self.ca, store) is None:

@@ -1,4 +1,4 @@
-"""Revokes certificates of lost domains, deletes replaced ones, and orders others for those that Envoy rejects."""
+"""Revokes certificates of lost domains, deletes replaced ones, and replaces the certificates that Envoy rejects."""
 
 import asyncio
 import random

@@ -48,7 +48,7 @@ class KeyPair:
 
 @dataclass(frozen=True, repr=False)
 class Authority:
-    """A certificate with its private key that signs others."""
+    """A CA certificate, with the private key that signs other certificates."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey

@@ -114,7 +114,7 @@ class _PendingConnections(set["_Pending"]):
 class _Pending(asyncio.Protocol):
     """A connection before its tunnel is known.
 
-    Above the limit of these connections a random one is dropped, so that silent connections cannot block others.
+    Above the limit of pending connections, a random one is dropped, so that silent clients cannot block others.
     """
 
     def __init__(self, pending: _PendingConnections) -> None:

@@ -62,8 +62,8 @@ class LoadedNames:
     def __init__(self, bounds: Bounds) -> None:
         self.kib = 0
         self._bounds = bounds
-        self._with_secret: dict[str, LoadedName] = {}  # in the order of requests
-        self._without_secret: dict[str, LoadedName] = {}  # in the order in which the secrets were removed
+        self._with_secret: dict[str, LoadedName] = {}  # names in the order of requests
+        self._without_secret: dict[str, LoadedName] = {}  # names in the order of the removal of their secrets
         self._by_account: defaultdict[str, dict[str, LoadedName]] = defaultdict(dict)
         self._account_kib: Counter[str] = Counter()
 
@@ -133,7 +133,7 @@ class LoadedNames:
         return due
 
     def list_unused(self, now: float) -> list[LoadedName]:
-        """Return the names without a request for two periods that can have no open connection.
+        """Return the names that had no request for two periods, and that can have no open connection.
 
         Under pressure, names that can have open connections follow, oldest first, until the pressure ends. Open
         connections then get 404.

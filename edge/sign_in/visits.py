@@ -63,7 +63,7 @@ class Visit:
 def read_host(authority: str) -> str:
     """Return the host name in a Host header, in lower case, or "" if it is malformed.
 
-    Envoy matches `name:@other.example` like `name`, so the rest of the header must not reach a redirect.
+    Envoy matches `name:@other.example` like `name`, so only the name may be used in a redirect.
     """
     found = _HOST.fullmatch(authority.lower())
     return found[1] if found else ""

@@ -156,7 +156,7 @@ class Tunnels:
         self._unrecorded.pop(record.id, None)
 
     def shut(self, reason: str) -> None:
-        """Drop all tunnels at once without a call to the store. Refuse to open others."""
+        """Drop all tunnels at once without a call to the store. Refuse to open further tunnels."""
         self._is_shut = True
         for tunnel in self.online:
             for connection in list(tunnel.connections):

@@ -3,7 +3,7 @@
 from chalicelib.storage.records.change_log import Change
 from edge.store.records import Store
 
-_SHORT_OVERLAP = 2.0  # seconds that each read repeats: more than the writers' clocks differ
+_SHORT_OVERLAP = 2.0  # seconds that each read repeats: more than the difference between the writers' clocks
 _LONG_PERIOD = 15.0  # seconds between reads that repeat OVERLAP
 OVERLAP = 60.0  # seconds: longer than a writer's deadline plus the difference between clocks
 

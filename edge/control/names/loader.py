@@ -115,7 +115,7 @@ class Loader:
         self._restore_next()
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle the changes that a read of the log returned, if any."""
+        """Handle the changes that a read of the change log returned, if any."""
         changed = set(places)
         self._searches.apply(changed)
         for place in self._suspects - changed:

@@ -67,7 +67,7 @@ class StoreReads:
         return future
 
     def _on_done(self, future: "asyncio.Future[R]", done: "Future[R]") -> None:
-        """Record that the store answers. Any error but Unavailable is an answer, too."""
+        """Record that the store answers. An error other than Unavailable is also an answer."""
         error = done.exception()
         if isinstance(error, Undecodable) or not isinstance(error, Unavailable):
             self._answered_at, self.is_away = time.monotonic(), False

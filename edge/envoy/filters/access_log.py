@@ -69,7 +69,7 @@ def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.Acc
 
 
 def matches(expression: str) -> v3.AccessLogFilter:
-    """Return the filter of entries that match a CEL expression."""
+    """Return the filter that logs requests for which a CEL expression is true."""
     config = parts.pack(v3.ExpressionFilter(expression=expression))
     return v3.AccessLogFilter(extension_filter=v3.ExtensionFilter(name="cel", typed_config=config))
 

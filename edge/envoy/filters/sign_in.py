@@ -24,13 +24,13 @@ HEADERS: Mapping[str, str] = {  # headers that upstreams receive, by claim of th
     "email": "tunnel-auth-user-email",
     "name": "tunnel-auth-user-name",
 }
-_TIMEOUT = 15.0  # seconds: longer than an exchange
+_TIMEOUT = 15.0  # seconds: longer than an exchange with a provider
 _MAX_LIFETIME = 60  # seconds of a session token
 _CACHED = 500  # verified tokens of each route
 _METADATA = "envoy.filters.http.jwt_authn"
 _PAYLOAD = "session"
 _ASK, _RECORD, _RESTORE = "sign-in", "cookies/record", "cookies/restore"
-_KEPT = "cookies"  # the metadata namespace for cookies that are not the service's
+_KEPT = "cookies"  # the metadata namespace of cookies that do not belong to the service
 _OPTIONS = v3.HeaderMatcher(name=":method", string_match=v3.StringMatcher(exact="OPTIONS"))
 _IS_SIGNED_IN = v3.MetadataMatcher(
     filter=_METADATA,

@@ -32,7 +32,7 @@ _IS_OTHER_HOST = access_log.matches(  # startsWith, because the host can end wit
 
 
 def _reply(flags: list[str], status: int, text: str, *conditions: v3.AccessLogFilter) -> v3.ResponseMapper:
-    """Return Envoy's own response for some of its response flags."""
+    """Return the response that Envoy itself sends if a request has one of some response flags."""
     flagged = v3.AccessLogFilter(response_flag_filter=v3.ResponseFlagFilter(flags=flags))
     return v3.ResponseMapper(
         filter=access_log.all_of(flagged, *conditions) if conditions else flagged,

@@ -10,7 +10,7 @@ from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 
 # If true, Envoy resets the connection between two of its listeners when it closes: a response can lose its end.
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
-_PROGRAM_SIZE = 10_000  # of an expression. The default of 100 is too small for `claims` and user agent filters
+_PROGRAM_SIZE = 10_000  # of a regular expression. The default of 100 is too small for `claims` and user agent filters
 _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # free memory
 # Counters of each name, certificate or edge. Envoy omits them, because control also has these numbers, and counting
 # takes memory and half of the time of a start.
@@ -66,7 +66,7 @@ def _control_source() -> v3.ApiConfigSource:
     return v3.ApiConfigSource(
         api_type=v3.ApiConfigSource.DELTA_GRPC,
         transport_api_version=v3.ApiVersion.V3,
-        set_node_on_first_message_only=True,  # if not, each message repeats 60 KB about Envoy's extensions
+        set_node_on_first_message_only=True,  # if false, each message repeats 60 KB about Envoy's extensions
         grpc_services=[v3.GrpcService(envoy_grpc=service)],
     )
 

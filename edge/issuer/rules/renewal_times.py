@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cryptography import x509
 
 _DAY = 86400
-_SHORT = 10 * _DAY  # certificates with shorter lifetimes are renewed when half is left, others when a third is left
+_SHORT = 10 * _DAY  # a certificate with a shorter lifetime is renewed when half is left, any other at a third
 _MIN_RECHECK, _MAX_RECHECK = 60, _DAY  # seconds until the window is requested again
 
 

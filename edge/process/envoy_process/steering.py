@@ -17,7 +17,7 @@ _SO_ATTACH_REUSEPORT_CBPF = 51
 _SYS_PIDFD_GETFD = 438  # on all architectures
 _LISTEN = "0A"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
-_INSTRUCTION = struct.Struct("=HBBI")  # of the classic BPF
+_INSTRUCTION = struct.Struct("=HBBI")  # one instruction of the classic BPF
 _LOAD, _RANDOM = 0x20, 0xFFFFF038  # BPF_LD | BPF_W | BPF_ABS of SKF_AD_OFF + SKF_AD_RANDOM
 _MODULO, _ADD, _RETURN = 0x94, 0x04, 0x16
 

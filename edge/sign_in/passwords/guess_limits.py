@@ -22,7 +22,7 @@ class GuessLimits:
         return max(0, -int(-(free_at - now - (MOST - 1) * PAUSE) // 1))
 
     def take(self, holder: str, address: str) -> None:
-        """Count a password before it is verified, since others can arrive meanwhile."""
+        """Count a password before it is verified, since other passwords can arrive meanwhile."""
         self._change(holder, address, PAUSE)
 
     def give_back(self, holder: str, address: str) -> None:

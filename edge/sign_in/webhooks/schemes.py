@@ -15,7 +15,7 @@ from chalicelib.model.edges.modules.webhook_verification import WebhookProvider,
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]  # names in lower case
 MAX_AGE = 300  # seconds between a signed timestamp and now, in either direction
-_MAX_SIGNATURES = 16  # in one header: a provider that changes its secret sends two
+_MAX_SIGNATURES = 16  # signatures in one header: a provider that changes its secret sends two
 _SECONDS = re.compile(rb"[0-9]{1,12}")
 _UTC = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, because a dot ends the id in the signed text
@@ -56,7 +56,7 @@ SCHEMES: Mapping[WebhookProvider, Scheme] = {
         timestamp="x-zendesk-webhook-signature-timestamp",
     ),
 }
-# Standard Webhooks is the scheme of Svix with neutral header names. Svix can send both.
+# Standard Webhooks is the scheme of Svix with neutral header names. Svix can send the headers of both schemes.
 _STANDARD = replace(_SVIX, header="webhook-signature", timestamp="webhook-timestamp", id="webhook-id")
 
 

@@ -27,7 +27,8 @@ class Networks:
     """A set of networks, in which an address can be looked up."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
-        self._networks: dict[tuple[int, int], set[int]] = defaultdict(set)  # by IP version and number of host bits
+        # Network prefixes by IP version and number of host bits.
+        self._networks: dict[tuple[int, int], set[int]] = defaultdict(set)
         for network in map(ipaddress.ip_network, networks):
             shift = network.max_prefixlen - network.prefixlen
             self._networks[network.version, shift].add(int(network.network_address) >> shift)

@@ -34,7 +34,7 @@ class Unread:
     def join_head(self, head: bytes, end: int) -> bytes | memoryview:
         """Return the head, which was taken before, and the `end` bytes after it.
 
-        Nothing is copied if both are adjacent in the buffer.
+        Nothing is copied if these bytes follow the head in the buffer.
         """
         if self._at < len(head):  # the buffer was replaced: the head is not in it
             return head + self._data[:end]

@@ -27,7 +27,7 @@ class RelayOwner(Protocol):
         """Make a call after some seconds."""
 
     def on_relay_end(self, relay: "Relay") -> None:
-        """Handle a relay with both sides closed. Can be called twice."""
+        """Handle the end of a relay: both of its ends are closed. Can be called twice."""
 
 
 class Relay:

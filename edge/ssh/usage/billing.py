@@ -60,7 +60,7 @@ class Billing:
             return
         try:
             files.replace(self._file, text.encode())
-        except OSError as error:  # for example a full disk. Writes to the store continue
+        except OSError as error:  # for example, the disk is full. Writes to the store continue
             if not self._has_failed:
                 log.event("usage_not_kept", error=type(error).__name__)
             self._has_failed = True

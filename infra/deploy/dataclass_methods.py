@@ -1,4 +1,4 @@
-"""Byte code that is faster to import: dataclasses have their methods, and functions no annotations and docstrings.
+"""Makes byte code that is faster to import: with the methods of dataclasses, and without annotations and docstrings.
 
 Python would otherwise generate and compile the methods, and evaluate the annotations, at each import, which slows cold
 starts. The package's sources do not change. Classes with unsupported options are left to Python.

@@ -79,9 +79,9 @@ def _require_snapshots(template: Mapping[str, Any]) -> None:
 
 
 def _with_new_versions(template: str, values: Mapping[str, str]) -> str:
-    """Return a template with versions of functions that are new if the code, a setting or the template is.
+    """Return a template in which functions get new versions if the code, a setting or the template has changed.
 
-    A version is a copy that never changes. CloudFormation makes one only for a new name.
+    A version is a copy of a function that never changes. CloudFormation makes a version only for a new name.
     """
     digest = hashlib.sha256(f"{template} {sorted(values.items())}".encode()).hexdigest()[:12]
     return re.sub('(APIHandler|Authorizer)Version(?=[."])', rf"\1Version{digest}", template)

@@ -52,7 +52,7 @@ class Cloud:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return the environment for its clients, marked as our own cloud."""
+        """Return environment variables for clients of this cloud, with a mark that the cloud is ours."""
         return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), OWN: self.url}
 
     @property

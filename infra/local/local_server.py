@@ -164,10 +164,7 @@ class Handler(ChaliceRequestHandler):
         self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
 
     def _refuse(self, refusal: ApiError) -> None:
-        """Answer without the app, and close the connection.
-
-        A body cannot be distinguished from the next request.
-        """
+        """Answer without the app, and close the connection: its unread body could be taken for the next request."""
         operation_id = ids.new("op")
         response = middleware.error_response(refusal, operation_id)
         ending = {"Operation-Id": operation_id, "Connection": "close"}

@@ -64,7 +64,7 @@ def read(api: Api, kind: Kind, state: State) -> State | None:
 def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
     """Change what differs, then remove the modules that are null in the plan. Return the new state.
 
-    A part is removed first only if another part replaces it. Earlier removals could open an edge for a moment.
+    Removing modules earlier could open an edge for a moment. Only a part that another part replaces is removed first.
     """
     changed = {it.name for it in kind.attributes if planned[it.name] != prior.get(it.name)}
     removed = [it for it in kind.removals if planned[it] is None and prior.get(it) is not None]

@@ -1,7 +1,7 @@
 """The process that Terraform starts: its handshake, and gRPC on a socket of this user.
 
-Terraform requires TLS. Its own certificate is not required: gRPC accepts no key on the curve that Terraform uses. The
-folder of the socket keeps other users out.
+Terraform requires TLS. The server does not verify Terraform's own certificate, because gRPC accepts no key on the
+curve that Terraform uses. Instead, only this user can enter the folder of the socket.
 """
 
 import base64
@@ -64,7 +64,7 @@ class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc] 
 
 
 class _Stdio(stdio_rpc.GRPCStdioServicer):  # type: ignore[misc]  # generated code without types
-    """Answers Terraform's request for output of this process with none."""
+    """Tells Terraform that this process has no output."""
 
     def StreamStdio(self, request: Any, context: grpc.ServicerContext) -> Any:
         """Send nothing."""

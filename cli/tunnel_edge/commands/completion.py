@@ -13,7 +13,7 @@ from tunnel_edge.identity import session
 from tunnel_edge.tunnels import background
 
 VARIABLE = "_TE_COMPLETE"
-SECONDS = 0.3  # until the service must have sent the list of ids
+SECONDS = 0.3  # seconds within which the service must send the list of ids
 _POWERSHELL = """\
 Register-ArgumentCompleter -Native -CommandName te -ScriptBlock {
     param($word, $ast, $position)
@@ -35,7 +35,7 @@ class PowerShell(ShellComplete):
     source_template = _POWERSHELL
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the finished words and the unfinished one."""
+        """Return the finished words, and the word that is being completed."""
         words, word = os.environ.get("TE_WORDS", "").splitlines(), os.environ.get("TE_WORD", "")
         return (words[:-1] if word and words else words), word
 

@@ -127,7 +127,7 @@ def _login_with_issuer(profile: Profile, way: Way, *, explained: bool) -> None:
 
 
 def _store(profile: Profile, secret: Secret) -> None:
-    """Name the storage, store the secret, and show its owner."""
+    """Print where the secret will be stored, store it, and show its owner."""
     me = Client(profile.url, lambda: secret.token, cacert=profile.cacert).get("/me")
     storage = store.preferred()
     output.note(f"The token is stored in: {store.location(profile.name, storage)}")

@@ -56,7 +56,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of such commands. `lazy` names the modules of commands that are loaded when they are needed."""
+    """A group of these commands. `lazy` names the modules of commands that are loaded when they are needed."""
 
     command_class = Command
     group_class = type
@@ -99,7 +99,7 @@ def _common() -> list[click.Parameter]:
 
 
 def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Store an option for `chosen`. An absent one changes nothing."""
+    """Store an option for `chosen`, unless the option is absent."""
     if value:
         value = tuple(value.split(",")) if parameter.name == "columns" else value
         ctx.meta[__name__] = replace(ctx.meta.get(__name__, Options()), **{str(parameter.name): value})

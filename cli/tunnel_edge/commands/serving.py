@@ -26,7 +26,7 @@ class Terminal:
 
     def __init__(self, segno: Any, server: LocalServer) -> None:
         self._segno, self._server = segno, server
-        self.url = ""  # of the tunnel
+        self.url = ""  # the address of the tunnel
         self._last = ""
 
     def show_address(self, url: str) -> None:

@@ -14,7 +14,7 @@ from tunnel_edge.inspector.exchanges import Exchange, Journal
 from tunnel_edge.inspector.replay import Replay, ReplayRefused, from_text, to_text
 
 _MAX_LINE = 2 * 1024 * 1024  # bytes of a command
-_MAX_PATH = 100  # bytes of the path of a socket: some systems accept 104, with the end
+_MAX_PATH = 100  # bytes of a socket's path; some systems accept 104, including the final zero
 
 
 class Control:
@@ -81,7 +81,7 @@ class Control:
 
 @contextlib.contextmanager
 def shortened(file: Path) -> Iterator[str]:
-    """Yield a path of a socket that is short enough for the system, where Linux can shorten it."""
+    """Yield the path of a socket. On Linux, a path that is too long for a socket is replaced by a short one."""
     if len(os.fsencode(file)) <= _MAX_PATH or not os.path.isdir("/proc/self/fd"):
         yield str(file)
         return

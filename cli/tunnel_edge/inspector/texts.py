@@ -13,8 +13,8 @@ _UTF8 = codecs.getincrementaldecoder("utf-8")
 MASK = "••••••••"
 _SECRETS = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"})
 _COMPRESSED = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # window bits of zlib
-_MAX_LINES = 400  # of each body that is compared line by line
-_HEX_ROWS = 1024  # of 16 bytes
+_MAX_LINES = 400  # lines of each body that are compared
+_HEX_ROWS = 1024  # rows of 16 bytes that are shown
 
 
 def is_secret(name: str) -> bool:
@@ -59,7 +59,7 @@ def join_chunks(message: Message) -> bytes:
 def as_text(data: bytes) -> str | None:
     """Return bytes as text, None if they are not text."""
     try:
-        text = _UTF8().decode(data)  # without the rest of a character that was cut
+        text = _UTF8().decode(data)  # leaves out an incomplete last character
     except UnicodeDecodeError:
         return None
     return None if "\0" in text else text

@@ -1,6 +1,6 @@
 """Runs a function in a thread or in a child process, while this process continues.
 
-Threads of Python take turns. A child process uses another core while this process imports modules.
+Only one thread of Python runs at a time. A child process uses another core while this process imports modules.
 """
 
 import os
@@ -39,7 +39,7 @@ def in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
 def in_child(work: Callable[[], _T]) -> Callable[[], _T]:
     """Call a function in a child process. Return the function that waits for its result.
 
-    The process must have no other thread. The function raises CommandError or NoResult.
+    The process must have no other thread. The returned function raises CommandError or NoResult.
     """
     reads, writes = os.pipe()
     child = os.fork()

@@ -28,10 +28,10 @@ from tunnel_edge.tunnels.requested import RequestedTunnel
 
 AGENT = "agent"  # the value of --identity for the keys of the agent
 
-_PRINCIPAL = "tunnel-edge"  # a user that no machine has
-_USER = "te"  # any name, for a credential
+_PRINCIPAL = "tunnel-edge"  # the login name in certificates; no machine has a user of this name
+_USER = "te"  # the user name for a credential; the gateway accepts any
 _LIFETIME = 24 * 3600  # seconds; a policy can permit less
-_MARGIN, _MIN_MARGIN = 60.0, 2.0  # seconds before the end of a certificate when it is renewed
+_MARGIN, _MIN_MARGIN = 60.0, 2.0  # a certificate is renewed so many seconds before its end
 _MAX_PORTS = 100  # in the rules of a credential if the command names no port; an ACL has at most 1,000 rules
 _MOST_SECONDS = re.compile(r"at most (\d+) seconds")
 # the beginnings of asyncssh's errors for a missing or wrong passphrase

@@ -118,7 +118,7 @@ class AcmeClient:
             return str(acme._post(acme.directory["newOrder"], new).headers["Location"])
 
     def status(self, order: str) -> OrderStatus:
-        """Return the status of an order, absent if our account has no order at the URL. Raises AttemptFailed."""
+        """Return the status of an order, or "absent" if our account has no order at the URL. Raises AttemptFailed."""
         try:
             return str(self._fetch(order, messages.Order).status.name)  # type: ignore[return-value]
         except _RequestFailed as failed:

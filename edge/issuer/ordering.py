@@ -30,7 +30,7 @@ class OrderingCa(Protocol):
         """Order a certificate; return the URL of the order."""
 
     def status(self, order: str) -> str:
-        """Return the status of an order, absent if our account has no order at the URL."""
+        """Return the status of an order, or "absent" if our account has no order at the URL."""
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
         """Return the pending challenges. Raises AttemptFailed if one was rejected."""

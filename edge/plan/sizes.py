@@ -21,14 +21,15 @@ from chalicelib.model.serving.streams import is_group
 from chalicelib.model.tunnels import online_tunnels
 from edge.plan.names import NamePlan
 
-# Sizes measured in Envoy. Constants with LETTERS in their name are bytes of memory for each byte of a text.
+# Sizes measured in Envoy. Constants with LETTERS in their name are bytes of memory for each byte of a text. An entry is
+# a route of Envoy: a route of an edge needs several, for example for gRPC and for each pattern of a filter.
 WITHDRAWN_KIB = 1  # a name that is not served, while changes of its records are still read
-_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its 404 page; a tunnel; a route
+_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate and a 404 page; a tunnel; a route of an edge
 _LETTERS_OF_CHAIN = 6.5  # a chain longer than _CHAIN_KIB, as text and parsed
 _CHAIN_KIB = 1.5  # a chain of usual length
-_LETTERS_OF_PATH = 4.0  # the path of a route, in each of its entries
-_LETTERS_OF_PATTERN = 60.0  # an exact path of a route with a filter, which each entry of the route has as a pattern
-_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each further entry of a route, for gRPC or a filter; each of several backends
+_LETTERS_OF_PATH = 4.0  # the path of an edge's route, in each entry
+_LETTERS_OF_PATTERN = 60.0  # the exact path of a route with a filter: each entry has the path as a pattern
+_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each entry after a route's first; each backend, if there are several
 _RESPONSE_KIB = 75.0  # the listener and the cluster of a fixed response
 _LETTERS_OF_RESPONSE = 5.5  # the body and headers of a fixed response
 _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group, for HTTP/1.1 and HTTP/2; each of its tunnels
@@ -62,7 +63,7 @@ def _estimate_chain(certificate: str, records: AccountRecords) -> float:
 
 
 def _estimate_route(target: RouteTarget) -> float:
-    """Return the KiB of a route. Each form of request that it accepts takes an entry with all its backends."""
+    """Return the KiB of a route of an edge. Each of its entries contains all backends of the route."""
     rules, count = target.route.modules.get(user_agent_filter.MODULE), len(target.online)
     modules = _memory_of_modules(target)
     passing = 1 + len(user_agents.build_expressions(rules.allow)) if rules else 1

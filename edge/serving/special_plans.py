@@ -75,7 +75,7 @@ def find_requirements(plans: SpecialPlans) -> Mapping[str, str]:
 
 
 def find_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the changed requirements. "" is the default."""
+    """Return the changed requirements by host. The requirement "" is the default."""
     hosts = before.keys() | after.keys()
     return {it: after.get(it, "") for it in hosts if before.get(it, "") != after.get(it, "")}
 

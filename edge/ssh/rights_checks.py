@@ -64,9 +64,9 @@ class RightsChecks:
                 await self._tunnels.close_leftover(record)
 
     async def sweep(self) -> None:
-        """Check the accounts that are due. Each is due once in RIGHTS_SWEEP seconds."""
+        """Check the accounts that are due. Each account is due once in RIGHTS_SWEEP seconds."""
         now, by_account = time.monotonic(), _group(self._tunnels.online)
-        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}  # not all at once
+        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}  # to spread checks
         self._due_at = {account: self._due_at.get(account, at) for account, at in first.items()}
         for account in [account for account, at in self._due_at.items() if at <= now]:
             self._due_at[account] = now + self._limits.rights_sweep

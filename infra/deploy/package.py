@@ -27,7 +27,7 @@ MAX_BYTES = 13_841_203  # 13.2 MiB
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 _TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")  # the API's template is made with the package
-_OPERATOR = {  # packages that only the operator's commands need
+_OPERATOR = {  # files that only the operator's commands need
     *("chalicelib/operator", "chalicelib/__main__.py"),
     *("chalicelib/model/tenants", "chalicelib/model/migrations.py"),
 }

@@ -54,7 +54,8 @@ def find_problem(issuer: str) -> str | None:
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
     """Return the groups of tenant claims of which `required` restricts no claim to exact values.
 
-    Such a credential would also accept tokens of other tenants. A pattern with `*` is not an exact value.
+    If there are any, the credential would also accept tokens of other tenants. A pattern with `*` is not an exact
+    value.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]

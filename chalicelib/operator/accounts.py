@@ -40,7 +40,7 @@ def create_account(
 ) -> tuple[Item, Item, str]:
     """Create an account, its first admin and an API key. Return them and the token.
 
-    The key expires after that many seconds, or never if None. A key without scopes may do everything. Raises
+    The key expires after `expires_in` seconds, or never if that is None. A key without scopes may do everything. Raises
     CommandError.
     """
     account = accounts.new_account(new_resources.check_name(name))
@@ -185,5 +185,5 @@ _RATE = click.IntRange(0, rates.MAX_RATE)
 @click.pass_context
 def _limit(context: click.Context, /, account: str, only_reserved: bool | None, **requests: int | None) -> None:
     if only_reserved is None and set(requests.values()) == {None}:
-        raise click.UsageError("name a limit to set", context)
+        raise click.UsageError("name at least one limit to set", context)
     limit_account(account, only_reserved=only_reserved, requests=requests)

@@ -40,9 +40,9 @@ def issue_key(
 ) -> tuple[Item, str]:
     """Create an API key for a user or bot. Return it and its token.
 
-    It expires after that many seconds, or never if None. A key without scopes may do everything. Raises UnknownId, and
-    CommandError if a value is invalid, the account's rules do not permit the key, or the owner or account is switched
-    off.
+    The key expires after `expires_in` seconds, or never if that is None. A key without scopes may do everything. Raises
+    UnknownId, and CommandError if a value is invalid, the account's rules do not permit the key, or the owner or
+    account is switched off.
     """
     owner = accounts.find_owner(account_id, owner_id)
     if owner is None:

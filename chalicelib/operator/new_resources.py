@@ -43,8 +43,8 @@ def build_key(
 ) -> tuple[Item, New]:
     """Return a new API key, which is not stored yet. Raises CommandError.
 
-    It expires after that many seconds, or never if None. A key without scopes may do everything. `rules` are the
-    account's rules, None to ignore them.
+    The key expires after `expires_in` seconds, or never if that is None. A key without scopes may do everything.
+    `rules` are the account's rules, None to ignore them.
     """
     expiry = None if expires_in is None else clock.rfc3339(clock.now() + timedelta(seconds=expires_in))
     caller = Caller(account_id, owner.id, owner.admin, key=OPERATOR.actor.type, name=owner.name)

@@ -38,7 +38,7 @@ class DescribedShape(Shape):
     """The two fields that every resource has. A PATCH without a field leaves it unchanged."""
 
     description: Description = ""
-    f"""Optional, at most {MAX_DESCRIPTION} bytes."""
+    f"""Description of the resource, optional, at most {MAX_DESCRIPTION} bytes."""
 
     metadata: Metadata = ""
     f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text."""

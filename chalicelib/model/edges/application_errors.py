@@ -1,6 +1,7 @@
-"""Errors of routes' modules in the sign-in service, for the status of edges. One record for each edge.
+"""Errors of routes' modules in the sign-in service, for the status of edges.
 
-An error is shown for a day, unless its module changes. The next successful sign-in removes an application's error.
+There is one record for each edge. An error is shown for a day, unless its module changes. The next successful sign-in
+removes an application's error.
 """
 
 from collections.abc import Mapping

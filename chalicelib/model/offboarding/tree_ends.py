@@ -130,9 +130,9 @@ class Ends:
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
     def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
-        """Return the authority of a revocation list, or None without a list and certificates.
+        """Return the authority of a revocation list, or None without a list and without certificates.
 
-        The list of a deleted authority can have expired. Then a certificate contains the authority's key.
+        The list of a deleted authority can have expired. In that case, the authority's key is read from a certificate.
         """
         account = self.root.account
         if found := revocations.find_issuer(account, authority):

@@ -128,7 +128,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("special names of an edge", "edge#/special/[0-9]+", "A/edg[a-z]+_.+", "portable"),
     RecordClass("special names of a tunnel", "edge#/special/[0-9]+", "A/tn_.+"),
     RecordClass("scheduled check of a domain's proof", "edge#/looks", "[0-9]+/A/.+", "portable"),
-    RecordClass("proved domain below another", "edge#/proved/.+", ".+", "portable"),
+    RecordClass("proved domain below another domain", "edge#/proved/.+", ".+", "portable"),
     RecordClass("renewal", "edge#/renewals", "[0-9]+/A/.+", "portable"),
     RecordClass("unfinished order", "edge#/orders", "(.+/)?A/.+"),
     RecordClass("lost certificate", "edge#/revocations", "A/.+"),

@@ -177,9 +177,9 @@ def open_tunnel(
 ) -> str:
     """Store a tunnel. Return its id. It is online while its gateway is live, or for `lease` seconds.
 
-    `name` is its host name or address, "" for none. `checks` are conditions of the same transaction. Raises Taken if
-    another account, a tunnel of another credential or the operator has the name, EdgeHasName, the exception of a check
-    that fails, aws.Unavailable.
+    `name` is its host name or address, "" for none. `checks` are conditions of the same transaction. Raises
+    EdgeHasName, aws.Unavailable, and the exception of a check that fails; Taken if another account, a tunnel of another
+    credential or the operator has the name.
     """
     id = ids.new(kinds.TUNNELS.prefix)
     started_at = ids.time_of(id)

@@ -53,7 +53,7 @@ class SSHCertificateAuthority(Shown):
     model_config = {"json_schema_serialization_defaults_required": False}
 
     description: Description
-    f"""Optional, at most {MAX_DESCRIPTION} bytes."""
+    f"""Description of the resource, optional, at most {MAX_DESCRIPTION} bytes."""
 
     metadata: Metadata
     f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text."""

@@ -38,6 +38,7 @@ FIGURES = (
     "edge_sites",
     "edge_start",
     "edge_names",
+    "edge_floods",
     "edge_sizes",
     "edge_encoding",
     "oauth",

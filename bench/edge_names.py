@@ -1,14 +1,12 @@
-"""An edge host beside 20,000 accounts: its size, cold names, and a flood of unknown names."""
+"""An edge host beside 20,000 accounts: its size, and cold names."""
 
-import asyncio
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
-from bench import edge_host, hellos, results
+from bench import edge_host, results
 from bench.edge_accounts import Accounts, create_edge
 from bench.edge_host import Host
 from bench.engines import Setting
@@ -20,13 +18,12 @@ _TABLE, _DOMAIN = "edge-names", "tunnels.localhost"
 _ACCOUNTS, _VISITED = 20_000, 1_000
 _SAMPLE, _LOADED = 300, 100  # cold names that are measured, and loaded names
 _MOST_CALLS, _MOST_SECONDS, _MOST_ENVOY, _MOST_CONTROL, _MOST_NAME = 50, 3, 120 << 20, 150 << 20, 45 << 10
-_SLOWER, _GROWTH = 3, 5 << 20  # how much slower a cold name may be; how much a flood may add
-_FLOOD, _FLOOD_SECONDS = 1000, 20  # names a second, and seconds
+_SLOWER = 3  # how much slower than a later visit a cold name may be
 _SETTLING = 6  # seconds until Envoy has counted what it has allocated
 
 
 def measure(_setting: Setting) -> Result:
-    """Measure a host that no one visits, then cold names, then a flood."""
+    """Measure a host that no one visits, then cold names."""
     os.environ.update(TABLE_NAME=_TABLE, KEY_ID=f"alias/{_TABLE}", TUNNEL_DOMAIN=_DOMAIN)
     data_stack.deploy(_TABLE, {})
     visited = Accounts(_TABLE, _DOMAIN, prefix="e", create=create_edge)
@@ -35,10 +32,7 @@ def measure(_setting: Setting) -> Result:
     tunnels.add(_VISITED)
     tunnels.add(_ACCOUNTS, has_keys=False)
     with edge_host.running(MAX_COLD_READS="5000") as host:
-        rows = [*_measure_start(host), *_measure_cold(host, visited), *_measure_many(host, tunnels)]
-    with edge_host.running() as host:
-        loaded = [visited.find_name(number) for number in range(_LOADED)]
-        return Result([*rows, *_measure_flood(host, loaded)])
+        return Result([*_measure_start(host), *_measure_cold(host, visited), *_measure_many(host, tunnels)])
 
 
 def _measure_start(host: Host) -> list[Row]:
@@ -79,36 +73,6 @@ def _measure_many(host: Host, tunnels: Accounts) -> list[Row]:
         results.reported("control's CPU for a cold name: 3.3 ms", cpu / _VISITED, 0.0033, results.ms),
         results.at_most(1, "Envoy's memory for a name: 45 KiB", memory, _MOST_NAME, results.kib),
     ]
-
-
-def _measure_flood(host: Host, loaded: list[str]) -> list[Row]:
-    """Measure visits of loaded names beside a flood of unknown ones."""
-    with ThreadPoolExecutor(16) as pool:  # starts control's threads before the measurement
-        list(pool.map(host.visit, loaded))
-    before = [_time(host.visit, loaded), _time(host.visit, loaded)][1]
-    time.sleep(_SETTLING)
-    allocated, control, calls = host.allocated(), host.control_memory, host.count_calls()
-    with ThreadPoolExecutor(1) as pool:
-        flood = pool.submit(asyncio.run, hellos.flood(host.port, _make_name, _FLOOD, _FLOOD_SECONDS))
-        times: list[float] = []
-        while not flood.done():
-            times.append(_time(host.visit, loaded[:20]))
-        sent, refused = flood.result()
-    calls, most = host.count_calls() - calls, (_FLOOD_SECONDS + 2) * 500
-    time.sleep(2 * _SETTLING)
-    more, more_control = host.allocated() - allocated, host.control_memory - control
-    return [
-        results.reported(f"unknown names in {_FLOOD_SECONDS} s: {_FLOOD} a second", sent, _FLOOD * 20, _number),
-        results.reported("… refused", refused, sent, _number),
-        results.at_most(_SLOWER, "a loaded name beside them: before", median(times), before, results.ms),
-        results.at_most(1, "store calls: the budget", calls, most, _number),
-        results.at_most(1, "Envoy's memory: 5 MiB more", max(0, more), _GROWTH, results.mib),
-        results.at_most(1, "control's memory: 5 MiB more", max(0, more_control), _GROWTH, results.mib),
-    ]
-
-
-def _make_name(_number: int) -> str:
-    return hellos.pad(secrets.token_hex(6), f"{secrets.token_hex(3)}.example")
 
 
 def _read(name: str) -> None:

@@ -42,7 +42,7 @@ def answer(event: Mapping[str, Any]) -> Any:
     answered = app({**event, "requestContext": dict(event["requestContext"])}, None)
     if answered["statusCode"] >= 300:
         raise RuntimeError(answered["body"])
-    return json.loads(answered["body"])
+    return json.loads(answered["body"] or "null")
 
 
 def create(path: str, token: str, body: Any) -> Any:

@@ -39,6 +39,7 @@ FIGURES = (
     "edge_start",
     "edge_names",
     "edge_floods",
+    "edge_random_changes",
     "edge_sizes",
     "edge_encoding",
     "oauth",

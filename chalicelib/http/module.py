@@ -76,7 +76,7 @@ class Module:
 
     @property
     def response(self) -> type[Shape]:
-        """Return the shape of a response."""
+        """Return the shape of the module in responses."""
         return self.shows or self.shape
 
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -170,7 +170,7 @@ def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Set the expiry of an API key with an end, of its token, and of its entry in its owner's list."""
+    """Set when the table removes the records of an API key that ends: key, token and entry in its owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
     item = Item.from_record(record)

@@ -104,7 +104,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
 
 
 class _PendingConnections(set["_Pending"]):
-    """The connections of a server before their tunnels are known. `accepted` gets all connections."""
+    """The connections whose tunnels are not known yet. The set `accepted` also keeps them afterwards."""
 
     def __init__(self, accepted: Accepted | None) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ class SpecialServing:
         self._resources, self._shields = _AccountResources(), _AccountResources()
         self._published: dict[Key, Resource] = {}
         self._listeners = blocking.BlockedListeners()
-        self.public_keys: Sequence[Mapping[str, str]] = ()  # of session tokens. After a change, update all plans
+        self.public_keys: Sequence[Mapping[str, str]] = ()  # of session tokens; update() uses them
 
     def update(self, plans: SpecialPlans, view: AccountView) -> Changes:
         """Replace the plans of an account. Return the changed resources."""

@@ -1,4 +1,4 @@
-"""The table's global indexes, which show whether a stack is of 1.x."""
+"""The table's global indexes. They show whether version 1.x of the service made a stack."""
 
 from collections.abc import Mapping
 from typing import Any

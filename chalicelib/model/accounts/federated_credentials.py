@@ -60,7 +60,7 @@ class FederatedCredential(Traced):
         return {**super().to_record(), "sign_in": self.sign_in.to_record() if self.sign_in else None}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the key with the fields that an exchange needs."""
+        """Return the unique key of the credential, which repeats the fields that an exchange reads."""
         own = {name: getattr(self, name) for name in self._REPEATED}
         return (replace(key_of(id), attributes={"account": account, **own}),)
 

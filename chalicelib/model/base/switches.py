@@ -17,7 +17,7 @@ Switch: TypeAlias = Literal["on", "off"]
 SUSPENDED = "suspended"
 WITHOUT_KEY = "without_key"  # an authority that was imported without its private key, because exports do not contain it
 WALK = "walk"  # the progress of an unfinished offboarding
-OFFBOARDED = "offboarded"  # the Unix second from which a repeated call can complete an offboarding
+OFFBOARDED = "offboarded"  # the Unix second from which the next call of offboard can complete it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -154,9 +154,9 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return copies of rules, each as policy id, rule id and text.
+    """Return copies of rules, each as policy id, rule id and text, to compare policies with their rules.
 
-    For a policy, these are the copies in its record. For a rule, it is the copy that the policy must have. Raises
+    The item is a policy, with the copies in its record, or a rule, with the copy that its policy must have. Raises
     MalformedRecord and ValueError.
     """
     if kinds.IP_POLICIES.has(item.id):

@@ -187,7 +187,7 @@ def find_account(name: str, tunnel_domain: str) -> str:
 
 
 def base_name_below(host: str, below: str) -> str:
-    """Return the base name of a host below a domain, or ""."""
+    """Return the domain with the one label of a host that precedes it, or "" for hosts elsewhere."""
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
 

@@ -1,1 +1,1 @@
-"""Decisions about the names of an account, from its records. The live edge and the status of edges use them."""
+"""Who serves each host name of an account, and how, from its records. Used by the live edge and by statuses."""

@@ -180,7 +180,7 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
 
 
 def _find_stream_refusals(edge: ServedEdge, view: AccountView) -> tuple[Condition, ...]:
-    """Return the refusals for an edge that forwards bytes: from the edge and from its routes."""
+    """Return the conditions on which an edge that forwards bytes refuses visitors, by its modules and its routes'."""
     modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in edge.routes))
     every = tuple(it for module in modules for it in ip_policies.find_refusals(module, view.policies))
     return ip_policies.REFUSE_ALL if ip_policies.has_too_many([every]) else every

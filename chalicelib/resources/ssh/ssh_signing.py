@@ -41,8 +41,8 @@ class Certificates(OwnedResource):
 def check_access(call: Call, item: Item) -> None:
     """Raise Forbidden if the caller must not read or change a certificate.
 
-    The caller's key may lack the scope for the authority. Callers other than admins can delete only certificates that
-    they own or made.
+    An API key with scopes needs the scope for the authority. Callers that are not admins can delete only certificates
+    that they requested or made.
     """
     if call.caller.limits.scopes:
         call.caller.require(scopes.of_authority(call.method, kinds.of(item.id), _authority_of(item)))

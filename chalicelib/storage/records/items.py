@@ -173,7 +173,7 @@ def scope(account: str, path: str) -> str:
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the scope and id of the parent of a scope's items, or None without a parent."""
+    """Return the scope and id of the item to which the items in a scope belong, or None if there is no such item."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 

@@ -7,7 +7,7 @@ served get an answer without a plan: the page of unknown names below TUNNEL_DOMA
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from itertools import cycle, islice
 from typing import Any
 
@@ -128,11 +128,12 @@ class Loader:
                 by_account[account].add(place)
         for account in by_account.keys() & self._accounts.keys():
             self._accounts[account].change(by_account[account])
-        self._drop_answers(by_account.keys(), {it.scope for it in changed})
+        self._drop_answers(by_account.keys(), KeyChanges((it.scope for it in changed), self._domain).concern)
 
-    def ban(self, patterns: Iterable[str]) -> None:
+    def ban(self, patterns: Collection[str]) -> None:
         """Set the banned patterns. Cold names that match a pattern count as unknown, and are not read."""
-        self._banned = tuple(patterns)
+        lifted, self._banned = {*self._banned}.difference(patterns), tuple(patterns)
+        self._drop_answers((), lambda name: bans.matches(name.lower(), lifted))
 
     def replan(self) -> None:
         """Plan all names again, after a change of the operator's certificate or applications."""
@@ -250,10 +251,9 @@ class Loader:
             return ()  # the log also reports the tunnel, edge or reservation that has the key
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
-    def _drop_answers(self, changed: Collection[str], scopes: Iterable[str]) -> None:
-        """Forget the negative answers for names of changed accounts or with changed keys."""
-        keys = KeyChanges(scopes, self._domain)
-        pages, visited = self._unserved.take_affected(changed, keys.concern)
+    def _drop_answers(self, changed: Collection[str], is_affected: Callable[[str], bool]) -> None:
+        """Forget the negative answers for names of changed accounts, and for other affected names."""
+        pages, visited = self._unserved.take_affected(changed, is_affected)
         self._end_pages(pages)
         for name in visited:
             if name not in self._pending and not self._refusal(name):

@@ -495,6 +495,22 @@ def test_a_banned_name_is_answered_as_unknown_without_a_read() -> None:
     run(test)
 
 
+def test_names_are_served_at_once_when_their_ban_is_lifted() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME)
+        world.records.serve(A, UNKNOWN)
+        world.loader.ban(["*.shop.example", UNKNOWN])
+        await world.visit(NAME, UNKNOWN)
+        world.loader.ban(["*.shop.example"])
+        await until(lambda: UNKNOWN in world.envoy.scopes)  # loaded for the open connections that got the page
+        assert NAME not in world.envoy.scopes
+        world.loader.ban([])
+        await world.visit(NAME)
+        assert NAME in world.envoy.scopes
+
+    run(test)
+
+
 def test_an_unknown_name_is_refused_within_a_second_while_the_store_is_silent() -> None:
     async def test(world: World) -> None:
         world.records.may_read.clear()

@@ -184,7 +184,7 @@ def test_plain_ssh_names_the_policies_of_its_tunnels(edge: Edge, origin: int) ->
     opened = {it.name.partition(".")[0]: it.ip_policies for it, _ in edge.store.tunnels()}
     assert [opened[it] for it in ("shut", "shown", "bare")] == [(closed.id,), (open_to.id,), ()]
     for refused in (foreign.id, ids.new("ipp")):
-        start("refused", open_to.id, refused).says("does not have each IP policy of TUNNEL_IP_POLICIES")
+        start("refused", open_to.id, refused).says("TUNNEL_IP_POLICIES names a policy that your account does not have")
     start("refused", "office").says("must be ids of IP policies")
     assert "refused" not in {it.name.partition(".")[0] for it, _ in edge.store.tunnels()}
 

@@ -22,7 +22,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
 _DUE = items.scope(EDGE, "/looks")
-_LAST = 9_999_999_999  # a Unix second. Ids begin with the seconds from an entry until then, so the newest entry has the lowest id
+_LAST = 9_999_999_999  # a Unix second. Ids begin with the seconds until then, so the oldest entry is the last
 _AT_ONCE = 100  # records in one read
 
 

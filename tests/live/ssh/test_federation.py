@@ -185,3 +185,14 @@ def test_incidents(api: tuple[Client, Issuer], root: str) -> None:
     assert admin.post(f"/{root}/{id}/offboard", {}).status == 200
     assert (key.get("/me").status, child.get("/me").status) == (401, 401)
     assert exchanges.exchange(admin, token, credential).status == (200 if root == "api_keys" else 400)
+
+
+def test_a_published_client_of_oauth(api: tuple[Client, Issuer]) -> None:
+    admin, issuer = api
+    credential = issuer.credential(admin, owner_id=bot_of(admin, "authlib"), scopes=["edges:read"])["id"]
+    url, used = admin.transport.base_url, dict[str, Any](token=issuer.token(credential))
+    recipe = "".join(indented("Clients of OAuth")).replace("session.get(", "answer = session.get(")
+    exec(recipe.replace("https://api.example.com", url).replace("fcred_…", credential), used)
+    assert (used["answer"].status_code, used["answer"].json()["https_edges"]) == (200, [])
+    refused = used["session"].get(f"{url}/api_keys", headers={"Service-Version": "2"})
+    assert (refused.status_code, refused.json()["error_code"]) == (403, "forbidden")

@@ -193,6 +193,6 @@ def test_a_published_client_of_oauth(api: tuple[Client, Issuer]) -> None:
     url, used = admin.transport.base_url, dict[str, Any](token=issuer.token(credential))
     recipe = "".join(indented("Clients of OAuth")).replace("session.get(", "answer = session.get(")
     exec(recipe.replace("https://api.example.com", url).replace("fcred_…", credential), used)
-    assert (used["answer"].status_code, used["answer"].json()["https_edges"]) == (200, [])
+    assert (used["answer"].status_code, "https_edges" in used["answer"].json()) == (200, True)
     refused = used["session"].get(f"{url}/api_keys", headers={"Service-Version": "2"})
     assert (refused.status_code, refused.json()["error_code"]) == (403, "forbidden")

@@ -45,6 +45,11 @@ class FakeProviders:
     granted: dict[str, dict[str, str]] = field(default_factory=dict)  # the request of each code
     secret: str = "very secret"
 
+    def reset(self) -> None:
+        """Forget all that a test has set and seen."""
+        for kept in (self.people, self.calls, self.silent, self.refusing, self.revoked, self.granted):
+            kept.clear()
+
     def endpoints(self) -> dict[str, dict[str, str]]:
         """Return the content of OAUTH_ENDPOINTS."""
         made = {}

@@ -49,8 +49,7 @@ def providers() -> Iterator[FakeProviders]:
 @pytest.fixture
 def service(edge: Edge, providers: FakeProviders, tmp_path: Path) -> Iterator[None]:
     """Run the sign-in service of the edge's host. Its keys are those of the test's store."""
-    for kept in (providers.people, providers.calls, providers.silent, providers.refusing, providers.revoked):
-        kept.clear()
+    providers.reset()
     file = tmp_path / "endpoints.json"
     file.write_text(json.dumps(providers.endpoints()))
     limits = replace(edge.settings.limits, oauth_provider_timeout=2)

@@ -7,9 +7,9 @@ from typing import Literal
 from chalicelib.model.serving import pages
 from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 
-Standing = Literal["known", "unreserved", "unknown"]  # how the records classify the requested host
+Standing = Literal["known", "unreserved", "unknown"]  # whether an account has the requested host, and has reserved it
 
-_MOST = 10_000  # domains
+_MOST = 10_000  # remembered domains
 _PATH = "/.well-known/acme-challenge/"
 
 
@@ -27,7 +27,7 @@ UNAVAILABLE = ChallengeResponse(503)  # the records cannot be read
 
 
 class PendingDomains:
-    """The domains for which the change log reported an order in the last hour, at most 10,000."""
+    """The domains for which the change log reported an ACME order in the last hour, at most 10,000."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
@@ -41,15 +41,16 @@ class PendingDomains:
             self._ends.popitem(last=False)
 
     def has(self, domain: str, now: float) -> bool:
-        """Return whether an order of a domain can be pending."""
+        """Return whether an ACME order for a domain can be pending."""
         return self._ends.get(domain, 0) > now
 
 
 def respond(path: str, pending: PendingChallenge | None, standing: Standing, https: str) -> ChallengeResponse:
     """Return the response to a request. `https` is the requested host's https URL without a path.
 
-    A request for the token of a pending challenge gets the answer. A host that is unknown or not reserved gets 404:
-    another account could have an unreserved name a minute later. Requests for other hosts are redirected to `https`.
+    A request for the token of a pending challenge gets the answer of the challenge. Other requests are redirected to
+    `https`, but get 404 if the host is unknown or not reserved: another account could have an unreserved name a minute
+    later.
     """
     token = path.partition("?")[0].removeprefix(_PATH)
     if pending and token == pending.token:

@@ -1,4 +1,4 @@
-"""Answers challenges over HTTP-01 at a socket. Envoy's port without TLS sends them there."""
+"""Answers HTTP-01 challenges at a Unix socket. Envoy forwards them from its port without TLS."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ _READ_SIZE = 65536  # bytes
 
 
 class ChallengeServer:
-    """Answers each request from the current records, so that an order needs no preparation on edge hosts.
+    """Answers each request from the current records, so the issuer does not have to notify edge hosts of an order.
 
     Reads that only decide between a redirect and 404 use at most a tenth of `budget`.
     """
@@ -73,7 +73,7 @@ class ChallengeServer:
         try:
             pending = await self._find_pending(name)
             if not pending and not domains.is_below(name, self._settings.tunnel_domain):
-                await self._wait_for_log()  # its order can be in the unread part of the change log
+                await self._wait_for_log()  # the order of this challenge can be in the unread part of the change log
                 pending = await self._find_pending(name)
             standing: Standing = "known" if pending else await self._standings.get(name)
         except Unavailable:
@@ -103,13 +103,16 @@ class ChallengeServer:
         return "unreserved" if view.refuses_challenges(account, name) else "known"
 
     async def _wait_for_log(self) -> None:
-        """Wait for a read of the change log that begins now, unless too many requests wait or the store fails."""
+        """Wait until a read of the change log that begins after this call has ended.
+
+        Return earlier if too many requests wait, or after `_LOG_TIMEOUT`.
+        """
         if self._waiting >= _MAX_WAITING:
             return
         self._waiting += 1
         try:
             async with asyncio.timeout(_LOG_TIMEOUT):
-                for _ in range(2):  # the first read may have begun before this call
+                for _ in range(2):  # the read that ends first may have begun before this call
                     await self._log_read.wait()
         except TimeoutError:
             pass
@@ -130,7 +133,7 @@ class ChallengeServer:
 
 
 async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
-    """Return a request without its body, or None if the client sends none. Raises h11.ProtocolError."""
+    """Return a request without its body, or None if the client closes without a request. Raises h11.ProtocolError."""
     while (event := connection.next_event()) is h11.NEED_DATA:
         connection.receive_data(await reader.read(_READ_SIZE))
     return event if isinstance(event, h11.Request) else None

@@ -55,14 +55,14 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the change log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between calls of _read_sign_in; of renew_sign_in_pair
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between _read_sign_in, and between renew_sign_in_pair
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the change log after which the host is not ready
 _STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
 
 
 class NameReader(AccountReader, ItemReader, Protocol):
-    """Reads of accounts and gateways. They block, and raise Unavailable."""
+    """Reads the records of accounts and gateways. The methods block, and raise Unavailable."""
 
     gateways: Sequence[Gateway]
 
@@ -81,7 +81,7 @@ class Control:
         self._operator = operator = OperatorPair(settings, store)
         own = dict.fromkeys((OPERATOR_SECRET, sign_in_host.SIGN_IN_SECRET), operator.pair)
         self._pairs = {LINK_SECRET: RenewedPair(lambda: link_authority.issue(server.CLIENT)).pair, **own}
-        self._published: dict[str, KeyPair] = {}  # the key pairs of the operator and the link that Envoy has
+        self._published: dict[str, KeyPair] = {}  # the key pairs that Envoy has, by the name of the secret
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
         self._serving = SpecialServing(settings, link_authority.pem)
@@ -108,7 +108,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # without special names, the listener refuses them
+        self.discovery.catalog.has_all_listeners = False  # a listener without the special names would refuse them
         settings, link = self._settings, self._link_authority.pem
         always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
         self.discovery.apply({it.key: it for it in always})
@@ -126,14 +126,14 @@ class Control:
         self._loader.request(demand.requested)
 
     async def _follow(self) -> None:
-        """Follow the log of changes. The first read includes the changes during the start."""
+        """Load special names, then follow the change log from the time of this call, until cancelled."""
         read = partial(self._read_changes, Follower(self._store, time.time()))
         await tasks.retry(self._start, Unavailable)
         changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # on failure Envoy keeps its configuration
         await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())
 
     def _periodic_tasks(self) -> Iterator[PeriodicTask]:
-        """Yield the tasks that run while names are still being loaded."""
+        """Yield the tasks that do not wait until special names are loaded."""
         yield PeriodicTask("blocks", self._read_blocks, _BLOCKS_PERIOD, failures=Unavailable)
         yield PeriodicTask("sign_in", self._read_sign_in, _SIGN_IN_PERIOD, failures=Unavailable)
         if self._settings.sign_in_hosts:
@@ -166,7 +166,7 @@ class Control:
         self._read_at = time.monotonic()
 
     async def _read_gateways(self) -> frozenset[Place]:
-        """Read all gateways in one query. Return the places of gateways that changed or died. Raises Unavailable."""
+        """Read all gateways in one query. Return the records of gateways that changed or died. Raises Unavailable."""
         changed = await self._reads.of_change(self._resolver.refresh_gateways)
         found = self._resolver.gateways
         self._sweeps.apply(found)
@@ -175,7 +175,7 @@ class Control:
         return changed
 
     async def _handle_answers(self) -> None:
-        """Publish renewed certificates, and handle Envoy's answers."""
+        """Send renewed certificates to Envoy, and handle its new answers about resources."""
         self.discovery.apply(self._read_renewed())
         answered = self.discovery.take_answered()
         self._ports.on_answers(answered)
@@ -199,13 +199,13 @@ class Control:
             self._loader.ban(found[1])
 
     async def _read_sign_in(self) -> None:
-        """Read the keys of session tokens and the operator's applications."""
+        """Read the public keys of session tokens, and which managed OAuth applications the operator offers."""
         keys = await self._reads.of_change(self._store.list_sign_in_keys)
         apps = await self._reads.of_change(self._store.list_managed_apps)
         if (keys, apps) != (self._serving.public_keys, self._managed_apps):
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
-            self._loader.replan()  # the loader plans the routes of special names too
+            self._loader.replan()  # the loader also plans the routes of special names
 
     async def _report_progress(self) -> None:
         self._progress.report_alive()
@@ -215,7 +215,7 @@ class Control:
         return Service(settings.tunnel_domain, settings.tcp_ports, self._operator_names, self._managed_apps)
 
     def _read_renewed(self) -> Changes:
-        """Return the resources of renewed certificates of the operator and of the link."""
+        """Return secrets for renewed certificates of the operator, and of Envoy's connections to gateways."""
         pairs = {name: pair() for name, pair in self._pairs.items()}
         new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
         self._published |= new
@@ -258,7 +258,7 @@ class Control:
         return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)
 
     async def _read_other_metrics(self) -> bytes:
-        """Return the metrics of names, of the sign-in service and of the issuer if they run."""
+        """Return the metrics of names, and those of the sign-in service and the issuer if they run on this host."""
         found = await self._read_name_metrics()
         for socket in (self._settings.sign_in_metrics_socket, self._settings.issuer_metrics_socket):
             with suppress(OSError):
@@ -293,8 +293,8 @@ def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
 
 
 def _version_key(link_authority: Authority) -> bytes:
-    """Return the key from which versions of resources are computed.
+    """Return the key of the hash that is the version of a resource.
 
-    It is the same after a restart, so Envoy keeps unchanged resources.
+    The key is the same after a restart, so Envoy keeps unchanged resources.
     """
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()

@@ -23,7 +23,7 @@ _MAX_AT_ONCE = 8  # tunnels that are ended at the same time
 
 
 class GatewaySweeps:
-    """The sweeps of one edge host. `ended` counts the tunnels that it has ended."""
+    """Ends the tunnels of dead gateways on behalf of one edge host. `ended` counts these tunnels."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -33,18 +33,18 @@ class GatewaySweeps:
         self.task = PeriodicTask("sweeps", self.sweep, _PERIOD, failures=Unavailable)
 
     def apply(self, found: Sequence[Gateway]) -> None:
-        """Find the gateways that are dead, and sweep them soon."""
+        """Remember which gateways are ended or have a lapsed lease, and start a sweep if there are any."""
         self._dead = [it for it in found if it.ended or it.has_lapsed(gateways.clock_skew())]
         if self._dead:
             self.task.wake()
 
     async def sweep(self) -> None:
-        """End gateways with a lapsed lease, and the tunnels of ended gateways. Raises Unavailable."""
+        """Mark gateways with a lapsed lease as ended. End the tunnels of ended gateways. Raises Unavailable."""
         for gateway in self._dead:
             if gateway.ended:
                 await self._end_tunnels(gateway)
             else:
-                await self._call(self._store.fence_gateway, gateway.id)  # the change log then reports the end
+                await self._call(self._store.fence_gateway, gateway.id)  # the change log then starts the next sweep
 
     async def _end_tunnels(self, gateway: Gateway) -> None:
         """End all tunnels of an ended gateway, and remove its record after the last one. Raises Unavailable."""
@@ -64,7 +64,7 @@ class GatewaySweeps:
             for error in (it for it in results if isinstance(it, BaseException)):
                 raise error
             if True not in results:
-                return  # another host ends the remaining tunnels, or their leases have not ended
+                return  # another host is ending the remaining tunnels, or the leases of these tunnels have not ended
         await self._call(self._store.remove_gateway, gateway.id)
 
     async def _call(self, call: Callable[..., Any], *arguments: Any) -> Any:

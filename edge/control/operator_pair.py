@@ -1,4 +1,4 @@
-"""The operator's certificate on one edge host: from the settings, from the issuer, or made on this host."""
+"""The operator's certificate on one edge host: from the settings, from the ACME issuer, or made on this host."""
 
 import base64
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from edge.process.settings import Settings
 
 
 class OperatorRecords(Protocol):
-    """Reads of the issuer's certificate. They block, and raise Unavailable."""
+    """Reads the certificate from the ACME issuer. The method blocks, and raises Unavailable."""
 
     def find_operator_certificate(self) -> OpenedCertificate | None:
         """Return the certificate that the issuer obtained for the operator, or None."""
@@ -31,7 +31,7 @@ class OperatorPair:
         self._issued: tuple[KeyPair, datetime] | None = None
 
     def pair(self) -> KeyPair:
-        """Return the current pair."""
+        """Return the current certificate and key."""
         if self._issued and datetime.now(UTC) < self._issued[1]:
             return self._issued[0]
         return self._own.pair()
@@ -48,7 +48,7 @@ class OperatorPair:
 
 
 def _decode(found: OpenedCertificate) -> tuple[KeyPair, datetime]:
-    """Return a certificate as a key pair, and when it expires. Raises ValueError."""
+    """Return the key pair of a certificate, and the time at which it expires. Raises ValueError."""
     leaf = x509.load_pem_x509_certificate(found.chain.encode())
     lines = base64.encodebytes(found.key).decode()
     key = f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n"

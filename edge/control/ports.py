@@ -19,16 +19,16 @@ _PAUSE = 5.0  # seconds until a refused port is tried again
 
 
 class Ports:
-    """The TCP ports of one edge host. `tunnel_at` returns the tunnel that has a port, or None."""
+    """Tracks the TCP ports of tunnels on one edge host. `tunnel_at` returns the tunnel that has a port, or None."""
 
     def __init__(
         self, store: Store, discovery: Discovery, tunnel_at: Callable[[str], ServedTunnel | None], opened: OpenPorts
     ) -> None:
         self._store, self._discovery, self._tunnel_at, self._opened = store, discovery, tunnel_at, opened
-        self._tunnels: dict[Name, str] = {}  # the tunnel ids for which ports are open
+        self._tunnels: dict[Name, str] = {}  # by open port: the id of its tunnel
         self._refused: set[Name] = set()
         self._tried_at = 0.0
-        self._recorded: dict[Name, tuple[str, str]] = {}  # by port: the tunnel id and the reason in the store
+        self._recorded: dict[Name, tuple[str, str]] = {}  # by port: the tunnel id and the stored reason
 
     def on_answers(self, names: Iterable[Name]) -> None:
         """Handle the resources about which Envoy has sent new answers."""
@@ -38,10 +38,10 @@ class Ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Record for which tunnel a port is open, or that the port is closed."""
+        """Record in the file of open ports for which tunnel Envoy has opened a port, or that it is closed."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # without the file, the gateway stops waiting after some seconds
+        with suppress(OSError):  # then the gateway stops waiting for the port after some seconds
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)
@@ -63,7 +63,7 @@ class Ports:
             self._discovery.send(self._refused)
 
     async def _check(self, name: Name) -> None:
-        """Record Envoy's answer for the port's tunnel. Forget the port if it is open or removed."""
+        """Record in the store why Envoy refuses a port. Forget the port if it is open or removed."""
         answer = self._discovery.catalog.current_answer(name)
         is_open = answer and await self._record_refusal(name, redact(answer.error, ())) and not answer.error
         if is_open or self._discovery.catalog.version(name) is None:

@@ -29,10 +29,10 @@ _MAX_READ = 512  # due reservations in one read: more than an account can have, 
 
 
 class ProofStore(Protocol):
-    """Reservations to check. Every method blocks. Raises Unavailable."""
+    """Reads and writes the reservations whose domains must be checked. The methods block, and raise Unavailable."""
 
     def due(self, now: int, most: int) -> list[DueCheck]:
-        """Return reservations with a due check, the most overdue first."""
+        """Return at most `most` reservations whose next check is due, the most overdue first."""
 
     def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
         """Postpone the next check to `until`. Return the updated reservation, or None if it has changed."""
@@ -41,7 +41,10 @@ class ProofStore(Protocol):
         """Return the reservation that currently owns a domain, or None."""
 
     def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-        """Write the results of checks with their events, and the domain's owner, atomically.
+        """Write the result of a check, its audit event and the owner of the domain, in one transaction.
+
+        `loser` is the previous owner, with its own result, if it loses the domain.
+
 
         Return False, without a write, if a reservation has changed or another reservation owns the domain.
         """

@@ -1,6 +1,6 @@
 """Envoy's errors about the edges and certificates of this host. Pure.
 
-Errors contain no file names and no ids of other resources, which could belong to other accounts.
+File names are removed from the errors, and so are ids of other resources, which could belong to other accounts.
 """
 
 import re
@@ -20,7 +20,7 @@ from edge.control.names.loading import NameErrors
 from edge.envoy.resources import PORT_PREFIX
 from edge.plan.names import NamePlan
 
-Errors = Mapping[str, str]  # sentences by hostport, or by the id of a route or certificate
+Errors = Mapping[str, str]  # error messages, by hostport or by the id of a route or certificate
 
 _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
 _FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")
@@ -29,7 +29,7 @@ _LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
 
 @dataclass(frozen=True)
 class _Rejected:
-    """The errors about an edge revision, by the hostport or listener that Envoy rejected."""
+    """The errors about one revision of an edge, by the hostport or listener about which they were reported."""
 
     account: str
     revision: int
@@ -39,16 +39,17 @@ class _Rejected:
 class Rejections:
     """Envoy's errors about edges, and about the certificates of all names.
 
-    `write` receives the account, the edge or certificate, and the report (None to remove it) after each change.
+    After each change, `write` receives an account, the id of an edge or certificate, and its new report. None removes
+    the report.
     """
 
     def __init__(self, host: str, write: Callable[[str, str, Report | None], None]) -> None:
         self._host, self._write = host, write
         self._rejected: dict[str, _Rejected] = {}  # errors by edge
-        self._certificates: dict[str, str] = {}  # accounts of rejected certificates, by the id of the certificate
+        self._certificates: dict[str, str] = {}  # by the id of a rejected certificate: its account
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
-        """Replace the errors about the hostport of a name. Add the errors about its certificates."""
+        """Replace the errors about the hostport that serves a name. Add the errors about its certificates."""
         self._report_certificates(plan.account, errors.certificates)
         if (edge := plan.edge or plan.refused_by) is None:
             return
@@ -67,7 +68,9 @@ class Rejections:
         self._put(plan, listener, {edge_states.hostport_of(it): error for it in hosts})
 
     def forget(self, places: Iterable[Place]) -> None:
-        """Forget errors that changed records may have resolved: errors of changed edges and of refused names.
+        """Forget the errors that changed records may have resolved.
+
+        These are all errors of a changed edge, and the refusals of names of an account with any changed record.
 
         The next request for a refused name reports its error again.
         """
@@ -88,7 +91,7 @@ class Rejections:
         return {name: error for errors in found.errors.values() for name, error in errors.items()}
 
     def _report_certificates(self, account: str, errors: Errors) -> None:
-        """Report rejected certificates until their records change. Envoy gets each certificate only once."""
+        """Report rejected certificates that are not reported yet. A report ends when the record changes."""
         for id, error in errors.items():
             if id not in self._certificates:
                 self._certificates[id] = account
@@ -125,7 +128,7 @@ def is_relevant(place: Place) -> bool:
 
 
 def redact(sentence: str, own_ids: Iterable[str]) -> str:
-    """Return an error of Envoy without file names, and without ids except `own_ids`."""
+    """Return an error of Envoy without file names, and without ids that are not in `own_ids`."""
     allowed = frozenset(own_ids)
     text = _LEAD.sub("", " ".join(sentence.split()))
     text = _ID.sub(lambda found: found[0] if found[0] in allowed else "…", _FILE.sub("a file", text))

@@ -22,9 +22,9 @@ from edge.store.records import Store
 
 
 class Reporting:
-    """The reports of one edge host.
+    """Collects and writes the reports of one edge host.
 
-    `is_changing` returns whether names of an account, other than special names, are being changed.
+    `is_changing` returns whether the loader is updating names of an account. It does not include special names.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Reporting:
         self._rejections = Rejections(id, self._statuses.schedule)
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
-        """Handle Envoy's errors about a name."""
+        """Record Envoy's errors about a name."""
         self._rejections.report_name(plan, errors)
 
     def on_answers(self, answered: Iterable[Name]) -> None:
@@ -55,13 +55,13 @@ class Reporting:
                 self._check(plan, name.name)
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle changed records, after the loaded names were updated."""
+        """Forget resolved errors, and schedule trials, after records have changed."""
         changed = [*places]
         self._rejections.forget(changed)
         self._trials.apply(changed)
 
     async def serve(self) -> None:
-        """Write reports and try edges, until cancelled."""
+        """Write reports, and run trials of edges, until cancelled."""
         await tasks.run_all(self._statuses.serve(), self._trials.serve())
 
     def _is_settled(self, plan: Plan) -> bool:

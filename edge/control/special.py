@@ -1,4 +1,4 @@
-"""The special names and ports of an edge host, which stay loaded. Only their list is read in full at start."""
+"""The special names and ports of an edge host, which stay loaded. At start, only the list of them is read in full."""
 
 import asyncio
 import time
@@ -28,8 +28,8 @@ from edge.store.records import Store, Unavailable
 
 _CHECK_PERIOD = 0.5  # seconds
 _RESYNC_PERIOD = 180.0
-_PATIENCE = 10.0  # seconds in which accounts that cannot be read delay the start
-_PROVED = "domain#"  # the prefix of the scopes of proved domains' unique keys
+_PATIENCE = 10.0  # seconds for which the start waits for accounts whose records cannot be read
+_PROVED = "domain#"  # the prefix of the partition keys of proved domains' unique keys
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
 
@@ -50,7 +50,7 @@ class EnvoyPublisher:
                     await asyncio.sleep(_FORM_POLL)
 
     def _has_scope(self, host: str, requirement: str) -> bool:
-        """Return whether all loaded names of a host have a route scope for its requirement on handshakes."""
+        """Return whether all loaded names that match a host have Envoy's scope for the host's handshake requirement."""
         loaded = self._sender.scopes
         return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
 
@@ -68,17 +68,17 @@ class SpecialNames:
     def __init__(
         self, store: Store, shared: Shared, *, resync_period: float = _RESYNC_PERIOD, patience: float = _PATIENCE
     ) -> None:
-        """`resync_period` is the seconds between two reads of all records of an account.
+        """Prepare without reading. `resync_period` is the seconds between two reads of all records of an account.
 
-        `patience` is the seconds for which the start waits for accounts that cannot be read.
+        `patience` is the seconds for which the start waits for accounts whose records cannot be read.
         """
         self._store, self._shared, self._resync_period, self._patience = store, shared, resync_period, patience
         self._accounts: dict[str, SpecialAccount] = {}
-        self._unread: set[SpecialOwner] = set()  # owners of changed entries
-        self._reading: set[SpecialOwner] = set()  # owners of entries in the current read
-        self._waiting: dict[str, set[Place]] = {}  # by account: changes to handle after the current read
+        self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed entry in the stored list
+        self._reading: set[SpecialOwner] = set()  # edges and tunnels whose entries are being read
+        self._waiting: dict[str, set[Place]] = {}  # by account: changed records to handle after that read
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
-        self._suspects: set[Place] = set()  # changes that only a resync found. The change log may still report them
+        self._suspects: set[Place] = set()  # changes that only a resync found; the change log may still report them
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property
@@ -93,11 +93,11 @@ class SpecialNames:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all work is done, and no account waits for the store."""
+        """Return whether all work is done, and the store has answered for every account."""
         return not self.is_busy and not any(it.is_unavailable for it in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
-        """Return whether this account has unfinished work."""
+        """Return whether the special names of an account have unfinished work."""
         known = self._accounts.get(account)
         return self._has_unread(account) or (known is not None and not known.is_idle)
 
@@ -156,7 +156,7 @@ class SpecialNames:
             account.wake()
 
     async def wait_until_settled(self, name: str) -> None:
-        """Wait until Envoy's matcher of server names is current for a name, at most a second."""
+        """Wait, at most a second, until the pending changes of special names that match a name are sent to Envoy."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 while self._is_reading or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
@@ -187,16 +187,16 @@ class SpecialNames:
         return next((it.tunnel for it in every if it.port == port and it.tunnel), None)
 
     async def serve(self) -> None:
-        """Follow changes of entries, and check the accounts, until cancelled."""
+        """Read changed entries of the stored list, and check the accounts, until cancelled."""
         try:
             await self._checking.run()
         finally:
             await asyncio.gather(*(it.stop() for it in self._accounts.values()))
 
     async def check(self) -> None:
-        """Read changed entries, check each account, and resync it if that is due.
+        """Read changed entries of the stored list, then check each account, and resync it if that is due.
 
-        The next check repeats failed reads.
+        Failed reads are repeated by the next check.
         """
         if self._unread or self._waiting:
             await self._read_entries()
@@ -211,13 +211,13 @@ class SpecialNames:
 
     @property
     def _is_reading(self) -> bool:
-        """Return whether changed entries, or changes that wait for them, are unread."""
+        """Return whether entries of the stored list, or changed records that wait for them, are unread."""
         return bool(self._unread or self._reading or self._waiting)
 
     def _change(self, account: SpecialAccount, place: Place) -> None:
-        """Read a changed record again, but not before the changed entries of its account.
+        """Read a changed record again, but only after the changed entries of its account.
 
-        In the other order, a name would be closed for a moment when one tunnel takes it over from another.
+        If the record were read first, a name would be closed for a moment when one tunnel takes it over from another.
         """
         if self._has_unread(account.account):
             self._waiting.setdefault(account.account, set()).add(place)
@@ -225,11 +225,11 @@ class SpecialNames:
             account.change([place])
 
     def _has_unread(self, account: str) -> bool:
-        """Return whether changed entries of an account, or changes that wait for them, are unread."""
+        """Return whether entries of an account, or changed records that wait for them, are unread."""
         return account in self._waiting or any(it.account == account for it in self._unread | self._reading)
 
     async def _read_entries(self) -> None:
-        """Read changed entries, then pass on the changes that waited for them. The next check repeats a failed read."""
+        """Read changed entries, then handle the changed records that waited. The next check repeats a failed read."""
         self._reading, self._unread = self._unread, set()
         waiting, self._waiting = self._waiting, {}
         try:
@@ -265,19 +265,19 @@ class SpecialNames:
 
 
 def _names_at(host: str, names: Iterable[str]) -> Iterable[str]:
-    """Return the names that match a host, which can be a wildcard."""
+    """Return those of `names` that match a host, which can be a wildcard."""
     if host.startswith(domains.WILDCARD):
         return [it for it in names if f"{domains.WILDCARD}{it.partition('.')[2]}" == host]
     return {host}.intersection(names)
 
 
 def _is_proved_by(name: str, domain: str) -> bool:
-    """Return whether the proof of a domain can affect a special name, or names below a special wildcard."""
+    """Return whether the proof of a domain can affect a special name. A wildcard is affected by any name below it."""
     host, at = name.partition(":")[0], domain.removeprefix(domains.WILDCARD)
     is_above = host.startswith(domains.WILDCARD) and domains.is_below(at, host.removeprefix(domains.WILDCARD))
     return is_above or domains.is_below(host, at)
 
 
 def _share_of(account: str) -> float:
-    """Return a number from 0 to 1 that spreads accounts evenly."""
+    """Return a number from 0 to 1 for an account. The numbers of many accounts are evenly distributed."""
     return zlib.crc32(account.encode()) / (1 << 32)

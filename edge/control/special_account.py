@@ -22,7 +22,7 @@ from edge.store.records import Unavailable, Undecodable
 
 
 class ItemReader(Protocol):
-    """Reads of an account's records. They block, and raise Unavailable."""
+    """Reads the records of an account. The methods block, and raise Unavailable."""
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords: ...
 
@@ -35,10 +35,10 @@ class Publisher(Protocol):
     """Sends resources to Envoy, and waits for its answers."""
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        """Send clusters that loaded names can also use. They replace the earlier clusters of `owner`."""
+        """Send clusters that loaded names can share. Remove the earlier clusters of `owner` that no name uses."""
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        """Wait, at most a second, until loaded names have routes for new requirements on handshakes."""
+        """Wait, at most a second, until loaded names have scopes for the handshake requirements of their hosts."""
 
     async def publish(self, changes: Changes) -> None:
         """Send resources that only special names use: additions first, removals last."""
@@ -46,10 +46,10 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True)
 class Shared:
-    """The dependencies of all accounts.
+    """The objects that all accounts share.
 
-    `list_hosts` returns all hosts of an account; it blocks, and raises Unavailable. `run` runs a blocking read in a
-    thread. `service` returns the settings that decide about names.
+    `list_hosts` returns all hosts of an account; it blocks, and raises Unavailable. `run` calls a blocking read in a
+    thread. `service` returns the current settings that decide which names are served.
     """
 
     reader: ItemReader
@@ -63,7 +63,7 @@ class Shared:
 
 @dataclass
 class _Work:
-    """Pending reads. The next check repeats failed ones."""
+    """The pending reads of an account."""
 
     changed: set[Place] = field(default_factory=set)
     is_resync: bool = False
@@ -74,23 +74,23 @@ class _Work:
 
 
 class SpecialAccount:
-    """The special names of one account. A single task changes them."""
+    """The special names of one account. Only one task changes them at a time."""
 
     def __init__(self, account: str, shared: Shared) -> None:
         self.account = account
         self.plans = SpecialPlans()
-        self.missed: set[Place] = set()  # changed records that only a resync found
+        self.missed: set[Place] = set()  # addresses of changed records that only a resync found
         self.was_tried = False  # whether the account's names were planned or closed since the start
         self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # entries by the id of their edge or tunnel
-        self._handled: Mapping[str, SpecialEntry] = {}  # the entries with which the current work began
+        self._handled: Mapping[str, SpecialEntry] = {}  # the entries that the running task handles
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
-        self._closed: frozenset[str] = frozenset()  # ids of unread entries: their hosts are closed
-        self._all_hosts: frozenset[str] = frozenset()  # every host, read only if a special name is a wildcard
+        self._closed: frozenset[str] = frozenset()  # ids of entries with unread records: their hosts are closed
+        self._all_hosts: frozenset[str] = frozenset()  # all hosts, read only if a special name is a wildcard
         self._clusters: list[Resource] = []
-        self._requirements: Mapping[str, str] = {}  # requirements on the handshakes of HTTP, by host
+        self._requirements: Mapping[str, str] = {}  # by HTTPS host: its handshake requirement
         self._work, self._failed = _Work(), _Work()
         self._has_work = self._has_failed = False
         self._expires_at = float("inf")
@@ -102,12 +102,12 @@ class SpecialAccount:
 
     @property
     def is_read(self) -> bool:
-        """Return whether all work is done, except for malformed records."""
+        """Return whether all records are read and sent to Envoy, except malformed records."""
         return self.is_idle and not self._has_failed
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the account has no special names left, in its entries or in Envoy."""
+        """Return whether neither the stored list nor Envoy has special names of the account."""
         return self.is_idle and not self._entries and self.plans == SpecialPlans() and not self._has_failed
 
     @property
@@ -116,7 +116,7 @@ class SpecialAccount:
         return frozenset(name for it in self._entries.values() for name in special_plans.list_names(it))
 
     def covers(self, name: str) -> bool:
-        """Return whether a name is special, or was in the previous plans."""
+        """Return whether a name is special, or was special in the plans that Envoy has."""
         hosts = self.hosts | self._requirements.keys()
         return name in hosts or f"{WILDCARD}{name.partition('.')[2]}" in hosts
 
@@ -142,7 +142,7 @@ class SpecialAccount:
         self.wake()
 
     def check(self) -> None:
-        """Repeat failed work, and handle leases and certificates that have begun or ended."""
+        """Repeat failed reads, and plan again if a lease or certificate has begun or ended."""
         if self._expires_at <= time.time():
             self._expires_at = float("inf")
             self.change(self._find_lapsed())
@@ -152,7 +152,7 @@ class SpecialAccount:
             self.wake()
 
     def wake(self) -> None:
-        """Start the task that does the pending work and plans again."""
+        """Start the task that does pending reads and plans all names again, unless it runs."""
         self._has_work = True
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -174,7 +174,7 @@ class SpecialAccount:
             self._task = None
 
     async def _try(self, work: _Work) -> bool:
-        """Do the work. Return False if the store is unavailable, or the account's records cannot be handled."""
+        """Read and publish. Return False if the store is unavailable, or the account's records cannot be handled."""
         self._handled = self._entries
         try:
             await self._read(work)
@@ -191,7 +191,7 @@ class SpecialAccount:
         return True
 
     async def _close_unread(self) -> None:
-        """Close the hosts that could not be read since the start: without resources, their visitors would get 421."""
+        """Close the hosts whose records could not be read since the start. Otherwise their visitors would get 421."""
         if self._list_closed() != self.plans.closed:
             try:
                 await self._publish()
@@ -204,7 +204,7 @@ class SpecialAccount:
     async def _read(self, work: _Work) -> None:
         """Read changed records, and all records of new entries. Without entries, forget all records."""
         shared, ids = self._shared, frozenset(self._handled)
-        is_kept = self._read_ids <= ids  # if false, all is read again, without removed entries
+        is_kept = self._read_ids <= ids  # if false, an entry was removed, so all records are read again
         known, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
         try:
             if known and work.changed:
@@ -212,7 +212,7 @@ class SpecialAccount:
             if known and work.is_resync:
                 known = await self._resync(known)
         except Undecodable:
-            known, had = None, frozenset()  # read all again, to find the entries with the malformed record
+            known, had = None, frozenset()  # read all entries again, to find those with the malformed record
         known, more = await self._read_entries(sorted(ids - had), known)
         if any(it.startswith(WILDCARD) for it in special_plans.list_hosts(self._handled.values())):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
@@ -223,7 +223,10 @@ class SpecialAccount:
     async def _read_entries(
         self, ids: Sequence[str], known: AccountRecords | None
     ) -> tuple[AccountRecords | None, frozenset[str]]:
-        """Add the records of edges and tunnels to the known records. Also return the ids without a malformed record."""
+        """Add the records of edges and tunnels to the known records.
+
+        Also return the ids that could be read. An edge or tunnel with a malformed record is left out.
+        """
         if not ids:
             return known, frozenset()
         try:
@@ -245,7 +248,7 @@ class SpecialAccount:
         return found
 
     async def _publish(self) -> None:
-        """Plan all names, and send the differences to Envoy."""
+        """Plan all special names, and send the differences to Envoy."""
         shared, now = self._shared, time.time()
         records = self._records or AccountRecords(self.account, frozenset())
         service = shared.service()
@@ -266,9 +269,9 @@ class SpecialAccount:
 
     @property
     def _owner(self) -> str:
-        """Return the name under which the account owns its clusters. No host has this name."""
+        """Return the name under which the clusters of the account are sent. No host has this name."""
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:
-        """Return the places of tunnels with an ended lease."""
+        """Return the addresses of tunnels whose lease has ended."""
         return {*self._records.list_lapsed(time.time())} if self._records else set()

@@ -1,4 +1,4 @@
-"""The reports that this host writes about edges: a report exists while Envoy rejects a part of the edge.
+"""Writes the reports of this host about edges. A report exists while Envoy rejects a part of the edge.
 
 Changes in quick succession are written together. Writes for one account do not delay writes for other accounts.
 """
@@ -26,14 +26,15 @@ _WRITE_PAUSE = 2.0  # seconds between two writes for one edge
 _MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # concurrent writes
 _RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds
 _WITHDRAW_TIMEOUT = 5.0  # seconds to wait for the store at shutdown
-_GRACE = 60 * 60  # seconds until the statuses of a lost host are removed
+_GRACE = 60 * 60  # seconds after the end of a host's lease until its reports are removed
 
 
 class Statuses:
     """Writes the reports of one edge host, independent of serving, and renews the lease of the host.
 
     `has_envoy` returns whether Envoy is connected. `operator_names` returns the names in the operator's certificate.
-    `on_found` receives the accounts and edges of the reports that a previous process of this host wrote.
+    At start, `on_found` receives the account and id of each edge about which an earlier process of this host has
+    written a report.
     """
 
     def __init__(
@@ -46,13 +47,13 @@ class Statuses:
     ) -> None:
         self._on_found = on_found
         self._store, self._host, self._has_envoy, self._operator_names = store, host, has_envoy, operator_names
-        self._written: dict[str, tuple[str, Report]] = {}  # account and report by edge
-        self._not_before: dict[str, float] = {}  # the monotonic time of the next permitted write, by edge
-        self._pending: dict[str, tuple[str, Report | None]] = {}  # account and report of the next write, by edge
+        self._written: dict[str, tuple[str, Report]] = {}  # by edge: its account and the stored report
+        self._not_before: dict[str, float] = {}  # by edge: the monotonic time before which it is not written again
+        self._pending: dict[str, tuple[str, Report | None]] = {}  # by edge: its account and the report to write
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        # Separate threads, so that slow writes delay nothing else. One of them removes lapsed hosts.
+        # Separate threads, so that slow writes delay nothing else. One more thread removes lapsed hosts.
         self._threads = ThreadPoolExecutor(_MAX_WRITES + 1, "statuses")
-        self._announcer = ThreadPoolExecutor(1, "announcing")  # one thread keeps the order: the withdrawal comes last
+        self._announcer = ThreadPoolExecutor(1, "announcing")  # one thread, so that the lease's end is written last
         self._is_announced = False
 
     def schedule(self, account: str, edge: str, report: Report | None) -> None:
@@ -60,7 +61,7 @@ class Statuses:
         self._pending[edge] = account, report
 
     async def serve(self) -> None:
-        """Write changed statuses, until cancelled."""
+        """Write changed reports, and renew the lease of the host, until cancelled."""
         announcing = PeriodicTask("announcement", self._renew_lease, _RENEWAL_PERIOD, failures=Unavailable)
         renewing = asyncio.create_task(announcing.run())
         try:
@@ -82,7 +83,7 @@ class Statuses:
         return _RENEWAL_PERIOD if self._has_envoy() else _POLL
 
     async def _withdraw(self) -> None:
-        """End the lease of this host, so that readers ignore its statuses. They stay stored for its next start."""
+        """End the lease of this host, so that readers ignore its reports. They stay stored for the next start."""
         if self._is_announced:
             with suppress(Unavailable, TimeoutError):
                 await asyncio.wait_for(self._announce(0), _WITHDRAW_TIMEOUT)
@@ -103,7 +104,7 @@ class Statuses:
         self._start_writes()
 
     def _start_writes(self) -> None:
-        """Start pending writes within the limits."""
+        """Start pending writes, within the limits on concurrent writes."""
         now, of_account = time.monotonic(), Counter(account for account, _ in self._writing.values())
         for edge, (account, wanted) in list(self._pending.items()):
             if of_account.total() >= _MAX_WRITES:

@@ -29,14 +29,14 @@ from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 
-_POLL, _PAUSE = 0.2, 2.0  # seconds between checks, and until a trial without a result is repeated
+_POLL, _PAUSE = 0.2, 2.0  # seconds between checks for due trials; seconds until a trial without a result is repeated
 _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
-_TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded
-_MAX_NAMES = 4  # names of an edge to which a trial connects
+_TIMEOUT = 5.0  # seconds to wait for a handshake, and for Envoy's answer about the edge
+_MAX_NAMES = 4  # the most names to which the trial of an edge connects
 _MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials
 _HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
-_LABEL = "edge-trial"  # replaces the "*" of a wildcard
+_LABEL = "edge-trial"  # the label that replaces the "*" of a wildcard
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # the address to connect to, by EDGE_HOST  # noqa: S104 (connects)
 
 _Key = tuple[str, str]  # the account and the id of an edge
@@ -44,9 +44,10 @@ _Key = tuple[str, str]  # the account and the id of an edge
 
 @dataclass(frozen=True)
 class EdgeHost:
-    """The edge host that tries edges: its settings, its id, and its records.
+    """What the trials of an edge host need of the host.
 
-    `errors_of` returns Envoy's errors about a plan. `is_settled` returns whether Envoy has answered about the plan.
+    `errors_of` returns Envoy's errors about a plan. `is_settled` returns whether Envoy has accepted or rejected all
+    resources of the plan.
     """
 
     settings: Settings
@@ -63,7 +64,7 @@ class Trials:
 
     def __init__(self, host: EdgeHost) -> None:
         self._host = host
-        self._due: dict[_Key, tuple[float, int]] = {}  # time and number of the next try
+        self._due: dict[_Key, tuple[float, int]] = {}  # the time of the next trial, and how many had no result
         self._tasks: dict[_Key, asyncio.Task[None]] = {}
         self._refused: dict[_Key, None] = {}  # edges with errors in their latest trial
         self._live_hosts: list[str] = []
@@ -80,11 +81,11 @@ class Trials:
         self._due |= {key: (now, 0) for key in self._refused if key[0] in owners}
 
     def retry(self, edges: Iterable[tuple[str, str]]) -> None:
-        """Try edges of accounts again."""
+        """Schedule trials of edges, given as account and id."""
         self._due |= {key: (time.monotonic(), 0) for key in edges}
 
     async def serve(self) -> None:
-        """Try changed edges, until cancelled."""
+        """Run the trials that are due, until cancelled."""
         try:
             await PeriodicTask("trials", self._start_due, _POLL, failures=Unavailable).run()
         finally:
@@ -107,7 +108,7 @@ class Trials:
                 self._refused.pop(key, None)
 
     async def _is_responsible(self, edge: str) -> bool:
-        """Return whether this host is the one that tries an edge. Raises Unavailable."""
+        """Return whether this host does the trials of an edge. Raises Unavailable."""
         if time.monotonic() > self._live_hosts_at + _HOSTS_PERIOD:
             self._live_hosts = await asyncio.to_thread(self._host.store.list_live_hosts)
             self._live_hosts_at = time.monotonic()
@@ -127,7 +128,7 @@ class Trials:
             self._due.setdefault(key, (time.monotonic() + _REPEAT, 0))
 
     async def _try(self, account: str, edge: str) -> bool:
-        """Try an edge and store the result. Return False if there is no result yet."""
+        """Connect to names of an edge, and store Envoy's errors. Return False if there is no result yet."""
         host = self._host
         self._refused.pop((account, edge), None)
         records = await asyncio.to_thread(host.reader.read_items, account, [edge], None)
@@ -154,14 +155,14 @@ class Trials:
 
 
 def choose_host(hosts: Iterable[str], edge: str) -> str:
-    """Return the host that tries an edge, by rendezvous hashing."""
+    """Return the host that does the trials of an edge, by rendezvous hashing."""
     return max(hosts, key=lambda host: hashlib.blake2b(f"{host} {edge}".encode()).digest())
 
 
 def choose_names(plan: Plan) -> list[str]:
-    """Return some names of an edge that finish handshakes on this host.
+    """Return names of an edge to which this host can connect, at most `_MAX_NAMES`.
 
-    Return none if IP policies can refuse this host.
+    Return no names if IP policies of the edge may refuse this host.
     """
     if plan.is_stream and plan.refusals:
         return []

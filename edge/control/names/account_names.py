@@ -1,4 +1,4 @@
-"""Does the work for the loaded names of one account, one step after the other."""
+"""Loads, updates and unloads the names of one account, one step after the other."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ from edge.store.records import Unavailable, Undecodable
 
 @dataclass
 class _Steps:
-    """The pending work for an account, in the order in which it is done."""
+    """The pending steps for an account. They are done in the order of these fields."""
 
     changed: set[Place] = field(default_factory=set)
     is_replanned: bool = False
@@ -32,18 +32,18 @@ class _Steps:
 
 
 class AccountNames:
-    """The names of one account. A single task changes them, so that an earlier plan never replaces a later one."""
+    """The loaded names of one account. Only one task changes them, so an earlier plan never replaces a later one."""
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.account = account
-        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # spread over time
+        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # not all at once
         self._shared, self._plans = shared, AccountPlans(account, shared)
         self._work = _Steps()
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_idle(self) -> bool:
-        """Return whether the account has no names and no work."""
+        """Return whether the account has no loaded names and no pending steps."""
         return not self._plans.names and not self._work and not self.is_busy
 
     @property
@@ -55,7 +55,7 @@ class AccountNames:
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
 
     def want(self, name: str, found: Found | None = None) -> None:
-        """Load a name, or send its secret again. `found` is the result of the search for its account."""
+        """Load a name, or send its secret again. `found` is what the search for the account of the name has read."""
         self._work.wanted[name] = found
         self._wake()
 
@@ -91,7 +91,7 @@ class AccountNames:
             self._wake()
 
     def end_page(self, name: str) -> None:
-        """Remove the 404 page of a loaded or withdrawn name, unless the name is served now."""
+        """Schedule the removal of a name's 404 page from Envoy. A name that is served by then keeps its resources."""
         self._work.ended_pages.add(name)
         self._wake()
 
@@ -143,7 +143,7 @@ class AccountNames:
             await self._resync()
 
     async def _read_changed(self, places: set[Place]) -> None:
-        is_loaded = bool(self._plans.names)  # without names, the next load reads all records again
+        is_loaded = bool(self._plans.names)  # without loaded names, the next load reads all records anyway
         used = {it for it in places if is_loaded and self._plans.records.is_affected_by(it)}
         self._plans.unread -= places - used
         if not used:
@@ -152,17 +152,17 @@ class AccountNames:
             read = self._shared.reader.read_changed
             records = await self._shared.reads.of_change(read, self._plans.records, used, self._plans.used)
         except Exception as error:
-            self._plans.unread |= used  # until they can be read, no further name of the account is loaded
+            self._plans.unread |= used  # no further name of the account is loaded until these records can be read
             if isinstance(error, Unavailable) and not isinstance(error, Undecodable):
                 return
-            if not isinstance(error, OSError | RuntimeError | MemoryError):  # these errors do not concern records
+            if not isinstance(error, OSError | RuntimeError | MemoryError):  # not caused by a malformed record
                 await self._plans.refuse_unreadable(used)
             raise
         self._plans.unread -= used
         await self._plans.replace(records)
 
     async def _load(self, name: str) -> None:
-        """Load a wanted name. If records of its account change meanwhile, read the changes before refusing the name."""
+        """Load a wanted name. If records of its account changed meanwhile, read them before refusing the name."""
         try:
             outcome = await self._try_load(name)
         except Unavailable as error:
@@ -176,7 +176,7 @@ class AccountNames:
         await self._shared.answer(name, self.account, outcome, self._plans.find_pair(name))
 
     async def _try_load(self, name: str) -> Outcome:
-        """Load a name. Raises Unavailable also while changed records of the account are unread."""
+        """Load a name. Raises Unavailable if the store fails, or while changed records of the account are unread."""
         is_new = name not in (names := self._plans.names)
         if self._plans.unread and (is_new or name in self._plans.unreadable):
             raise Unavailable("changed records")
@@ -185,7 +185,7 @@ class AccountNames:
         return await self._plans.load(name)
 
     async def _read(self, name: str, names: frozenset[str]) -> None:
-        """Read the records of one more name, unless the search for the first name has read them."""
+        """Read the records of a name, unless the name is the account's first one and the search has read them."""
         reader, known, found = self._shared.reader, self._plans.records, self._work.wanted[name]
         if found and found.records and not names:
             await self._plans.replace(found.records, found.pairs)

@@ -30,14 +30,14 @@ _NO_KEY = "The private key of the certificate cannot be decrypted."
 
 
 class AccountPlans:
-    """The records of an account, and the plans of its loaded names. Its methods must not run at the same time."""
+    """The records of an account, and the plans of its loaded names. Only one method may run at a time."""
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
         self._records_by_name: dict[str, AccountRecords] = {}  # a cache with the records of the latest name only
-        self.used: dict[str, frozenset[Place]] = {}  # the places that each loaded name uses
+        self.used: dict[str, frozenset[Place]] = {}  # by loaded name: the addresses of the records that its plan uses
         self.expires_at = float("inf")  # the Unix time at which the next lease or certificate begins or ends
-        self.has_unread_keys = False  # whether the key of a loaded name's new certificate could not be read
+        self.has_unread_keys = False  # whether the store failed when a loaded name's new key was read
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
         self._plans: dict[str, NamePlan] = {}
@@ -60,7 +60,7 @@ class AccountPlans:
         return self._pairs.get(plan.certificate if plan else "")
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
-        """Replace the records and add key pairs. Update names that use changed records, but no unread ones."""
+        """Replace the records, and add key pairs. Plan the names again whose records have changed and are all read."""
         before, self.records, self._records_by_name = self.records, records, {}
         self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
         self.expires_at = records.find_next_expiry(time.time())
@@ -71,7 +71,7 @@ class AccountPlans:
         await self.update(users)
 
     async def load(self, name: str) -> Outcome:
-        """Plan a name and send it with its secret. Raises Unavailable."""
+        """Plan a name, and send its resources with its secret to Envoy. Raises Unavailable."""
         plan, is_new = self._plan(name), name not in self._plans
         if not plan.certificate:
             self._report_refused(plan)
@@ -84,19 +84,19 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
-            self._plans.pop(name, None)  # so that `_drop` does not end the report of Envoy's errors
+            self._plans.pop(name, None)  # so that `_drop` does not end the report with Envoy's errors
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
         return "rejected"
 
     async def update_all(self) -> None:
-        """Plan all names again and send the changes."""
+        """Plan all names again, and send the changes to Envoy."""
         self.has_unread_keys = False
         await self.update(list(self._plans))
 
     async def update(self, every: Sequence[str]) -> None:
-        """Plan names again and send the changes. Withdrawals come first."""
+        """Plan names again, and send the changes to Envoy: first the names that are not served any more."""
         for start in range(0, len(every), _AT_ONCE):
             readable = self._plans.keys() - self.unreadable
             plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in readable]
@@ -107,29 +107,29 @@ class AccountPlans:
             await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
 
     async def refuse_unreadable(self, places: Set[Place]) -> None:
-        """Withdraw the names that use changed records, until the records can be read."""
+        """Stop serving the names that use changed records, until the records can be read."""
         plans = [plan for name, plan in self._plans.items() if not self.used[name].isdisjoint(places)]
         self.unreadable.update(it.name for it in plans)
         await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
 
     async def end_pages(self, names: Iterable[str]) -> None:
-        """Remove the 404 pages of names that are not served."""
+        """Remove the 404 pages of names from Envoy, except names that are served now."""
         await self._sender.withdraw([it for it in names if not self._is_served(it)])
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
-        """Remove the secrets of names without a request since the removal was scheduled."""
+        """Remove the secrets of names from Envoy, except names that were requested since the removal was scheduled."""
         await self._sender.remove_secrets([it for it in names if self._is_without_secret(it)])
 
     async def unload(self, names: Iterable[str]) -> None:
-        """Unload names without a request since the unloading was scheduled."""
+        """Unload names, except names that were requested since the unloading was scheduled."""
         unused = [it for it in names if self._is_without_secret(it)]
         await self._sender.remove_scopes(unused)
         self._drop(unused)
 
     def report_again(self) -> None:
-        """Report the errors of loaded names again. A change in the log ends the reports about its records.
+        """Report the errors of loaded names again. A change in the log ends the reports about its record.
 
-        The records may have been read, and rejected by Envoy, before the log had the change.
+        Control may have read that record, and Envoy may have rejected it, before the log had the change.
         """
         for plan, errors in self._errors.values():
             self._shared.report(plan, replace(errors, certificates=self._rejected_certificates(plan)))
@@ -140,14 +140,14 @@ class AccountPlans:
             self._drop([name])
 
     async def _withdraw_with(self, refusal: str, plans: Iterable[NamePlan]) -> None:
-        """Withdraw names. The status of their edges shows the reason."""
+        """Stop serving names. The status of their edges shows `refusal` as the reason."""
         refused = [NamePlan(it.name, it.account, refusal=refusal, refused_by=it.edge) for it in plans]
         await self._withdraw(refused)
         for plan in refused:
             self._report(plan, NameErrors(refusal))
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
-        """Withdraw names. Changes of their records are still handled, because of open connections."""
+        """Stop serving names, but still handle changes of their records: open connections can use their routes."""
         known = [it.name for it in plans if it.name in self._plans]
         self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
         gone = [it for it in plans if self._is_served(it.name)]
@@ -186,14 +186,14 @@ class AccountPlans:
             return NamePlan(name, self._account, refusal=_FAILED)
 
     def _records_of(self, name: str) -> AccountRecords:
-        """Return only the records that a name uses, cached for the latest name, because a load needs them often."""
+        """Return only the records that a name uses. They are cached until another name needs its records."""
         if name not in self._records_by_name:
             found = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
             self._records_by_name = {name: replace(found, rejected=self._rejected)}
         return self._records_by_name[name]
 
     async def _send(self, plan: NamePlan) -> Rejection | None:
-        """Send a plan. If Envoy rejects it, try other plans. Return None if Envoy accepts one, or its rejection."""
+        """Send a plan. If Envoy rejects it, try other plans. Return the last rejection, or None if one is accepted."""
         rejection, of_routes = None, ""
         for _ in range(_MAX_PLANS):
             if (rejection := await self._send_once(plan)) is None:
@@ -249,7 +249,7 @@ class AccountPlans:
     def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:
         """Return a plan without the part that Envoy rejected, or None.
 
-        It has the next certificate, or it admits no visitor if the new routes restrict visitors.
+        It has the next certificate, or it admits no visitors if the rejected routes restrict visitors.
         """
         if rejection.kind == "secret" and plan.certificate != OPERATOR:
             self._rejected[plan.certificate] = rejection.error

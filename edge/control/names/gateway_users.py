@@ -1,4 +1,4 @@
-"""Finds the accounts that use a gateway, because only they need its changes. Pure."""
+"""Finds the accounts with tunnels at a gateway, because only their names depend on the gateway's record. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -7,14 +7,14 @@ from chalicelib.model.serving.account_records import AccountRecords
 
 
 class GatewayUsers:
-    """For each gateway, the accounts that use it for loaded names."""
+    """The accounts whose loaded names have tunnels at a gateway, for each gateway."""
 
     def __init__(self) -> None:
         self._users: defaultdict[str, set[str]] = defaultdict(set)
         self._used: dict[str, frozenset[str]] = {}  # gateways by account
 
     def put(self, account: str, used: Iterable[str]) -> None:
-        """Replace the gateways that an account uses."""
+        """Record the gateways that an account uses now, instead of its earlier ones."""
         before, new = self._used.pop(account, frozenset[str]()), frozenset(used)
         for gateway in before - new:
             self._users[gateway].discard(account)
@@ -35,5 +35,5 @@ class GatewayUsers:
 
 
 def list_gateways(records: AccountRecords) -> frozenset[str]:
-    """Return the gateways of the tunnels in an account's records, also the gateways that are not live."""
+    """Return the ids of the gateways of an account's tunnels, including gateways that are not live."""
     return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)

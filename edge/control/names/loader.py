@@ -1,7 +1,7 @@
 """Loads the names that Envoy requests, keeps them current, and unloads them.
 
-A name is loaded only once at a time. Reads of cold names, which are not loaded, have a budget. Names that are not
-served get an answer without a plan: the page of unknown names below TUNNEL_DOMAIN, or a refused handshake.
+If several visitors request a name, it is loaded once. The reads of names that are not loaded (cold names) have a
+budget. Visitors of names that are not served get a 404 page below TUNNEL_DOMAIN, or a refused handshake elsewhere.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable, Undecodable
 
-_SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; parts of the accounts: each sweep checks one part
+_SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of this many parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
-_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; names that are searched at the same time
-_MAX_RESTORING = 32  # concurrent searches for names that Envoy already has
+_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; concurrent searches for the account of a name
+_MAX_RESTORING = 32  # names from Envoy's earlier configuration that are loaded at the same time
 
 
 class Loader:
-    """The names that one edge host has loaded. Other reads of cold names count against its `budget`, too.
+    """The names that one edge host has loaded. Reads of cold names by other parts of control also use its `budget`.
 
     `report` receives Envoy's errors about a plan, and an empty NameErrors when the name is unloaded.
     """
@@ -65,12 +65,12 @@ class Loader:
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
-        self._suspects: set[Place] = set()  # changes that a resync found; the change log may still report them
+        self._suspects: set[Place] = set()  # changes that only a resync found; the change log may still report them
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
         self._banned, self._turns = tuple[str, ...](), Turns(self._load, _MAX_SEARCHES)
-        self._restored: set[str] = set()  # names that Envoy had before this process, and that are not loaded yet
+        self._restored: set[str] = set()  # names that Envoy had when this process started, and that are not loaded yet
         self._tasks: set[asyncio.Task[None]] = set()
         state = self._loaded, self._pages, self._missed, report, self._answer, resync_period
         self._shared = Loading(reader, builder, sender, reads, *state)
@@ -86,16 +86,16 @@ class Loader:
 
     @property
     def secrets(self) -> int:
-        """Return the number of secrets (certificates with keys) that Envoy has."""
+        """Return how many secrets (certificates with keys) Envoy has."""
         return self._loaded.secrets + len(self._pages)
 
     @property
     def is_restored(self) -> bool:
-        """Return whether all names that Envoy had before are loaded."""
+        """Return whether all names that Envoy had when control started are loaded or removed."""
         return not self._restored
 
     def request(self, names: Iterable[str]) -> None:
-        """Load or refuse the server names of secrets that Envoy requests. Visitors may spell them with capitals."""
+        """Load or refuse the server names whose secrets Envoy requests. Visitors may spell them with capitals."""
         refused = []
         for server_name in names:
             name = server_name.lower()
@@ -156,9 +156,9 @@ class Loader:
                 task.cancel()
 
     def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
-        """Return why a name is refused without a read, or ""."""
+        """Return why a name is refused without a read of the store, or ""."""
         is_followed = self._is_followed(name)
-        if is_followed and not has_capitals:  # many spellings with capitals exist, so these use the budget
+        if is_followed and not has_capitals:  # other spellings use the budget, because a name has very many
             return ""
         if not is_followed and (refusal := self._cold_refusal(name)):
             return refusal
@@ -232,7 +232,7 @@ class Loader:
             await self._sender.refuse(pending.server_names | {name})
 
     async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
-        """Send certificates without routes for some seconds: for unknown names, and for names with capitals."""
+        """Send certificates without routes for some seconds, for unknown names and spellings with capitals."""
         for server_name in server_names:
             if not self._pages.is_full or server_name in self._pages:
                 self._pages.add(server_name, account, time.monotonic())
@@ -248,11 +248,11 @@ class Loader:
         if place.scope.startswith(PROVED):
             return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
-            return ()  # the log also reports the tunnel, edge or reservation that has the key
+            return ()  # the log also reports the tunnel, edge or reservation to which the unique key belongs
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
     def _drop_answers(self, changed: Collection[str], is_affected: Callable[[str], bool]) -> None:
-        """Forget the negative answers for names of changed accounts, and for other affected names."""
+        """Forget which names are not served, for names of changed accounts and for names that `is_affected` returns."""
         pages, visited = self._unserved.take_affected(changed, is_affected)
         self._end_pages(pages)
         for name in visited:
@@ -260,7 +260,7 @@ class Loader:
                 self._start(name)
 
     def _end_pages(self, names: Iterable[str]) -> None:
-        """Remove 404 pages. For a loaded or withdrawn name, its AccountNames decides, because it may be served now."""
+        """Remove 404 pages from Envoy. A loaded name may be served now, so its AccountNames decides."""
         unfollowed = []
         for name in names:
             if loaded := self._loaded.find(name):
@@ -290,7 +290,7 @@ class Loader:
                 account.check()
 
     def _restore_next(self) -> None:
-        """Load some of the names that Envoy already has."""
+        """Start to load some of the names that Envoy had when control started, within the limit."""
         waiting = (it for it in self._restored if it not in self._pending)
         for name in list(islice(waiting, max(0, _MAX_RESTORING - len(self._pending.keys() & self._restored)))):
             self._start(name, name)

@@ -19,20 +19,20 @@ from edge.serving.order import NameResources, Rejection
 # "unserved": no edge or tunnel serves the name. "closed": its edge refuses handshakes. "host" and "account": the name
 # would exceed the memory bound of the host or of its account.
 Outcome: TypeAlias = Literal["served", "unserved", "closed", "rejected", "failed", "unavailable", "host", "account"]
-_DRAIN = 120.0  # seconds: the drain time of Envoy
+_DRAIN = 120.0  # seconds for which Envoy drains a listener
 Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A name that is being loaded: the monotonic time of its start, and the spellings that its visitors use."""
+    """A name that is being loaded, since a monotonic time. `server_names` has the spellings that visitors use."""
 
     since: float
     server_names: set[str]
 
 
 class AccountReader(Protocol):
-    """Reads of accounts. All but `keep` block, and raise Unavailable."""
+    """Reads the records of accounts. All methods except `keep` block, and raise Unavailable."""
 
     def find_account(self, host: str) -> str: ...
 
@@ -95,8 +95,9 @@ class Loading:
     """The objects that all accounts share.
 
     `report` receives Envoy's errors about a plan, and an empty NameErrors when the name is unloaded. `answer` receives
-    the outcome for each wanted name and account, with its key pair, and answers the visitors. `pages` are server names
-    that have only a certificate. `missed` are changes that only a resync found. `resync_period` is in seconds.
+    each wanted name, its account, the outcome and the key pair of the name, and answers the visitors. `pages` are the
+    server names for which Envoy has only a certificate. `missed` has the addresses of changed records that only a
+    resync found. `resync_period` is in seconds.
     """
 
     reader: AccountReader
@@ -113,7 +114,7 @@ class Loading:
 
 
 def find_bounds(limits: Limits) -> Bounds:
-    """Return the bounds of loaded names."""
+    """Return the bounds on the memory, number and lifetime of loaded names."""
     scope_lifetime = limits.max_connection_duration + _DRAIN
     most = limits.max_loaded_names_per_account, limits.max_loaded_names_per_wildcard
     return Bounds(limits.max_loaded_mib << 10, *most, limits.name_period, scope_lifetime)

@@ -14,7 +14,7 @@ from edge.serving.order import NameResources
 
 
 class EnvoyNames:
-    """Implements loading.NameBuilder. `service` and `operator_pair` return the current values.
+    """Implements loading.NameBuilder. `service` returns the current settings, `operator_pair` the operator's key pair.
 
     `on_special` receives the plans of special names, whose handshakes need additional resources.
     """

@@ -27,7 +27,7 @@ from edge.store.errors import raises_unavailable
 
 _MAX_READS = 32  # lists that are read at the same time
 _NOTHING: Mapping[str, Set[Place]] = {}
-_MAX_RESOLVED = 1_000  # hosts in `_resolved`
+_MAX_RESOLVED = 1_000  # entries of `_resolved`
 
 
 class NameResolver:
@@ -39,7 +39,7 @@ class NameResolver:
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways that the latest refresh read
-        self._gateways: dict[Place, Found] = {}  # the live gateways of `gateways`
+        self._gateways: dict[Place, Found] = {}  # those of `gateways` that are live, by the address of the record
         # Unique keys that `find_account` has read, by host: `read` does not read them again.
         self._resolved: dict[str, Mapping[Place, Found]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
@@ -61,24 +61,23 @@ class NameResolver:
 
     @raises_unavailable
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
-        """Return an account's known records and the records of one more host."""
+        """Read the records of one more host. Return them together with the known records of the account."""
         return self._add(Wanted(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
 
     @raises_unavailable
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
-        """Return an account's known records and the records of some edges and tunnels, by id."""
+        """Read the records of edges and tunnels. Return them together with the known records of the account."""
         return self._add(Wanted(account, ids=frozenset(ids)), known, {})
 
     @raises_unavailable
     def read_changed(
         self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
     ) -> AccountRecords:
-        """Return the records after changes at some places.
+        """Return the records of an account after the records at `places` have changed.
 
-        Reads only these places, and records to which they did not refer before.
-
-        `used` has the places that each loaded name uses, if known. Gateways are not read: call `refresh_gateways`
-        before.
+        Reads only the changed records, and the records to which they refer now and did not refer before. `used` has
+        the addresses of the records that each loaded name uses, if known. Does not read gateways: call
+        `refresh_gateways` before.
         """
         changed, account = frozenset(places), records.account
         fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
@@ -87,11 +86,11 @@ class NameResolver:
 
     @raises_unavailable
     def resync(self, records: AccountRecords) -> AccountRecords:
-        """Read all records again and return them."""
+        """Read all records of an account again, and return them."""
         return self._complete(records.wanted, {}, records.rejected)
 
     def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
-        """Return only the records that some of the names use. Reads nothing."""
+        """Return only the records that these names use. Reads nothing from the store."""
         wanted = replace(records.wanted, hosts=records.names.intersection(names))
         places = account_places.list_places(wanted, records.found, self._tunnel_domain)
         found = {place: records.found[place] for place in places & records.found.keys()}
@@ -107,7 +106,10 @@ class NameResolver:
 
     @raises_unavailable
     def refresh_gateways(self) -> frozenset[Place]:
-        """Read all gateways. Return the places of changed gateways: the log does not report ended leases."""
+        """Read all gateways. Return the addresses of the records that changed.
+
+        A gateway whose lease has ended counts as changed, although the change log does not report it.
+        """
         self.gateways, before = gateways.list_gateways(), self._gateways
         live = (self._locate(it) for it in self.gateways if it.is_live)
         self._gateways = {
@@ -124,41 +126,41 @@ class NameResolver:
         return name_keys.list_owner_places(host, self._tunnel_domain) if is_normal else []
 
     def _find_gateways(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Return the gateways of the latest refresh at some places."""
+        """Return the gateways among some records, as the latest refresh read them."""
         used = [place for place in places if place.scope == gateways.GATEWAYS]
         return {place: self._gateways.get(place, Found()) for place in used}
 
     def _update(
         self, before: AccountRecords, updates: Mapping[Place, Found | None], used: Mapping[str, Set[Place]]
     ) -> AccountRecords:
-        """Return the records with new values. Find again which places a name uses only if one of its values differs."""
+        """Return the records with new values. Find the records of a name again only if one of its values differs."""
         found = {**before.found, **{place: it for place, it in updates.items() if it}}
         for place in [place for place, it in updates.items() if it is None]:
             found.pop(place, None)
         different = {place for place, it in updates.items() if before.found.get(place) != it}
-        known = frozenset(found)  # a comparison of two sets does not hash the places again
+        known = frozenset(found)  # a comparison of two sets does not compute the hashes of the addresses again
         same = {name for name, places in used.items() if places.isdisjoint(different) and places <= known}
         changed = replace(before.wanted, hosts=before.wanted.hosts - same)
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
         others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
         changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
-        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal records with new leases
+        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal but for their leases
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
-        """Return the known records together with the wanted records."""
+        """Read more records. Return them together with the known records of the account."""
         if known is None:
             return self._complete(more, keys, {})
         return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))
 
     def _complete(self, wanted: Wanted, known: Mapping[Place, Found], rejected: Mapping[str, str]) -> AccountRecords:
-        """Return all wanted records. Read the records that are not known."""
+        """Return all wanted records. Read those that are not known."""
         return AccountRecords.of(
             wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
         )
 
     def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Read items in one call, and lists at the same time. Gateways come from the latest refresh, if known."""
+        """Read items in one call, and lists at the same time. Or return gateways among them from the latest refresh."""
         if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
             return cached
         lists = {place: self._threads.submit(account_reads.read_list, place) for place in places if not place.id}

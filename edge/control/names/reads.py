@@ -17,21 +17,21 @@ _CHECK = 0.1  # seconds between two checks while a visitor waits
 
 
 class StoreReads:
-    """Reads for visitors who wait, and reads of changes, each with their own threads.
+    """Reads for visitors who wait, and reads of changed records. Each kind has threads of its own.
 
-    Neither delays the other. An abandoned read still occupies its thread.
+    So neither kind delays the other. A read that `_give_up` has failed still occupies its thread.
     """
 
     def __init__(self, count: int = 32) -> None:
         self._for_visitors = ThreadPoolExecutor(count, "cold")
         self._of_changes = ThreadPoolExecutor(count, "changes")
-        self._waiting: dict[asyncio.Future[Any], float] = {}  # the start of each read for a visitor
+        self._waiting: dict[asyncio.Future[Any], float] = {}  # when each read for a visitor began
         self._check: asyncio.TimerHandle | None = None
         self._answered_at = time.monotonic()
         self.is_away = False
 
     async def for_visitor(self, read: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-        """Return the result of a read for which a visitor waits. Raises Unavailable if no read gets an answer."""
+        """Return the result of a read for which a visitor waits. Raises Unavailable, also if no read gets an answer."""
         future = self._start(self._for_visitors, lambda: read(*arguments, **named))
         self._waiting[future] = time.monotonic()
         if self._check is None:

@@ -1,4 +1,4 @@
-"""Searches for the account of a cold name. If the account is not loaded, its records are read at once."""
+"""Searches for the account of a cold name. If the account is not loaded, the search also reads its records."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ _MAX_SEARCHES = 3  # tries to find the account of a name while its keys change
 
 @dataclass(frozen=True)
 class Found:
-    """The account of a name or "", and the account's records and key pairs (by certificate id) if they were read."""
+    """The account of a name, or "". If the search read them, also its records, and its key pairs by certificate id."""
 
     account: str
     records: AccountRecords | None = None
@@ -26,13 +26,13 @@ class Found:
 
 
 class Searches:
-    """Searches in threads. `is_loaded` returns whether an account's records are loaded, and need no read."""
+    """Runs searches in threads. `is_loaded` returns whether an account's records are loaded, so need no read."""
 
     def __init__(
         self, reader: AccountReader, reads: StoreReads, tunnel_domain: str, is_loaded: Callable[[str], bool]
     ) -> None:
         self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
-        self._changed: dict[str, set[Place]] = {}  # by name: the places that changed during its search
+        self._changed: dict[str, set[Place]] = {}  # by name: addresses of records that changed during its search
         self._claims: dict[str, str] = {}  # by account: the name whose search reads the account's records
 
     async def find(self, name: str) -> Found:
@@ -50,12 +50,12 @@ class Searches:
         return replace(found, records=None) if is_stale else found
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle changes that running searches may have missed."""
+        """Record changed records, so that running searches notice if they have read them before the change."""
         for changed in self._changed.values():
             changed.update(places)
 
     def _read(self, name: str) -> Found:
-        """Find the account of a name, in a thread. The key pair is read in the same thread."""
+        """Find the account of a name, and read its records and the key pair of its certificate. Blocks."""
         account = self._reader.find_account(name)
         if not account or self._is_loaded(account) or self._claims.setdefault(account, name) != name:
             return Found(account)

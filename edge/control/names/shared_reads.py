@@ -14,7 +14,7 @@ class SharedReads(Generic[K, T]):
     def __init__(self, read: Callable[[K], Awaitable[T]]) -> None:
         self._read = read
         self._running: dict[K, asyncio.Task[T]] = {}
-        self._waiting: dict[K, asyncio.Task[T]] = {}  # reads that begin after the running one
+        self._waiting: dict[K, asyncio.Task[T]] = {}  # the read for each key that begins when its running read ends
 
     async def get(self, key: K) -> T:
         """Return the result of a read that begins after this call. Raises the errors of the read."""

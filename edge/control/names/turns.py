@@ -1,4 +1,4 @@
-"""Limits how many names are worked on at the same time. Other names wait without a task."""
+"""Limits how many names are searched at the same time. Other names wait without a task."""
 
 import asyncio
 from collections import deque
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 
 class Turns:
-    """The names that wait for their turn, first come first served. They have no tasks, which would take 10 KiB each."""
+    """A queue of names for which at most `most` tasks do `work`. Waiting names have no task: each would take 10 KiB."""
 
     def __init__(self, work: Callable[[str], Awaitable[None]], most: int) -> None:
         self._work, self._most = work, most
@@ -15,7 +15,7 @@ class Turns:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, name: str) -> None:
-        """Do the work for a name, at once or later."""
+        """Do the work for a name, as soon as a task is free."""
         self._waiting.append(name)
         if self._running < self._most:
             self._running += 1
@@ -24,7 +24,7 @@ class Turns:
             task.add_done_callback(self._tasks.discard)
 
     def cancel(self) -> None:
-        """Cancel all work."""
+        """Forget the waiting names, and cancel the running tasks."""
         self._waiting.clear()
         for task in self._tasks:
             task.cancel()

@@ -38,7 +38,7 @@ from edge.sign_in.sign_in_records import REFRESH, SignInRecords
 from edge.sign_in.visits import Visit
 from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
-_MAX_HEADERS = 1 << 20  # bytes of a check request without the body
+_MAX_HEADERS = 1 << 20  # bytes of a check request, not counting the body
 _TOLD = {429: "stopped"}
 _PERMISSION_DENIED = 7  # a code of google.rpc.Code
 
@@ -59,7 +59,7 @@ class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until cancelled. Without the store every request gets 503. Raises SettingError."""
+    """Serve until cancelled. If the store does not answer, requests get 503. Raises SettingError."""
     records, counts = SignInRecords(), SignInMetrics()
     client = _build_client(settings, counts)
     service = _build_service(settings, records, client, counts)
@@ -75,7 +75,7 @@ async def serve(settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def _serve_host(settings: Settings, answering: AuthorizationServer) -> AsyncIterator[None]:
-    """Serve Envoy on this host, at a Unix socket."""
+    """Serve the Envoy of this host at a Unix socket."""
     server = _build_server(settings)
     external_auth_pb2_grpc.add_AuthorizationServicer_to_server(answering, server)
     settings.sign_in_socket.unlink(missing_ok=True)
@@ -90,7 +90,7 @@ async def _serve_host(settings: Settings, answering: AuthorizationServer) -> Asy
 
 
 async def _serve_others(settings: Settings, answering: AuthorizationServer, counts: SignInMetrics) -> None:
-    """Serve the Envoys of other hosts, and Prometheus, if the settings have ports for them."""
+    """Serve the Envoys of other hosts if SIGN_IN_PORT is set, and metrics if this process serves them."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     link = SignInLink(_build_server(settings), answering, f"{host}:{settings.sign_in_port}")
     async with contextlib.AsyncExitStack() as stack:
@@ -163,7 +163,7 @@ def _password(request: CheckRequest) -> PasswordRequest:
 
 
 def _password_response(answer: PasswordAnswer) -> CheckResponse:
-    """Return the response, with the result that Envoy's script remembers."""
+    """Return the response, with the result in metadata, which Envoy's script caches for the next requests."""
     made = _response(replies.password(answer.status, answer.retry_after))
     told = "right" if answer.status == 200 and answer.is_current else _TOLD.get(answer.status, "")
     if told:

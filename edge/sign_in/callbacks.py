@@ -30,7 +30,7 @@ _NOT_FOUND = "404: this path belongs to the sign-in service, which has no such p
 
 
 class Callbacks:
-    """Answers requests to the paths of the service on a visitor's host."""
+    """Answers requests to the paths below /_service/ on a visitor's host."""
 
     def __init__(self, dependencies: Dependencies, starter: Starter) -> None:
         self._needs, self._starter = dependencies, starter
@@ -81,7 +81,7 @@ class Callbacks:
         return await self._complete(visit, rule, begun)
 
     async def _complete(self, visit: Visit, rule: SignInRule, begun: State) -> Reply:
-        """Return the response to a visitor who returns from the provider."""
+        """Exchange the code, and return the response to a visitor who returns from the provider."""
         provider = self._needs.providers[rule.provider]
         if provider.has_response_issuer and visit.parameter("iss") != provider.issuer:
             return replies.page(403, replies.NOT_ACCEPTED)
@@ -144,7 +144,7 @@ class Callbacks:
         return with_facts(session, rule, facts, now)
 
     def _token_cookies(self, rule: SignInRule, session: Session) -> tuple[str, ...]:
-        """Return the cookie with the session token of a new session. Only a user who may pass gets one."""
+        """Return the cookie with the session token of a new session, or no cookie if the user may not pass."""
         now = self._clock()
         decision = decisions.decide(session, rule, session.client_id, now)
         if decision.access is not Access.PASS:
@@ -153,9 +153,9 @@ class Callbacks:
 
 
 def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:
-    """Return the rule of the first route that matches a path.
+    """Return the OAuth rule of the first route that matches a path, or None.
 
-    It only chooses the provider, and does not decide about access.
+    The rule only determines the provider of the sign-in. Envoy decides which rule applies to a request.
     """
     plain = path.partition("?")[0]
     for route in routes:

@@ -1,4 +1,4 @@
-"""Asks a provider again about the user of a session, while a request is forwarded or before that."""
+"""Rechecks of sessions: asks the provider again about the user, before a request is forwarded or meanwhile."""
 
 import asyncio
 import dataclasses
@@ -10,23 +10,23 @@ from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
 
 WAIT = 5.0  # seconds that a request waits for a check
-_POLL = 0.25  # seconds between reads while another process asks
-_TURN = 12.0  # seconds after which another process may ask
+_POLL = 0.25  # seconds between reads of a session that another process checks
+_TURN = 12.0  # seconds for which a process reserves the check of a session
 
 
 class SessionChecks:
-    """Checks sessions at their providers, one at a time for a session."""
+    """Rechecks sessions at their providers. A session has at most one running check."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._needs, self._records, self._clock = dependencies, dependencies.records, dependencies.clock
         self._running: dict[str, asyncio.Task[Session | None]] = {}
 
     def begin(self, id: str, session: Session, rule: SignInRule) -> None:
-        """Start to check a session while the request continues, unless a check runs."""
+        """Start a check of a session without waiting for its result, unless one is running."""
         self._task(id, session, rule)
 
     async def now(self, id: str, session: Session, rule: SignInRule) -> Session | None:
-        """Return the session after the provider's answer, None if it has ended.
+        """Check a session now. Return it with the provider's answer, or None if the session has ended.
 
         Raises ExchangeFailed, TooManyExchanges, aws.Unavailable.
         """
@@ -45,7 +45,7 @@ class SessionChecks:
     def _forget(self, id: str, done: "asyncio.Task[Session | None]") -> None:
         self._running.pop(id, None)
         if not done.cancelled():
-            done.exception()  # marks an error as read: no request may await it
+            done.exception()  # asyncio would log an error that no request has awaited
 
     async def _check(self, id: str, session: Session, rule: SignInRule) -> Session | None:
         if not await self._records.begin_check(id, self._clock(), lasting=_TURN):
@@ -77,7 +77,7 @@ class SessionChecks:
         return await self._records.session(id)
 
     async def _await_other(self, id: str, session: Session) -> Session | None:
-        """Return the session after the check of another process. Raises Silent after WAIT."""
+        """Wait for the check by another process, and return the session. Raises Silent after WAIT seconds."""
         end = self._clock() + WAIT
         while self._clock() < end:
             await asyncio.sleep(_POLL)

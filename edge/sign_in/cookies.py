@@ -3,19 +3,19 @@
 import re
 from collections.abc import Iterator
 
-LOGIN_TIME = 600  # seconds of a sign-in
+LOGIN_TIME = 600  # seconds in which a visitor must complete a sign-in
 _COMMON = "Path=/; Secure; HttpOnly; SameSite=Lax"
 _PAIR = re.compile(r"[;,] *")  # Envoy joins two Cookie headers of HTTP/1.1 with a comma
 
 
 def read(header: str, name: str) -> str:
-    """Return the value of a cookie, "" if it is absent or occurs twice."""
+    """Return the value of a cookie, or "" if it is absent or occurs twice."""
     found = [value for own, value in _pairs(header) if own == name]
     return found[0] if len(found) == 1 else ""
 
 
 def build(name: str, value: str, *, lifetime: int | None = None) -> str:
-    """Return a Set-Cookie header. Without a lifetime, in seconds, the cookie ends with the browser's session."""
+    """Return a Set-Cookie header. Without `lifetime` (seconds), the browser deletes the cookie when it closes."""
     age = "" if lifetime is None else f"; Max-Age={lifetime}"
     return f"{name}={value}; {_COMMON}{age}"
 

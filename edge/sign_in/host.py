@@ -17,7 +17,7 @@ _NOT_FOUND = "404: the sign-in service has no such page."
 
 
 class SignInHost:
-    """Answers requests to the host of the service."""
+    """Answers requests to the sign-in service's own host."""
 
     def __init__(self, dependencies: Dependencies, starter: Starter) -> None:
         self._records, self._clock, self._starter = dependencies.records, dependencies.clock, starter
@@ -32,7 +32,7 @@ class SignInHost:
         return replies.page(404, _NOT_FOUND)
 
     def _callback(self, visit: Visit) -> Reply:
-        """Redirect to the host that the authenticated state names. The service exchanges the code there."""
+        """Redirect to the visitor's host, which the decrypted state names. There, the service exchanges the code."""
         sealed = visit.parameter("state")
         begun = self._starter.unseal(sealed)
         if begun is None:
@@ -52,7 +52,7 @@ class SignInHost:
         url = self._starter.authorize_url(rule, begun, sealed, fresh=visit.parameter("fresh") == "1")
         keys = self._records.state_keys()
         confirmed = confirmations.read(cookies.read(visit.cookies, confirmations.COOKIE), keys, self._clock())
-        site = f"{begun.account} {begun.host}"  # another account can get the host later
+        site = f"{begun.account} {begun.host}"  # with the account, because another account can get the host later
         if site in confirmed.sites:
             return replies.redirect(url)
         if visit.method == "POST" and self._is_confirmed(visit, begun):

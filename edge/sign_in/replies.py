@@ -30,7 +30,7 @@ UNAVAILABLE = "A sign-in is not possible at the moment. Try again in a few secon
 
 @dataclass(frozen=True)
 class Reply:
-    """A response of the sign-in service to the visitor. The request does not reach the upstream."""
+    """A response to the visitor instead of the upstream's response. The request is not forwarded."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Forward:
-    """A request that is forwarded, with headers about the visitor."""
+    """The decision to forward a request, with headers about the visitor."""
 
     headers: Mapping[str, str]
     cookies: Sequence[str] = ()
@@ -72,14 +72,14 @@ def redirect(location: str, status: int = 302, cookies: Sequence[str] = ()) -> R
 
 
 def page(status: int, text: str, *, link: tuple[str, str] | None = None, cookies: Sequence[str] = ()) -> Reply:
-    """Return a page with a sentence. `link` is an address and its text."""
+    """Return an HTML page with a sentence. `link` is a URL and the text of the link."""
     more = f'<p><a href="{html.escape(link[0])}">{html.escape(link[1])}</a></p>' if link else ""
     retry = {"retry-after": "5"} if status == 503 else {}
     return Reply(status, {**_page_headers(_POLICY), **retry}, cookies, _document(f"{_paragraph(text)}{more}"))
 
 
 def no_session(path: str) -> Reply:
-    """Return the response to a request without a session that does not ask for a page."""
+    """Return the response to a request without a session, for example by a script, that does not ask for a page."""
     return page(401, NO_SESSION, link=(sign_in_link(path), "Sign in"))
 
 
@@ -101,10 +101,10 @@ def sign_out_page(path: str) -> Reply:
 def confirmation_page(
     host: str, provider: str, scopes: Sequence[str], action: str, cookies: Sequence[str] = ()
 ) -> Reply:
-    """Return the confirmation page of a managed application. It names the host, and the data that will be read.
+    """Return the confirmation page of a managed OAuth application. It names the host, and the data that it will get.
 
-    `action` is the address to which the button posts. The policy has no `form-action`, because the post redirects to
-    the provider.
+    `action` is the URL to which the button posts. The Content-Security-Policy has no `form-action`, because the
+    response to the post is a redirect to the provider.
     """
     name = TITLES[provider]
     text = f"{host} asks you to sign in with {name}. This service will read: {', '.join(scopes)}."
@@ -115,7 +115,7 @@ def confirmation_page(
 
 
 def sign_in_link(path: str) -> str:
-    """Return the address that begins a sign-in and returns to a path."""
+    """Return the URL that begins a sign-in, after which the visitor returns to a path."""
     return f"/_service/sign-in?to={quote(path, safe='/')}"
 
 

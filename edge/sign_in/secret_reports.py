@@ -1,4 +1,4 @@
-"""Stores which modules have a secret that cannot be decrypted, for the status of edges."""
+"""Stores which modules of routes have a secret that cannot be decrypted. The status of the edge shows it."""
 
 import asyncio
 import time
@@ -10,19 +10,19 @@ from cachetools import TTLCache
 from chalicelib.model.edges import application_errors
 from chalicelib.storage.client import aws
 
-_PAUSE = 60  # seconds
+_PAUSE = 60  # seconds until the same error is stored again
 _MAX_REPORTED = 10_000
 
 
 class SecretReports:
-    """Stores that the secret of a module cannot be decrypted, at most once a minute for each route and digest."""
+    """Stores that a module's secret cannot be decrypted, at most once a minute for each version of a module."""
 
     def __init__(self, module: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._module = module
         self._reported: TTLCache[tuple[str, str], None] = TTLCache(_MAX_REPORTED, _PAUSE, timer=clock)
 
     async def store(self, account: str, edge: str, route: str, digest: str) -> None:
-        """Store the error of a route. Ignore failures of the store."""
+        """Store that the secret of a route's module cannot be decrypted. Failures of the store are ignored."""
         if (route, digest) in self._reported:
             return
         self._reported[route, digest] = None

@@ -1,6 +1,6 @@
 """The sign-in service: decides about each request of an OAuth route that has no valid session token.
 
-Envoy names the route: no function here matches paths to decide about access.
+Envoy decides which route a request matches. No function here decides about access by the path.
 """
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
@@ -23,7 +23,7 @@ from edge.sign_in.visits import Visit
 
 
 class SignInService:
-    """Answers checks of Envoy. `sign_in_url` is the URL of the service's own host."""
+    """Decides about requests for Envoy. `sign_in_url` is the URL of the sign-in service's own host."""
 
     def __init__(self, dependencies: Dependencies, sign_in_url: str) -> None:
         self._records, self._clock, self._counts = dependencies.records, dependencies.clock, dependencies.counts
@@ -33,7 +33,7 @@ class SignInService:
         self._host = SignInHost(dependencies, self._starter)
 
     async def answer(self, visit: Visit) -> Forward | Reply:
-        """Return the response, or Forward if the request may pass. After a failure it does not pass."""
+        """Return the response, or Forward if the request may pass. After an error, the request does not pass."""
         try:
             return await self._answer(visit)
         except (aws.AwsError, NotReady) as error:

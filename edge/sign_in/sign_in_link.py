@@ -1,4 +1,4 @@
-"""The sign-in service for Envoys of other hosts, by mutual TLS over the link."""
+"""The sign-in service for the Envoys of other hosts, which connect by mutual TLS with certificates of one CA."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ _NAMES = "x509_subject_alternative_name"
 
 
 class SignInLink:
-    """The server for other hosts. It listens after control has stored a key pair, and uses each new pair."""
+    """The server for the Envoys of other hosts. It listens as soon as control has stored a TLS key pair for it."""
 
     def __init__(
         self, server: grpc.aio.Server, answering: external_auth_pb2_grpc.AuthorizationServicer, address: str
@@ -56,7 +56,7 @@ class SignInLink:
                 await self._listen()
 
     async def _listen(self) -> None:
-        """Start to listen. Each handshake uses the newest key pair."""
+        """Start to listen. Each handshake uses the latest key pair."""
         credentials = grpc.dynamic_ssl_server_credentials(
             self._configuration, lambda: self._configuration, require_client_authentication=True
         )
@@ -66,7 +66,7 @@ class SignInLink:
 
 
 class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
-    """Answers only clients with the certificate of an edge host. Gateways have other certificates of the same CA."""
+    """Refuses clients without the certificate of an edge host. Gateways have certificates of the same CA."""
 
     def __init__(self, answering: external_auth_pb2_grpc.AuthorizationServicer) -> None:
         self._answering = answering
@@ -79,7 +79,7 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
 
 
 def read_changed(known: LinkPair | None) -> tuple[LinkPair, grpc.ServerCertificateConfiguration] | None:
-    """Return the stored key pair and its TLS configuration, or None if there is no new pair."""
+    """Return the stored key pair and its TLS configuration, or None if the pair has not changed."""
     stored = link_pairs.read()
     if stored is None or stored.pair == known:
         return None

@@ -16,7 +16,7 @@ CHECKS = ("renewed", "ended", "silent", "unreadable", "application")
 class SignInMetrics:
     """Counts of sign-ins, of checks at providers, and of renewed session tokens.
 
-    Each label begins with 0, because Prometheus does not see the first increment of a new counter.
+    All counters start at 0, because Prometheus does not count the increment with which a counter appears.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class SignInMetrics:
         self._renewed.inc()
 
     def on_date(self, date: str) -> None:
-        """Compare the clock of this host with the Date header of a provider."""
+        """Record the difference between this host's clock and the Date header of a provider's answer."""
         try:
             self._clock.set(time.time() - parsedate_to_datetime(date).timestamp())
         except ValueError:

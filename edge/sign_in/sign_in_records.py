@@ -1,6 +1,6 @@
-"""Reads and writes of the sign-in service in the store, and their cache.
+"""Reads, caches and writes the stored records of the sign-in service.
 
-Functions of `chalicelib` block, so they run in threads. All raise aws.Unavailable if the store is away.
+Functions of `chalicelib` block, so they run in threads. All methods raise aws.Unavailable if the store does not answer.
 """
 
 import asyncio
@@ -32,24 +32,24 @@ from edge.sign_in.session import keys
 from edge.sign_in.session.keys import PrivateKeys
 from edge.sign_in.session.tokens import SigningKey
 
-REFRESH = 5.0  # seconds between reads of keys and managed applications
+REFRESH = 5.0  # seconds between reads of keys and managed OAuth applications
 _MAX_RULES = 10_000
-_REPORT_PAUSE = 60.0  # seconds
+_REPORT_PAUSE = 60.0  # seconds until the same result is stored again
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class NotReady(Exception):
-    """The service has no key yet, or a rule has no application."""
+    """The service has read no signing key yet, or there is no OAuth application for a rule."""
 
 
 class SecretUnreadable(Exception):
-    """A client secret cannot be decrypted."""
+    """The client secret of an OAuth application cannot be decrypted."""
 
 
 @dataclass(frozen=True)
 class RouteOfHost:
-    """A route of an edge: the paths that it matches, and its rule if it has OAuth."""
+    """A route of an edge: the paths that it matches, and its OAuth rule, or None."""
 
     match_type: str
     match: str
@@ -57,32 +57,32 @@ class RouteOfHost:
 
 
 class SignInRecords:
-    """The records of the service.
+    """The stored records that the sign-in service uses.
 
-    Call `refresh` every REFRESH seconds: it reads keys and managed applications again.
+    `refresh` must be called every REFRESH seconds, to read changed keys and managed OAuth applications.
     """
 
     def __init__(self) -> None:
         self._rules: OrderedDict[str, tuple[SignInRule, OAuthModule]] = OrderedDict()
-        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()  # error and monotonic time, by audience
+        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()  # by audience: the last result, and when
         self._apps: dict[str, ManagedApp] = {}
         self._pairs: list[KeyPair] = []
         self._private: dict[str, PrivateKeys] = {}
 
     async def refresh(self) -> None:
-        """Read keys and managed applications, and create keys that are due."""
+        """Read the keys and the managed OAuth applications. Create the next keys if they are due."""
         self._apps = await _in_thread(managed_apps.read_all)
         self._pairs, self._private = await _in_thread(_refresh_keys)
 
     async def rule(self, account: str, edge: str, route: str, audience: str) -> SignInRule | None:
-        """Return the rule of a route, or None without an enabled module. Reads it only if the audience is unknown."""
+        """Return the OAuth rule of a route, or None if OAuth is off. The rule is cached by audience."""
         if known := self._rules.get(audience):
             self._rules.move_to_end(audience)
             return known[0]
         return await self.current_rule(account, edge, route)
 
     async def current_rule(self, account: str, edge: str, route: str) -> SignInRule | None:
-        """Return the rule of a route as it is stored now, or None."""
+        """Read the OAuth rule of a route from the store. Return None if OAuth is off."""
         found = await _in_thread(_read_rule, account, edge, route)
         return self._remember(found) if found else None
 
@@ -91,16 +91,16 @@ class SignInRecords:
         return await _in_thread(_read_routes, account, edge)
 
     def client_id(self, rule: SignInRule) -> str:
-        """Return the client id in use for a rule, "" without an application."""
+        """Return the client id of the OAuth application that a rule uses, or "" if there is none."""
         if rule.client_id:
             return rule.client_id
         managed = self._apps.get(rule.provider)
         return managed.client_id if managed else ""
 
     async def application(self, rule: SignInRule) -> Application | None:
-        """Return the application of a rule, or None if the operator has none. Opens its secret.
+        """Return the OAuth application of a rule with its decrypted secret, or None if there is none.
 
-        Raises SecretUnreadable, which is also stored for the status of the edge.
+        Raises SecretUnreadable. The error is also stored, and the status of the edge shows it.
         """
         try:
             return await self._application(rule)
@@ -109,7 +109,7 @@ class SignInRecords:
             raise SecretUnreadable from None
 
     async def report_application(self, rule: SignInRule, error: str = "") -> None:
-        """Store why a rule's application cannot be used, or that it was used.
+        """Store why the OAuth application of a rule cannot be used. Without `error`, remove the stored error.
 
         The same result is stored at most once a minute.
         """
@@ -137,48 +137,48 @@ class SignInRecords:
         return Application(rule.client_id, await _in_thread(provider.open_secret, context))
 
     def signing_key(self) -> SigningKey:
-        """Return the key that signs now. Raises NotReady before the first `refresh`."""
+        """Return the key that signs new session tokens. Raises NotReady before the first `refresh`."""
         pair = signing_keys.choose(self._pairs, int(time.time()))
         if pair is None:
             raise NotReady("no key")
         return SigningKey(pair.kid, self._private[pair.kid].private)
 
     def state_keys(self) -> dict[str, bytes]:
-        """Return the keys that encrypt states, by their ids."""
+        """Return the keys that encrypt the states of sign-ins, by id."""
         return {kid: it.state_key for kid, it in self._private.items()}
 
     async def session(self, id: str) -> Session | None:
-        """Return the session of an id, or None."""
+        """Read the session with an id. Return None if there is none."""
         return await _in_thread(sessions.read, id)
 
     async def start_session(self, id: str, session: Session, tokens: Tokens, rule: SignInRule) -> None:
-        """Store a new session with the provider's tokens."""
+        """Store a new session with the provider's tokens, which are encrypted."""
         whole = await _with_tokens(session, tokens)
         await _in_thread(sessions.write, id, whole, until=session.signed_in_at + rule.max_session)
 
     async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
-        """Store a session after the provider's answer. Return False if it has ended or was checked meanwhile."""
+        """Replace a session after a check. Return False if it has ended, or another check has replaced it."""
         whole = await _with_tokens(session, tokens)
         return await _in_thread(sessions.replace, id, whole, before)
 
     async def tokens(self, session: Session) -> Tokens:
-        """Return the provider's tokens of a session."""
+        """Decrypt the provider's tokens in a session."""
         return await _in_thread(vault.unseal, session.tokens, sessions.context(session.account), Tokens.parse)
 
     async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
-        """Reserve the check of a session. Return False if another process has reserved it."""
+        """Reserve the check of a session for `lasting` seconds. Return False if another process has reserved it."""
         return await _in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
 
     async def delay_check(self, id: str, now: float) -> None:
-        """Permit the next check of a session from the next second on."""
+        """End the reservation of a failed check, so that a new check can begin after a second."""
         await _in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:
-        """Store that a session is used now."""
+        """Store that a session was used at this time."""
         await _in_thread(sessions.record_seen, id, int(now))
 
     async def end_session(self, id: str) -> None:
-        """End a session."""
+        """Delete a session."""
         await _in_thread(sessions.end, id)
 
     def _remember(self, found: tuple[SignInRule, OAuthModule]) -> SignInRule:
@@ -188,7 +188,7 @@ class SignInRecords:
 
 
 def _limit(entries: OrderedDict[str, T]) -> None:
-    """Remove the oldest entries above the limit."""
+    """Remove the oldest entries while there are more than `_MAX_RULES`."""
     while len(entries) > _MAX_RULES:
         entries.popitem(last=False)
 
@@ -198,7 +198,7 @@ async def _in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kw
 
 
 async def _with_tokens(session: Session, tokens: Tokens) -> Session:
-    """Return a session with the provider's tokens, sealed."""
+    """Return a session that contains the provider's tokens in encrypted form."""
     sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
     return replace(session, tokens=sealed)
 

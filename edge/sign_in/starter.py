@@ -18,7 +18,7 @@ _LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes
 
 
 class Starter:
-    """Begins sign-ins. `url` names the service's own host. Visitors' hosts have the same port."""
+    """Begins sign-ins. `url` is the URL of the sign-in service's own host. Visitors' hosts use the same port."""
 
     def __init__(self, dependencies: Dependencies, url: str) -> None:
         self._records, self._providers = dependencies.records, dependencies.providers
@@ -28,15 +28,15 @@ class Starter:
 
     @property
     def redirect_uri(self) -> str:
-        """Return the only redirect URI, which users register at their provider."""
+        """Return the only redirect URI, which must be registered for every OAuth application."""
         return f"{self._url}/callback"
 
     def callback_url(self, begun: State, query: str) -> str:
-        """Return the URL that completes a sign-in at the host where it began."""
+        """Return the URL that completes a sign-in at the visitor's host."""
         return f"https://{begun.host}{self._port}{SERVICE}callback?{query}"
 
     async def begin(self, visit: Visit, rule: SignInRule, path: str, *, fresh: bool) -> Reply:
-        """Return the redirect to the provider, or to the confirmation page of a managed application."""
+        """Return the redirect to the provider. For a managed OAuth application, redirect to the confirmation page."""
         name = rule.login_cookie
         login = cookies.read(visit.cookies, name)
         if not _LOGIN.fullmatch(login):
@@ -60,7 +60,7 @@ class Starter:
         return replies.redirect(f"{self._url}/confirm?state={sealed}{'&fresh=1' if fresh else ''}", cookies=[cookie])
 
     def authorize_url(self, rule: SignInRule, made: State, sealed: str, *, fresh: bool) -> str:
-        """Return the provider's URL for a state. Raises NotReady without an application."""
+        """Return the provider's URL that begins the sign-in. Raises NotReady if there is no OAuth application."""
         client_id = self._records.client_id(rule)
         if not client_id:
             raise NotReady("no managed application")
@@ -76,7 +76,7 @@ class Starter:
         )
 
     def scopes(self, rule: SignInRule) -> tuple[str, ...]:
-        """Return the scopes that a sign-in requests."""
+        """Return the OAuth scopes that a sign-in requests from the provider."""
         return self._providers[rule.provider].scopes_for(rule)
 
     def seal(self, made: State) -> str:

@@ -14,8 +14,8 @@ _HOST = re.compile(r"([a-z0-9_-][a-z0-9._-]*)(?::[0-9]*)?", re.ASCII)
 class Visit:
     """A request of a visitor. Header names are in lower case. `path` includes the query, `host` has no port.
 
-    `account`, `edge`, `route` and `audience` come from Envoy's configuration, never from the visitor. `route` is "" for
-    the paths of the service: on the visitor's host, or on the service's own host if `is_of_service`.
+    `account`, `edge`, `route` and `audience` come from Envoy's configuration, never from the visitor. `route` is "" if
+    the path belongs to the sign-in service. `is_of_service` is true for the service's own host.
     """
 
     method: str
@@ -31,7 +31,7 @@ class Visit:
 
     @property
     def is_page_request(self) -> bool:
-        """Return whether a browser asks for a page, which a redirect to a provider can answer."""
+        """Return whether a browser requests a page, so that it can be redirected to a provider."""
         if self.method not in ("GET", "HEAD") or "upgrade" in self.headers:
             return False
         if any(name.startswith("sec-fetch-") for name in self.headers):
@@ -40,7 +40,7 @@ class Visit:
 
     @property
     def is_from_this_site(self) -> bool:
-        """Return whether the request does not come from another site."""
+        """Return whether a page of the same origin or the user made the request, and not another site."""
         return self.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
     @property
@@ -54,7 +54,7 @@ class Visit:
         return self.path.partition("?")[0]
 
     def parameter(self, name: str) -> str | None:
-        """Return a parameter of the query, "" if it is absent and None if it occurs twice."""
+        """Return a parameter of the query, or "" if it is absent, or None if it occurs twice."""
         query = self.path.partition("?")[2]
         found = [value for own, value in parse_qsl(query, keep_blank_values=True) if own == name]
         return None if len(found) > 1 else (found or [""])[0]
@@ -70,7 +70,7 @@ def read_host(authority: str) -> str:
 
 
 def safe_path(text: str | None) -> str:
-    """Return a path of the same host to which a visitor may be sent, or "/" for any other text."""
+    """Return `path` if a redirect to it stays on the same host, or else "/"."""
     path = text or ""
     is_path = path.startswith("/") and path[1:2] not in ("/", "\\")
     if not is_path or not path.isprintable() or len(path.encode()) > _MAX_PATH:

@@ -3,27 +3,28 @@
 from chalicelib.storage.records.change_log import Change
 from edge.store.records import Store
 
-_SHORT_OVERLAP = 2.0  # seconds that each read repeats: more than the difference between the writers' clocks
+_SHORT_OVERLAP = 2.0  # seconds before the cursor that each read repeats: more than writers' clocks differ
 _LONG_PERIOD = 15.0  # seconds between reads that repeat OVERLAP
-OVERLAP = 60.0  # seconds: longer than a writer's deadline plus the difference between clocks
+OVERLAP = 60.0  # seconds: longer than a writer's deadline, plus the difference between clocks
 
 
 class Follower:
-    """One reader of the log, its cursor, and the changes that it has returned.
+    """Reads the change log from a cursor, and remembers which changes it has returned.
 
-    The cursor is the time of the newest change that was read, by its writer's clock, but at most the reader's time.
+    The cursor is the time of the newest change that was read, by the clock of its writer. It is never in the reader's
+    future.
     """
 
     def __init__(self, store: Store, now: float) -> None:
-        """Begin at the Unix time `now`. Changes in the overlap before it are returned too."""
+        """Begin at the Unix time `now`. The first read also returns changes up to OVERLAP seconds before it."""
         self._store = store
         self._ages: dict[str, float] = {}
         self._newest = self._cursor = now - OVERLAP
-        self._all_until = self._long_at = now  # times of the latest and of the next read with the long overlap
+        self._all_until = self._long_at = now  # times of the latest and the next read of OVERLAP
 
     def read(self, now: float) -> list[Change]:
-        """Return the new changes. Raises Unavailable."""
-        is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # also if the clock was set back
+        """Return the changes that earlier reads have not returned. Raises Unavailable."""
+        is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # if the clock was set back, too
         since = self._all_until - OVERLAP if is_long else self._cursor - _SHORT_OVERLAP
         new = [change for change in self._store.list_changes(since) if change.id not in self._ages]
         self._ages |= {change.id: change.at for change in new}

@@ -26,7 +26,7 @@ from edge.store.errors import raises_unavailable
 
 
 class ControlRecords:
-    """The part of the store that control uses."""
+    """The methods of the store that only control uses."""
 
     def __init__(self, tunnel_domain: str) -> None:
         self._tunnel_domain = tunnel_domain
@@ -94,7 +94,7 @@ class ControlRecords:
     def find_challenge(self, domain: str) -> PendingChallenge | None:
         return challenge_records.find(domain)
 
-    # Methods for the statuses of edges
+    # Statuses of edges, which make up the protocol of `edge.control.statuses`
 
     @raises_unavailable
     def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
@@ -128,7 +128,7 @@ class ControlRecords:
     def remove_trial(self, account: str, edge: str) -> None:
         edge_status.remove_trial(account, edge)
 
-    # Methods for the proofs of domains
+    # The methods of `edge.control.proof_checks.ProofStore`
 
     @raises_unavailable
     def due(self, now: int, most: int) -> list[DueCheck]:

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def raises_unavailable(call: Callable[P, R]) -> Callable[P, R]:
-    """Make a call raise Unavailable if the store does not answer, and Undecodable for malformed required records."""
+    """Decorate a function that reads the store: it raises Unavailable or Undecodable instead of storage errors."""
 
     @wraps(call)
     def wrapped(*arguments: P.args, **named: P.kwargs) -> R:

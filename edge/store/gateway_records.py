@@ -42,7 +42,7 @@ def _grant_certificate(certificate: Item) -> Grant:
 
 
 class GatewayRecords:
-    """The part of the store that gateways use."""
+    """The methods of the store that only gateways use."""
 
     def __init__(self, region: str, tunnel_domain: str) -> None:
         self._region, self._tunnel_domain = region, tunnel_domain
@@ -83,7 +83,7 @@ class GatewayRecords:
             raise TooManyTunnels
         id = self._create_tunnel(opening, proof)
         try:
-            if online_tunnels.exceed(account, most):  # other tunnels were opened at the same time
+            if online_tunnels.exceed(account, most):  # other gateways opened tunnels of the account at the same time
                 raise TooManyTunnels
         except (TooManyTunnels, aws.AwsError):
             with suppress(aws.AwsError):
@@ -94,9 +94,9 @@ class GatewayRecords:
         return ServedTunnel(account, id, opening.gateway, name, 0, labels, *how)
 
     def _find_proof(self, opening: Opening) -> ServedReservation | None:
-        """Return the reservation that proves the account's right to a name outside TUNNEL_DOMAIN.
+        """Return the reservation whose proof permits the account to use a name outside TUNNEL_DOMAIN.
 
-        Return None for other names. Raises NameNotProved.
+        Return None for names below TUNNEL_DOMAIN, which need no proof. Raises NameNotProved.
         """
         name = opening.name
         if not name or self._is_below_tunnel_domain(name):
@@ -109,7 +109,7 @@ class GatewayRecords:
     def _create_tunnel(self, opening: Opening, proof: ServedReservation | None) -> str:
         """Create the record of a tunnel, and return its id.
 
-        If the account has proved that it owns the name, close another account's tunnel with this name.
+        If the account has proved that it owns the name, end another account's tunnel that still has this name.
         """
         account, name = opening.grant.account, opening.name
         checks = [reservations.require_proved(proof)] if proof else []

@@ -1,4 +1,4 @@
-"""The records of the link's authority and of the pair of sign-in services. KMS encrypts their keys."""
+"""The stored CA for connections between edge hosts, gateways and sign-in services. KMS encrypts its key."""
 
 from contextlib import suppress
 
@@ -22,7 +22,7 @@ _SCOPE, _ID = items.scope(EDGE, "/authorities"), "hop"
 
 
 def read_or_create() -> Authority:
-    """Return the authority. Create it if there is none. Raises MalformedRecord, aws.Unavailable."""
+    """Return the certificate authority. Create it if there is none. Raises MalformedRecord, aws.Unavailable."""
     item = table.read(_SCOPE, _ID)
     if item is None:
         with suppress(Taken):  # another process has created the authority at the same time
@@ -34,7 +34,7 @@ def read_or_create() -> Authority:
 
 
 def renew_sign_in_pair(link_authority: Authority) -> None:
-    """Store a new key pair for the sign-in services, unless this authority issued one less than a day ago.
+    """Store a new TLS key pair for sign-in services, unless the CA issued the stored pair less than a day ago.
 
     Raises aws.Unavailable.
     """
@@ -50,7 +50,7 @@ def renew_sign_in_pair(link_authority: Authority) -> None:
 
 
 def _create() -> Item:
-    """Return the record of a new authority. Its unique key ensures that only one is stored."""
+    """Return the record of a new authority. Its unique key prevents that a second authority is stored."""
     made = authority.make("Hop of the live edge").to_pem().encode()
     sealed = {"authority": vault.seal(made, vault.context(EDGE, _ID))}
     return Item(_SCOPE, _ID, {"name": _ID}, sealed=sealed, unique_keys=(UniqueKey("edge_authority", _ID),))

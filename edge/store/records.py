@@ -1,4 +1,4 @@
-"""The protocol of the edge's store. Every call blocks, and must run in a thread."""
+"""The interface of the store for gateways and control. Every method blocks, and must run in a thread."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Undecodable(Unavailable):
 
 
 class NotOpened(Exception):
-    """The base of the errors of Store.open."""
+    """The base class of the reasons for which `Store.open` does not open a tunnel."""
 
 
 class NameTaken(NotOpened):
@@ -32,7 +32,7 @@ class NameTaken(NotOpened):
 
 
 class NameOfEdge(NotOpened):
-    """An edge of the account listens on the name."""
+    """An edge of the account serves the name."""
 
 
 class NameNotReserved(NotOpened):
@@ -63,8 +63,8 @@ class TooManyTunnels(NotOpened):
 class Grant:
     """The rights of a signed-in client: its account, and the id and ACL of its credential.
 
-    The ACL of a user certificate is in its extension bind@tunnel-edge. Without the extension, it is empty and permits
-    everything.
+    The ACL of a user certificate is in the certificate's extension bind@tunnel-edge. If there is no extension, the ACL
+    is empty. An empty ACL permits everything.
     """
 
     account: str
@@ -72,7 +72,7 @@ class Grant:
     acl: tuple[str, ...]
 
     def permits(self, target: str) -> bool:
-        """Return whether a host name, address or label (key=value) is permitted. False for other texts."""
+        """Return whether the ACL permits a host name, address or label (key=value). False for other texts."""
         try:
             return acl.permits(self.acl, target)
         except ValueError:
@@ -83,9 +83,9 @@ class Grant:
 class Opening:
     """A tunnel to open, with either a name or labels. `is_random` marks a random name.
 
-    `name` is the full host name, or the address host:port of a TCP tunnel. With `proxy_protocol` the upstream reads a
-    PROXY header first. `address` and `client` are the SSH client's address and version. `ip_policies` are the ids of
-    IP policies that restrict the visitors.
+    `name` is the full host name, or the address host:port of a TCP tunnel. With `proxy_protocol`, each connection to
+    the upstream begins with a PROXY protocol header. `address` and `client` are the SSH client's address and version.
+    `ip_policies` are the ids of IP policies that restrict the visitors.
     """
 
     grant: Grant
@@ -104,11 +104,11 @@ class Opening:
 
     @property
     def targets(self) -> list[str]:
-        """Return what the credential's ACL must permit: the name, or each label as key=value."""
+        """Return what the ACL must permit to open the tunnel: the name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
     def is_permitted(self, grant: Grant | None) -> bool:
-        """Return whether the current grant of its credential permits the tunnel."""
+        """Return whether a grant permits this tunnel. `grant` is None if the credential is deleted or inactive."""
         return grant is not None and all(map(grant.permits, self.targets))
 
     def with_name(self, name: str, url: str, proto: Proto = "https") -> "Opening":
@@ -120,7 +120,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class Successor:
-    """An online tunnel at another gateway, with the credential that opened it."""
+    """An online tunnel at another gateway, which can replace a tunnel of this one. `credential` has opened it."""
 
     tunnel: ServedTunnel
     credential: str
@@ -128,22 +128,22 @@ class Successor:
 
 
 class Store(Protocol):
-    """The records that the gateway and control use. Every method raises Unavailable."""
+    """Reads and writes the records that the gateway and control use. Every method raises Unavailable."""
 
     def link_authority(self) -> Authority:
-        """Return the authority of the link, which all edge hosts and gateways share. The first call creates it."""
+        """Return the CA for connections between edge hosts and gateways. If it does not exist, create it."""
 
     def find_grant_by_key(self, fingerprint: str) -> Grant | None:
-        """Return the grant of the active credential with a key, or None."""
+        """Return the grant of the active credential with this public key, or None."""
 
     def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
-        """Return the grant of an active user certificate, or None. `authority` is its signer's fingerprint."""
+        """Return the grant of an active user certificate, or None. `authority` is the fingerprint of the signing CA."""
 
     def refresh_grant(self, grant: Grant) -> Grant | None:
         """Return the current grant of a credential, or None if it is deleted or inactive."""
 
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
-        """Open a tunnel, which is online while its gateway is live. The account can have at most `most` tunnels.
+        """Store a new tunnel, which is online while its gateway is live. The account can have at most `most` tunnels.
 
         Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, PolicyUnknown, TooManyTunnels.
         """
@@ -155,22 +155,22 @@ class Store(Protocol):
         """Return whether a reservation has `proxy_protocol`. Raises NameUnreadable."""
 
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        """Return one of the addresses that is free and not reserved, or None."""
+        """Return a random one of `addresses` that the account can use now without a reservation, or None."""
 
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
-        """Return the ids of tunnels that have lost the right to their name, or their credential."""
+        """Return the ids of tunnels whose credential has ended, or whose account lost the right to the name."""
 
     def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
         """Return the ids of tunnels without a record."""
 
     def find_successor(self, account: str, id: str) -> Successor | None:
-        """Return an account's tunnel by its id, with its gateway. Return None unless it is online at a gateway."""
+        """Return an account's tunnel with its gateway, or None if it is not online."""
 
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
-        """Write the usage of an account in an hour ("2026-11-22T14") at a gateway. Replaces the previous write."""
+        """Store the usage of an account at a gateway in an hour, such as "2026-11-22T14". Replaces the stored usage."""
 
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
-        """End a tunnel and free its name. The audit event contains the usage. Does nothing if it has no record."""
+        """End a tunnel and free its name. The audit event contains the usage. A tunnel without a record is ignored."""
 
     def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
         """Record why an edge host does not serve a tunnel, or "" if it does. Adds the tunnel to the change log."""
@@ -188,49 +188,49 @@ class Store(Protocol):
         """Return the names and name patterns that the operator has banned, without ports."""
 
     def list_managed_apps(self) -> frozenset[str]:
-        """Return the identity providers at which the operator has an application."""
+        """Return the identity providers for which the operator offers a managed OAuth application."""
 
     def renew_sign_in_pair(self, link_authority: Authority) -> None:
-        """Store a new key pair for sign-in services on other hosts, unless the stored one is less than a day old."""
+        """Store a new TLS key pair for sign-in services, unless the stored pair is less than a day old."""
 
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         """Return the public keys of session tokens, as entries of a key set (RFC 7517)."""
 
     def announce_gateway(self, gateway: Gateway, *, lease: int) -> bool:
-        """Register a new gateway, live for `lease` seconds. Return False if its id was used."""
+        """Register a new gateway, which is live for `lease` seconds. Return False if the id was used before."""
 
     def renew_gateway(self, gateway: str, *, lease: int) -> bool:
-        """Renew the lease of a live gateway. Return False if its lease is over or it is ended."""
+        """Renew the lease of a live gateway. Return False if the lease has ended, or the gateway is marked as ended."""
 
     def change_gateway(self, gateway: Gateway) -> bool:
-        """Store the link port of a live gateway, and whether it drains. Return False if it is not live."""
+        """Store at which port Envoy reaches a live gateway, and whether it drains. Return False if it is not live."""
 
     def withdraw_gateway(self, gateway: str) -> None:
-        """End the gateway of this process. Its record stays until its last tunnel has ended."""
+        """Mark the gateway of this process as ended. Its record stays until its last tunnel has ended."""
 
     def list_changes(self, since: float) -> list[Change]:
-        """Return the logged changes after a Unix time, by the clocks of their writers."""
+        """Return the changes in the change log that their writers dated after a Unix time."""
 
     def list_gateways(self) -> list[Gateway]:
-        """Return all gateways, also those that are not live."""
+        """Return all gateways, including gateways that are not live."""
 
     def fence_gateway(self, gateway: str) -> bool:
-        """End a gateway whose lease has been over for long enough. Return False if it is live or ended already."""
+        """Mark a gateway with a lapsed lease as ended. Return False if it is live or was ended before."""
 
     def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
-        """Claim the task of ending the tunnels of an ended gateway. Return False if another host has claimed it."""
+        """Claim the work of ending an ended gateway's tunnels. Return False if another host has claimed it."""
 
     def remove_gateway(self, gateway: str) -> None:
-        """Delete the record of an ended gateway without tunnels."""
+        """Delete the record of an ended gateway that has no tunnels left."""
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
-        """Return the tunnels in the list of a gateway. Some may be offline."""
+        """Return the tunnels that are listed for a gateway. Some may be offline."""
 
     def list_special_names(self) -> list[SpecialEntry]:
-        """Return all entries of the list of special names, without malformed ones."""
+        """Return all entries of the list of special names, except malformed entries."""
 
     def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
-        """Return the entries of edges and tunnels in the list of special names. Missing entries are left out."""
+        """Return the entries of edges and tunnels in the list of special names, by their owner. Some may be missing."""
 
     def list_hosts(self, account: str) -> frozenset[str]:
         """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
@@ -242,28 +242,28 @@ class Store(Protocol):
         """Return the certificate that the issuer obtained for the operator, or None."""
 
     def find_challenge(self, domain: str) -> PendingChallenge | None:
-        """Return the pending challenge of a domain over HTTP-01, or None."""
+        """Return the pending HTTP-01 challenge of a domain, or None."""
 
     def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
-        """Mark an edge host as up for `lease` seconds."""
+        """Mark an edge host as live for `lease` seconds."""
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
-        """Remove hosts and their statuses `grace` seconds after the end of their lease."""
+        """Remove edge hosts, with their reports, whose lease ended more than `grace` seconds ago."""
 
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
-        """Return the statuses that a host has written, by account and edge."""
+        """Return the reports that an edge host has stored, by account and edge."""
 
     def write_status(self, account: str, edge: str, report: Report) -> None:
-        """Replace a host's report about an edge."""
+        """Store an edge host's report about an edge. Replaces the stored report."""
 
     def list_live_hosts(self) -> list[str]:
-        """Return the ids of the hosts that are up."""
+        """Return the ids of the edge hosts that are live."""
 
     def write_trial(self, account: str, edge: str, trial: Report) -> None:
-        """Replace the result of the trial of an edge."""
+        """Store the result of an edge's trial. Replaces the stored result."""
 
     def remove_trial(self, account: str, edge: str) -> None:
-        """Remove the result of the trial of a deleted edge."""
+        """Remove the stored result of a deleted edge's trial."""
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
-        """Remove the status of an edge on a host."""
+        """Remove an edge host's report about an edge."""

@@ -1,4 +1,4 @@
-"""The store of the edge: the DynamoDB table and the KMS key that the environment names."""
+"""Implements the edge's store with the DynamoDB table and the KMS key that environment variables name."""
 
 import os
 
@@ -32,7 +32,7 @@ class TableStore(GatewayRecords, ControlRecords):
 
 
 def connect(settings: Settings) -> TableStore:
-    """Return the store. Raises SettingError if it cannot be used."""
+    """Return the store. Raises SettingError if the table or the key cannot be used."""
     try:
         gateways.list_gateways()
         base_names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())

@@ -4,29 +4,29 @@ import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST = 10  # wrong passwords without a pause
-PAUSE = 6.0  # seconds after which a visitor may send one more password
-_MAX_VISITORS = 10_000  # visitors to remember. The visitor with the oldest wrong password is forgotten first
+MOST = 10  # wrong passwords that a visitor may send before pauses begin
+PAUSE = 6.0  # seconds between two passwords after that
+_MAX_VISITORS = 10_000  # remembered visitors. The visitor with the oldest wrong password is forgotten first
 
 
 class GuessLimits:
-    """Wrong passwords by visitor (an IPv4 address or IPv6 /64), and by the route or tunnel."""
+    """Counts wrong passwords for each visitor (an IPv4 address or IPv6 /64) and each route or tunnel."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()  # when MOST guesses are possible again
+        self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()  # when MOST passwords are allowed again
 
     def pause(self, holder: str, address: str) -> int:
-        """Return the seconds until the visitor may send another password, 0 if now."""
+        """Return the seconds until the visitor may send a password, or 0. `holder` is the route or reservation."""
         free_at, now = self._free_at.get((holder, _network(address)), 0.0), self._clock()
         return max(0, -int(-(free_at - now - (MOST - 1) * PAUSE) // 1))
 
     def take(self, holder: str, address: str) -> None:
-        """Count a password before it is verified, since other passwords can arrive meanwhile."""
+        """Count a password as wrong before it is verified, since other passwords can arrive meanwhile."""
         self._change(holder, address, PAUSE)
 
     def give_back(self, holder: str, address: str) -> None:
-        """Undo `take`, for a password that is not wrong."""
+        """Undo `take` for a password that is not wrong."""
         self._change(holder, address, -PAUSE)
 
     def _change(self, holder: str, address: str, seconds: float) -> None:

@@ -27,17 +27,18 @@ from edge.sign_in.secret_reports import SecretReports
 K = TypeVar("K")
 V = TypeVar("V")
 _MAX_MODULES = 10_000
-_MAX_PASSED = 10_000  # credentials that were verified
-_AT_ONCE = 2  # verifications: scrypt uses a core for some milliseconds
+_MAX_PASSED = 10_000  # remembered credentials that were right
+_AT_ONCE = 2  # concurrent verifications: scrypt uses a core for some milliseconds
 _MOST_WAITING = 16  # passwords for one route or tunnel that wait to be verified
 _NOBODY = passwords.make_digest("")
 
 
 @dataclass(frozen=True)
 class PasswordRequest:
-    """A request. `account`, `edge`, `holder` and `digest` come from Envoy's configuration.
+    """A visitor's request. `account`, `edge`, `holder` and `digest` come from Envoy's configuration.
 
-    `holder` is the id of a route of an edge, or of a reserved domain, which has no edge.
+    `holder` is the id of a route of an edge, or of a tunnel's reserved domain. In the latter case `edge` is "".
+    `digest` identifies the version of the password module.
     """
 
     account: str
@@ -61,26 +62,26 @@ class PasswordAnswer:
 
 
 class PasswordChecks:
-    """Verifies passwords with the modules of their routes and tunnels. Modules are cached by digest."""
+    """Verifies passwords with the `basic_auth` modules of routes and reservations, which are cached by digest."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._key = GuessLimits(clock), os.urandom(32)
         self._reports = SecretReports("basic_auth", clock)
         self._modules: OrderedDict[tuple[str, str], BasicAuthModule] = OrderedDict()
-        self._passed: OrderedDict[bytes, None] = OrderedDict()  # keyed digests of credentials
+        self._passed: OrderedDict[bytes, None] = OrderedDict()  # keyed digests of credentials that were right
         self._running: dict[bytes, asyncio.Task[PasswordAnswer]] = {}
         self._waiting: dict[str, int] = {}
         self._threads = ThreadPoolExecutor(_AT_ONCE, "passwords")
 
     async def check(self, request: PasswordRequest) -> PasswordAnswer:
-        """Return the answer to a request. After a failure, the request does not pass."""
+        """Return the answer to a request. If the password cannot be verified, the request is not forwarded."""
         sent = basic_credentials.parse(request.authorization)
         if sent is None:
             return PasswordAnswer(401)
         if pause := self._limits.pause(request.holder, request.address):
             return PasswordAnswer(429, pause)
         key = self._key_of(request, sent)
-        if key not in self._running:  # a page loads many files at once, with the same password
+        if key not in self._running:  # one verification for the many requests of a page, which have the same password
             self._limits.take(request.holder, request.address)
             self._running[key] = asyncio.create_task(self._check(request, sent, key))
             self._running[key].add_done_callback(lambda _: self._running.pop(key))
@@ -123,7 +124,7 @@ class PasswordChecks:
         return module
 
     async def _matches(self, holder: str, sent: BasicCredentials, users: Mapping[str, bytes]) -> bool:
-        """Return whether the password of a user is right. The check takes as long for unknown users."""
+        """Return whether the password of a user is right. For an unknown user, the check takes the same time."""
         expected, loop = users.get(sent.username, _NOBODY), asyncio.get_running_loop()
         self._waiting[holder] = self._waiting.get(holder, 0) + 1
         try:
@@ -162,5 +163,5 @@ def _read_module(request: PasswordRequest) -> BasicAuthModule | None:
 
 
 def _open_users(module: BasicAuthModule, request: PasswordRequest) -> Mapping[str, bytes]:
-    """Return the digests by user. Raises vault.Unreadable, aws.Unavailable."""
+    """Return the password digests of a module, by user. Raises vault.Unreadable, aws.Unavailable."""
     return module.open_passwords(vault.context(request.account, request.holder))

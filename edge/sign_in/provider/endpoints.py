@@ -17,7 +17,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def read(file: str) -> dict[str, Provider]:
-    """Return the providers, with the endpoints of a file if it is not "". Raises SettingError, OSError."""
+    """Return the providers. If `file` is not "", its endpoints replace theirs. Raises SettingError, OSError."""
     if not file:
         return dict(PROVIDERS)
     try:

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 
-_MAX_ADDRESS = 254  # characters
+_MAX_ADDRESS = 254  # characters of an e-mail address
 _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A user of a provider. The provider vouches for the `addresses`.
+    """What a provider reports about a user. `addresses` are e-mail addresses that count as verified.
 
-    `teams` have the form "organization/slug". `teams` and `organizations` have only active memberships, and only
-    those that the rule of the route names.
+    `teams` have the form "organization/slug". `teams` and `organizations` contain only active memberships, and only
+    memberships that the OAuth rule of the route names.
     """
 
     subject: str
@@ -25,15 +25,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Permission:
-    """The permission of a user to pass. `address` is the one that matched the rule, or the first one, or ""."""
+    """The permission of a user to pass. `address` is the address that matched, else the user's first one, or ""."""
 
     address: str = ""
 
 
 def admit(facts: Facts, rule: SignInRule) -> Permission | None:
-    """Return the permission of a user who matches an entry of any list, or None.
+    """Return the permission of a user who matches an entry of any list of the rule, or None.
 
-    If all lists are empty, every user may pass.
+    If all lists of the rule are empty, every user may pass.
     """
     addresses = [it for it in facts.addresses if is_address(it)]
     first = addresses[0] if addresses else ""

@@ -9,17 +9,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-CLOCK_TOLERANCE = 60  # seconds
+CLOCK_TOLERANCE = 60  # seconds between the clocks of a provider and this host
 
 
 class InvalidIdToken(Exception):
-    """An id token is malformed, or not meant for this sign-in. The text names the claim, never its value."""
+    """An id token is malformed, or not meant for this sign-in. The message names the claim, but not its value."""
 
 
 def read_claims(token: str, *, issuer: str, client_id: str, nonce: str | None, now: float) -> Mapping[str, Any]:
     """Return the claims of an id token. `tid` replaces `{tid}` in the issuer.
 
-    `nonce` is None if the provider has none. Raises InvalidIdToken.
+    `nonce` is None after a refresh, and for providers that do not support it. Raises InvalidIdToken.
     """
     claims = _decode(token)
     expected = issuer.replace("{tid}", claims["tid"]) if isinstance(claims.get("tid"), str) else issuer

@@ -1,19 +1,19 @@
-"""Bounds of concurrent exchanges: a slow provider or visitor must not stop other sign-ins. Pure."""
+"""Limits on concurrent exchanges with providers. A slow provider or visitor must not stop other sign-ins. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 _OF_ACCOUNT = 4  # one account may have a quarter of all exchanges
-_OF_ADDRESS = 8  # exchanges of one visitor address
+_OF_ADDRESS = 8  # concurrent exchanges of one visitor address
 
 
 class TooManyExchanges(Exception):
-    """A bound of concurrent exchanges is reached."""
+    """A limit on concurrent exchanges with providers is reached."""
 
 
 class ExchangeLimits:
-    """Counts running exchanges. At most `most` at once."""
+    """Counts the running exchanges with providers: at most `most`, with lower limits for an account or a visitor."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -22,7 +22,7 @@ class ExchangeLimits:
 
     @contextmanager
     def one(self, account: str, address: str = "") -> Iterator[None]:
-        """Count an exchange while it runs. Checks have no `address`. Raises TooManyExchanges."""
+        """Count an exchange while it runs. For rechecks of sessions, `address` is "". Raises TooManyExchanges."""
         total = self._accounts.total()
         if total >= self._most or self._accounts[account] >= max(1, self._most // _OF_ACCOUNT):
             raise TooManyExchanges

@@ -1,6 +1,6 @@
-"""Requests to identity providers: the only I/O towards them.
+"""Sends all requests to identity providers.
 
-No redirect is followed, no proxy of the environment is used. An answer has at most 1 MiB.
+The client follows no redirects, ignores proxies in the environment, and reads at most 1 MiB of an answer.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from edge.sign_in.provider.id_tokens import InvalidIdToken
 from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.provider.reading import ProviderAnswer, UnreadableAnswer
 
-MAX_ANSWER = 1024 * 1024  # bytes
-# Errors of RFC 6749 and of GitHub, codes of Facebook, and messages of Twitch.
+MAX_ANSWER = 1024 * 1024  # bytes of a provider's answer
+# The errors that RFC 6749 and GitHub define, Facebook's numbers, and Twitch's messages.
 _APPLICATION_ERRORS = (
     *("invalid_client", "unauthorized_client", "incorrect_client_credentials"),
     *("1", "101", "invalid client", "invalid client secret"),
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class ExchangeFailed(Exception):
-    """The provider did not say who the user is. `outcome` names the reason in metrics."""
+    """The provider did not identify the user. `outcome` is the reason in metrics."""
 
     outcome = ""
 
@@ -63,7 +63,7 @@ class Unreadable(ExchangeFailed):
 
 @dataclass(frozen=True)
 class Application:
-    """An application at a provider."""
+    """An OAuth application that is registered at a provider."""
 
     client_id: str
     client_secret: str
@@ -71,7 +71,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of a user for later checks. `refresh` is "" without one. `ends` is a Unix second, 0 if unknown."""
+    """A user's tokens, for rechecks. `refresh` is "" if there is none. `ends` is a Unix second, 0 if unknown."""
 
     access: str
     refresh: str = ""
@@ -88,7 +88,11 @@ class Tokens:
 
 
 class ProviderClient:
-    """Asks providers who a user is. `timeout` and `call_timeout` are in seconds."""
+    """Asks providers who a user is.
+
+    `timeout` is the seconds for all requests about one user, `call_timeout` for one request. `watch_date` receives the
+    Date header of each answer.
+    """
 
     def __init__(
         self,
@@ -103,7 +107,7 @@ class ProviderClient:
             trust_env=False,
             follow_redirects=False,
             timeout=call_timeout,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # see ExchangeLimits
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # ExchangeLimits limits them
             headers={"user-agent": "tunnel-edge"},
         )
 
@@ -162,7 +166,7 @@ class ProviderClient:
         nonce: str | None,
         refresh: str = "",
     ) -> tuple[Tokens, Facts]:
-        """Return tokens and facts for a grant. `refresh` stays valid if the provider sends no other."""
+        """Return tokens and facts for a grant. `refresh` is kept if the provider sends no new refresh token."""
         secrets = {"client_id": app.client_id, "client_secret": app.client_secret}
         answer = await self._send("POST", provider.token, data={**form, **secrets})
         if not isinstance(answer, dict) or not isinstance(answer.get("access_token"), str):
@@ -200,7 +204,7 @@ class ProviderClient:
         )
 
     async def _send(self, method: str, url: str, **more: Any) -> Any:
-        """Return the JSON of a provider's answer. Raises ExchangeFailed, httpx.HTTPError."""
+        """Send a request to a provider, and return the decoded JSON. Raises ExchangeFailed, httpx.HTTPError."""
         headers = {"accept": "application/json", **more.pop("headers", {})}
         async with self._client.stream(method, url, headers=headers, **more) as response:
             content = b""
@@ -218,7 +222,7 @@ class ProviderClient:
 
 
 def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
-    """Raise the exception for an answer that reports an error.
+    """Raise ExchangeFailed if an answer reports an error.
 
     GitHub reports errors with status 200, and its rate limit with 403.
     """
@@ -235,7 +239,7 @@ def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
 
 
 def _error_of(answer: Any) -> str:
-    """Return the error in an answer, "" without one. Facebook sends an object with a number, Twitch a message."""
+    """Return the error in an answer, or "". Facebook sends an object with a number, and Twitch sends a message."""
     if not isinstance(answer, dict):
         return ""
     error = answer.get("error", "")

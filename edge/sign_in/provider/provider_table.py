@@ -1,6 +1,6 @@
 """The eight identity providers: one row each. Pure.
 
-A row names the endpoints, the scopes, and the protections that the provider supports. `reading` parses its answers
+A row has the provider's endpoints and scopes, and the protections that it supports. `reading` parses the answers
 about users.
 """
 
@@ -18,10 +18,10 @@ Name = Literal["github", "google", "microsoft", "gitlab", "linkedin", "twitch", 
 class Provider:
     """An identity provider.
 
-    `facts` is the endpoint of facts about the user, or the base of the API (GitHub). `issuer` is "" without id tokens.
-    `authorize_parameters` belong to every authorization request, `fresh_parameters` to one that asks for a fresh
-    sign-in. `has_refresh` is False if the access token is used for rechecks. `has_response_issuer` requires `iss` in
-    its redirects (RFC 9207).
+    `facts` is the endpoint that describes the user, or the base URL of GitHub's API. `issuer` is "" if the provider has
+    no id tokens. `authorize_parameters` are part of every authorization request. `fresh_parameters` are added to make
+    the provider show its sign-in page. `has_refresh` is False if rechecks use the access token. If
+    `has_response_issuer`, redirects from the provider must have the parameter `iss` (RFC 9207).
     """
 
     name: Name
@@ -38,7 +38,7 @@ class Provider:
     fresh_parameters: Mapping[str, str] = field(default_factory=dict)
 
     def scopes_for(self, rule: SignInRule) -> tuple[str, ...]:
-        """Return the scopes of the provider and of a rule."""
+        """Return the scopes to request: the provider's default scopes, and the scopes that an OAuth rule adds."""
         needed = ("read:org",) if self.name == "github" and (rule.teams or rule.organizations) else ()
         return tuple(dict.fromkeys([*self.scopes, *needed, *rule.scopes]))
 
@@ -156,7 +156,7 @@ def build_authorize_url(
     challenge: str,
     fresh: bool,
 ) -> str:
-    """Return the URL of the provider that begins a sign-in. `challenge` belongs to PKCE (S256)."""
+    """Return the provider's URL that begins a sign-in. `challenge` is the PKCE challenge (S256)."""
     parameters = {
         "response_type": "code",
         "client_id": client_id,
@@ -172,7 +172,7 @@ def build_authorize_url(
 
 
 def with_endpoints(endpoints: Mapping[str, Mapping[str, str]]) -> dict[str, Provider]:
-    """Return the providers with other endpoints. `endpoints` has the form of OAUTH_ENDPOINTS, already checked."""
+    """Return the providers with replaced endpoints. `endpoints` is the validated content of OAUTH_ENDPOINTS."""
     return {name: _with(provider, endpoints.get(name, {})) for name, provider in PROVIDERS.items()}
 
 

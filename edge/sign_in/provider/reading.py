@@ -1,6 +1,6 @@
-"""Parses a provider's answers about a user, and the addresses that the provider vouches for.
+"""Parses a provider's answers about a user, and selects the e-mail addresses that count as verified.
 
-The functions send requests with the `Ask` that they are given, and do no other I/O.
+The functions do no I/O except through the function `ask` that they receive.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ _PER_PAGE = 100
 
 
 class UnreadableAnswer(Exception):
-    """A provider's answer lacks a field. The text names it."""
+    """A provider's answer lacks a field, which the message names."""
 
 
 class Ask(Protocol):
-    """A GET request to a provider with the user's access token. Returns the decoded JSON."""
+    """Sends a GET request to a provider with the user's access token, and returns the decoded JSON."""
 
     def __call__(self, url: str, parameters: Mapping[str, str] = {}, /) -> Awaitable[Any]:
         """Send the request."""
@@ -31,9 +31,10 @@ class Ask(Protocol):
 
 @dataclass(frozen=True)
 class ProviderAnswer:
-    """The response of a provider to a code or refresh token.
+    """A provider's response to a code or refresh token.
 
-    `claims` are the claims of the id token, or None without one. `secret` is the secret of the application.
+    `claims` are the claims of the id token, or None without id token. `secret` is the client secret of the OAuth
+    application.
     """
 
     provider: Provider
@@ -87,7 +88,7 @@ async def _pages(url: str, ask: Ask) -> list[Mapping[str, Any]]:
 
 
 async def _id_token(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
-    """Return the facts of an id token, or of userinfo if a refresh returned none."""
+    """Return the facts from the id token, or from userinfo if a refresh returned no id token."""
     return _openid(answer.claims if answer.claims is not None else _object(await ask(answer.provider.facts)))
 
 
@@ -99,7 +100,7 @@ async def _microsoft(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Fact
 
 
 def _microsoft_addresses(claims: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the address that can be trusted, if any. A foreign tenant can write any value into `email`."""
+    """Return the e-mail address that can be trusted, if any. Any tenant can set `email` to any value."""
     email = _text(claims.get("email"))
     if claims.get("tid") == _PERSONAL_TENANT or claims.get("xms_edov") is True:
         return (email,) if email else ()
@@ -139,14 +140,14 @@ _READERS: Mapping[str, Callable[[ProviderAnswer, SignInRule, Ask], Awaitable[Fac
 
 
 def _openid(claims: Mapping[str, Any]) -> Facts:
-    """Return the facts of OpenID claims. The address is accepted only if `email_verified` is the JSON value true."""
+    """Return the facts from OpenID claims. The address counts only if `email_verified` is the JSON value true."""
     email = _text(claims.get("email")) if claims.get("email_verified") is True else ""
     name = claims.get("name") or claims.get("preferred_username")
     return Facts(_subject(claims.get("sub")), (email,) if email else (), _text(name))
 
 
 def _vouched(user: Mapping[str, Any], id: str) -> Facts:
-    """Return the facts of a provider that does not report verification. Its addresses are always accepted."""
+    """Return the facts from a provider that does not report whether an address is verified. It counts as verified."""
     email = _text(user.get("email"))
     return Facts(_subject(user.get(id)), (email,) if email else (), _text(user.get("name")))
 

@@ -1,4 +1,4 @@
-"""The hosts for which a visitor has confirmed the managed application: an encrypted cookie of the service's host."""
+"""An encrypted cookie with the hosts for which a visitor has confirmed the use of a managed OAuth application."""
 
 import hashlib
 import hmac
@@ -11,14 +11,14 @@ from edge.sign_in.sealed import sealing
 
 COOKIE = "__Host-confirmed"
 TOKEN_COOKIE = "__Host-confirm"  # noqa: S105  # a name
-VALIDITY = 30 * 24 * 60 * 60  # seconds
+VALIDITY = 30 * 24 * 60 * 60  # seconds until a confirmation expires
 _MAX_SITES = 50
-_PURPOSE = b"confirmations"  # keeps a state from being used as this cookie
+_PURPOSE = b"confirmations"  # so that the encrypted state of a sign-in is not accepted as this cookie
 
 
 @dataclass(frozen=True)
 class Confirmations:
-    """Confirmed sites (account and host), with the Unix second at which each confirmation expires."""
+    """The Unix second at which the confirmation of a site expires. A site is an account and a host."""
 
     sites: Mapping[str, int] = field(default_factory=dict)
 
@@ -29,18 +29,18 @@ class Confirmations:
 
 
 def read(text: str, keys: Mapping[str, bytes], now: float) -> Confirmations:
-    """Return the confirmations of a cookie, or none if the cookie is malformed."""
+    """Return the confirmations in a cookie that have not expired. A malformed cookie has no confirmations."""
     plain = sealing.unseal(text, keys, _PURPOSE)
     found = json.loads(plain) if plain else {}
     return Confirmations({host: end for host, end in found.items() if end > now})
 
 
 def build_cookie(made: Confirmations, kid: str, key: bytes) -> str:
-    """Return the Set-Cookie header of confirmations."""
+    """Return the Set-Cookie header that stores confirmations."""
     value = sealing.seal(json.dumps(dict(made.sites)).encode(), kid, key, _PURPOSE)
     return cookies.build(COOKIE, value, lifetime=VALIDITY)
 
 
 def token_for(cookie: str, nonce: str) -> str:
-    """Return the token of a confirmation page for a browser and a sign-in."""
+    """Return the CSRF token of a confirmation page, which is valid for one browser and one sign-in."""
     return hmac.new(cookie.encode(), nonce.encode(), hashlib.sha256).hexdigest()

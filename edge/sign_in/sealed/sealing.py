@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-_NONCE = 12  # bytes
+_NONCE = 12  # bytes of a nonce
 
 
 def seal(plain: bytes, kid: str, key: bytes, purpose: bytes) -> str:
-    """Return bytes encrypted with an AES key of 32 bytes, which `kid` names. Only the same purpose opens them."""
+    """Encrypt bytes with an AES key of 32 bytes and the id `kid`. `unseal` needs the same purpose."""
     nonce = os.urandom(_NONCE)
     return f"{kid}.{encode(nonce + AESGCM(key).encrypt(nonce, plain, purpose))}"
 
 
 def unseal(text: str, keys: Mapping[str, bytes], purpose: bytes) -> bytes | None:
-    """Return the bytes of a text sealed for a purpose, or None if it is malformed or its key is unknown."""
+    """Return the bytes in a sealed text, or None if it is malformed, has another purpose, or its key is unknown."""
     kid, _, sealed = text.partition(".")
     if (key := keys.get(kid)) is None:
         return None

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from edge.sign_in.sealed import sealing
 
-MAX_AGE = 600  # seconds
+MAX_AGE = 600  # seconds in which a sign-in must be completed
 _PURPOSE = b"state"
 _VERSION = 1
 
@@ -16,8 +16,8 @@ _VERSION = 1
 class State:
     """A sign-in in progress.
 
-    `audience` names the route and the digest of its module. `login` is the digest of the login cookie. `verifier` is
-    the verifier of PKCE. `began` is a Unix second.
+    `audience` identifies the route and the version of its OAuth module. `login` is the digest of the login cookie.
+    `verifier` is the PKCE verifier. `began` is a Unix second.
     """
 
     host: str
@@ -43,7 +43,7 @@ def digest(login: str) -> str:
 
 
 def seal(state: State, kid: str, key: bytes) -> str:
-    """Return a state encrypted with an AES key of 32 bytes, which `kid` names."""
+    """Encrypt a state with an AES key of 32 bytes and the id `kid`."""
     plain = json.dumps({"v": _VERSION, **asdict(state)}, separators=(",", ":")).encode()
     return sealing.seal(plain, kid, key, _PURPOSE)
 

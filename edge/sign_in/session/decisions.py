@@ -1,4 +1,4 @@
-"""Decides what a request may do, from its session, a rule and the time. Pure. All times are Unix seconds."""
+"""Decides about a request from its session, the OAuth rule of its route, and the time. Pure. Times are Unix seconds."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -7,15 +7,15 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from edge.sign_in.provider.facts import Facts, Permission, admit, fold
 
-MAX_TOKEN = 60  # seconds
-_SKEW = 1  # seconds that Envoy accepts a token after its end
+MAX_TOKEN = 60  # the longest lifetime of a session token in seconds
+_SKEW = 1  # seconds for which Envoy accepts a token after its expiry
 
 
 class Access(Enum):
-    """The access of a request: it passes, or why it does not."""
+    """Whether a request may pass, or what prevents it."""
 
     SIGN_IN = auto()  # the request has no valid session
-    ASK = auto()  # the provider must be asked
+    ASK = auto()  # the provider must be asked about the user first
     DENY = auto()  # the user may not pass
     PASS = auto()
 
@@ -24,8 +24,9 @@ class Access(Enum):
 class Decision:
     """A decision about a request.
 
-    `fresh` requires a fresh sign-in at the provider. With `is_check_due`, the provider is asked again while the request
-    is forwarded. `lifetime` is the lifetime of the session token in seconds, or 0 if a token would outlive a limit.
+    If `fresh`, the provider must show its sign-in page although the user is signed in there. If `is_check_due`, the
+    provider is asked again while the request is forwarded. `lifetime` is the lifetime of the session token in seconds,
+    or 0 if a token would outlive a limit of the session.
     """
 
     access: Access
@@ -36,7 +37,7 @@ class Decision:
 
 
 def decide(session: Session | None, rule: SignInRule, client_id: str, now: float) -> Decision:
-    """Return the decision about a request with a session. `client_id` is the client id in use."""
+    """Return the decision about a request. `client_id` is the id of the OAuth application that the rule uses now."""
     if session is None or not _belongs(session, rule, client_id):
         return Decision(Access.SIGN_IN)
     if now >= session.signed_in_at + rule.max_session:
@@ -67,25 +68,25 @@ def facts_of(session: Session) -> Facts:
 
 
 def is_seen_late(session: Session, rule: SignInRule, now: float) -> bool:
-    """Return whether `seen_at` must be stored again, once per quarter of the inactivity timeout."""
+    """Return whether `seen_at` must be stored again. It is stored about once per quarter of the inactivity timeout."""
     return bool(rule.inactivity_timeout) and now >= session.seen_at + max(1, _quarter(rule) - 1)
 
 
 def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
-    """Return whether a session began at the same route, provider, application and cookie prefix."""
+    """Return whether a session began with the route, provider, OAuth application and cookie prefix of this request."""
     of_session = (session.account, session.edge, session.route, session.provider, session.client_id)
     of_rule = (rule.account, rule.edge, rule.route, rule.provider, client_id)
     return of_session == of_rule and session.cookie_prefix == rule.cookie_prefix
 
 
 def _suffices(session: Session, rule: SignInRule) -> bool:
-    """Return whether the stored facts are enough: they have only teams and organizations that an earlier rule named."""
+    """Return whether the provider was asked about all teams and organizations that the rule names now."""
     teams, organizations = set(map(fold, session.asked_teams)), set(map(fold, session.asked_organizations))
     return set(map(fold, rule.teams)) <= teams and set(map(fold, rule.organizations)) <= organizations
 
 
 def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
-    """Return the lifetime of a session token. Envoy accepts no copy of it later than a second after a limit."""
+    """Return the lifetime of a session token, so that Envoy does not accept it after a limit of the session."""
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
     if rule.inactivity_timeout:
         limits.append(rule.inactivity_timeout)
@@ -96,5 +97,5 @@ def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
 
 
 def _quarter(rule: SignInRule) -> float:
-    """Return the longest time between two stored uses of a session, in seconds."""
+    """Return the longest time between two writes of `seen_at`, in seconds."""
     return min(MAX_TOKEN, max(1, rule.inactivity_timeout / 4)) if rule.inactivity_timeout else MAX_TOKEN

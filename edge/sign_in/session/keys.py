@@ -1,4 +1,4 @@
-"""The private keys of the sign-in service: making, sealing and opening them."""
+"""Generates, encrypts and decrypts the private keys of the sign-in service."""
 
 import base64
 import json
@@ -14,19 +14,19 @@ from chalicelib.model.sign_in import signing_keys
 from chalicelib.model.sign_in.signing_keys import KeyPair
 from chalicelib.storage import vault
 
-_STATE_KEY = 32  # bytes
+_STATE_KEY = 32  # bytes of the AES key
 
 
 @dataclass(frozen=True)
 class PrivateKeys:
-    """The private keys of a pair: an EC key, and 32 bytes for AES."""
+    """The decrypted private keys of a stored record: an EC key for session tokens, and an AES key for states."""
 
     private: ec.EllipticCurvePrivateKey
     state_key: bytes
 
 
 def create(signs_from: int) -> bool:
-    """Make and store a pair. Return False if another process has stored one for this time. Raises aws.Unavailable."""
+    """Generate and store keys for a start time. Return False if another process has done so. Raises aws.Unavailable."""
     private, kid = ec.generate_private_key(ec.SECP256R1()), f"{signs_from:x}"
     der = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     secret = {"private": _encode(der), "state": _encode(os.urandom(_STATE_KEY))}
@@ -35,7 +35,7 @@ def create(signs_from: int) -> bool:
 
 
 def unseal(pair: KeyPair) -> PrivateKeys:
-    """Return the private keys of a pair. Raises aws.Unavailable."""
+    """Return the decrypted private keys of a record. Raises aws.Unavailable."""
     return vault.unseal(pair.sealed, signing_keys.CONTEXT, _parse)
 
 

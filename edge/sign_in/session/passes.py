@@ -1,4 +1,4 @@
-"""Headers for the upstream and a cookie with a session token, for sessions that may pass. Pure."""
+"""What the response to Envoy contains if a session may pass: headers for the upstream, and a cookie. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Pass:
 
 
 def make_pass(session: Session, rule: SignInRule, decision: Decision, key: SigningKey, now: float) -> Pass:
-    """Return the pass of a session. It has no cookie if a token would outlive a limit of the session."""
+    """Return the headers and the cookie with a session token. No cookie if a token would outlive a session's limit."""
     facts = decisions.facts_of(session)
     claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
     made = (cookies.build(rule.session_cookie, tokens.sign(claims, key)),) if decision.lifetime else ()

@@ -18,14 +18,14 @@ _LITERAL = " !#$&'()*+-./:;<=>?@[]^_`{|}~"
 
 @dataclass(frozen=True)
 class SigningKey:
-    """The key that signs session tokens. `kid` names it in the public keys."""
+    """The key that signs session tokens. `kid` is its id in the published key set."""
 
     kid: str
     private: ec.EllipticCurvePrivateKey
 
 
 def make_claims(rule: SignInRule, facts: Facts, permission: Permission, *, now: float, lifetime: int) -> dict[str, Any]:
-    """Return the claims of a session token. A value that the provider did not supply is absent."""
+    """Return the claims of a session token. Values that the provider did not supply are left out."""
     user = {
         "provider": rule.provider,
         "user": _header(facts.subject),
@@ -37,7 +37,7 @@ def make_claims(rule: SignInRule, facts: Facts, permission: Permission, *, now: 
 
 
 def list_headers(claims: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers that the upstream receives for the claims of a token."""
+    """Return the headers for the upstream that a token's claims describe."""
     return {header: str(claims[name]) for name, header in HEADERS.items() if name in claims}
 
 
@@ -47,7 +47,7 @@ def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
 
 
 def _header(text: str) -> str:
-    """Return a text in percent-encoded UTF-8, cut between two characters."""
+    """Return a text in percent-encoded UTF-8. A long text is cut, but not within a character."""
     encoded = ""
     for character in text:
         more = quote(character, safe=_LITERAL)

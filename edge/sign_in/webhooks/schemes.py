@@ -1,6 +1,6 @@
-"""A table of the signatures of ten providers of webhooks, and the verification of a request. Pure.
+"""The signature schemes of ten webhook providers, and the verification of a request. Pure.
 
-Each header that is verified must occur exactly once, since an upstream could read another header of the same name.
+A header that takes part in a signature must occur exactly once, since an upstream could read the other occurrence.
 """
 
 import base64
@@ -23,11 +23,14 @@ _ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, because a dot ends 
 
 @dataclass(frozen=True)
 class Scheme:
-    """The signatures of a provider.
+    """How a provider signs its webhooks.
 
-    `header` has signatures, each after `prefix`, with `separator` between them. The signed text is `lead` and the body.
-    In `lead`, %t is the timestamp and %i the id of the message. `timestamp` and `id` are headers. A `timestamp` of the
-    form `t=` is a part of the signature's own header. With `algorithm` "" the header is the secret itself.
+    The header `header` contains signatures, each after `prefix`, with `separator` between them. If `algorithm` is "",
+    the header contains the secret instead.
+
+    The signed text is `lead` followed by the body. In `lead`, %t is replaced by the timestamp, and %i by the id of the
+    message. `timestamp` and `id` are the names of their headers. If `timestamp` is "t=", the timestamp is in the header
+    of the signature, after "t=".
     """
 
     header: str
@@ -61,9 +64,9 @@ _STANDARD = replace(_SVIX, header="webhook-signature", timestamp="webhook-timest
 
 
 def verify(provider: WebhookProvider, secret: str, headers: Headers, body: bytes, now: float) -> bool:
-    """Return whether a provider signed a request with a secret, no longer than MAX_AGE ago if it signs a timestamp.
+    """Return whether a provider signed a request with a secret.
 
-    `body` is as it was sent, with its Content-Encoding.
+    A signed timestamp may differ by MAX_AGE from now. `body` is as it was sent, with its Content-Encoding.
     """
     scheme = SCHEMES[provider]
     if provider == "SVIX" and not _values(headers, scheme.header):
@@ -90,7 +93,7 @@ def _is_signed(scheme: Scheme, header: bytes, key: bytes, text: bytes) -> bool:
 
 
 def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> bytes | None:
-    """Return the signed text before the body, None if a part of it is malformed or too old."""
+    """Return the signed text before the body, or None if the timestamp is too old or a header is malformed."""
     lead = scheme.lead
     if scheme.id:
         id = _only(headers, scheme.id)
@@ -107,14 +110,14 @@ def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> byt
 
 
 def _field(header: bytes, scheme: Scheme) -> bytes:
-    """Return the timestamp in a signature's header, b"" if it does not occur exactly once."""
+    """Return the timestamp in a signature's header, or b"" if it does not occur exactly once."""
     name = scheme.timestamp.encode()
     found = [it.removeprefix(name) for it in header.split(scheme.separator) if it.startswith(name)]
     return found[0] if len(found) == 1 else b""
 
 
 def _seconds(text: bytes) -> float | None:
-    """Return the Unix time of a timestamp in seconds or in RFC 3339, None if it is malformed."""
+    """Return a timestamp, in seconds or in RFC 3339, as Unix time. Return None if it is malformed."""
     if _SECONDS.fullmatch(text):
         return int(text)
     try:
@@ -124,7 +127,7 @@ def _seconds(text: bytes) -> float | None:
 
 
 def _only(headers: Headers, name: str) -> bytes:
-    """Return the value of a header, b"" if it does not occur exactly once."""
+    """Return the value of a header, or b"" if it does not occur exactly once."""
     found = _values(headers, name)
     return found[0] if len(found) == 1 else b""
 

@@ -23,9 +23,9 @@ _MAX_MODULES = 10_000
 
 @dataclass(frozen=True)
 class Webhook:
-    """A request. `body` is as it was sent. `headers` has each header line, with names in lower case.
+    """A visitor's request. `body` is as it was sent. `headers` has each header line, with names in lower case.
 
-    `account`, `edge`, `route` and `digest` come from Envoy's configuration.
+    `account`, `edge`, `route` and `digest` come from Envoy's configuration. `digest` is that of the route's module.
     """
 
     account: str
@@ -37,7 +37,7 @@ class Webhook:
 
 
 class WebhookChecks:
-    """Verifies webhooks of at most `largest` bytes with the modules of their routes, cached by digest."""
+    """Verifies webhooks of at most `largest` bytes. The modules of routes are cached by digest."""
 
     def __init__(self, largest: int, clock: Callable[[], float] = time.time) -> None:
         self._largest, self._clock = largest, clock
@@ -45,7 +45,7 @@ class WebhookChecks:
         self._modules: OrderedDict[tuple[str, str], WebhookModule] = OrderedDict()
 
     async def check(self, webhook: Webhook) -> int:
-        """Return the status: 200 if signed, 403 if not, 413 if too large, 503 if it cannot be verified."""
+        """Return the status: 200 if signed, 403 if not, 413 if too large, 503 if the secret cannot be read."""
         if len(webhook.body) > self._largest:
             return 413
         try:
@@ -63,7 +63,7 @@ class WebhookChecks:
             return 503
         self._remember(webhook.route, rule.digest, module)
         if any(name == "upgrade" for name, _ in webhook.headers):
-            return 403  # data after an upgrade is not signed
+            return 403  # the signature does not cover data after an upgrade
         try:
             secret = await asyncio.to_thread(module.open_secret, vault.context(webhook.account, webhook.route))
         except vault.Unreadable:

@@ -1,13 +1,8 @@
 """OAuth at a real edge: Envoy, the sign-in service, fake providers, and curl as the browser."""
 
-import asyncio
 import contextlib
-import json
-import ssl
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +10,21 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
-from chalicelib.model.edges.modules.backend import BackendModule
-from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.edges.sign_in_rules import SignInRule
-from chalicelib.model.sign_in import managed_apps, signing_keys
-from edge.sign_in.sign_in_records import SignInRecords
+from chalicelib.model.sign_in import managed_apps
 from infra.build import browser
-from tests.edge.edge_modules import enabled
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.edge.sign_in.samples import module
 from tests.edge.sign_in.webhooks.signing import secret_of, sign
-from tests.live.edge import module_site
+from tests.live.edge import oauth_site
 from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.oauth_site import FRAME, NAVIGATES, WEB_SOCKET, begin, browse, cookies_in, echo, get, site
 from tests.live.edge.running import Edge, Upstream, until
 from tests.needs import need
 from tests.transports import Client
 
 pytestmark = needs_envoy
-NAVIGATES = ("-H", "sec-fetch-mode: navigate")
-WEB_SOCKET = ("connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13", "sec-websocket-key: AAAA")
-FRAME = b"\x81\x02hi"
 
 
 @pytest.fixture(scope="module")
@@ -48,80 +35,8 @@ def providers() -> Iterator[FakeProviders]:
 
 @pytest.fixture
 def service(edge: Edge, providers: FakeProviders, tmp_path: Path) -> Iterator[None]:
-    """Run the sign-in service of the edge's host. Its keys are those of the test's store."""
-    providers.reset()
-    file = tmp_path / "endpoints.json"
-    file.write_text(json.dumps(providers.endpoints()))
-    limits = replace(edge.settings.limits, oauth_provider_timeout=2)
-    settings = replace(edge.settings, oauth_endpoints=str(file), limits=limits)
-    edge.store.sign_in_keys = []
-
-    with module_site.verifying(edge, settings):
-        until(lambda: bool(signing_keys.read()))
-        edge.store.sign_in_keys = [it.public for it in signing_keys.read()]
-        until(lambda: edge.control._serving.public_keys == edge.store.sign_in_keys)
+    with oauth_site.signing_in(edge, providers, tmp_path):
         yield
-
-
-@dataclass
-class Site:
-    """An edge with an OAuth route, in the API's store and in that of control."""
-
-    edge: Edge
-    admin: Client
-    name: str
-    served: ServedEdge
-    path: str
-
-    def put(self, module: dict[str, Any] | None, name: str = "oauth") -> None:
-        """Replace or remove a module of the first route, and have control see it."""
-        if module is None:
-            self.admin.delete(f"{self.path}/{name}")
-        else:
-            assert self.admin.put(f"{self.path}/{name}", module).status == 200
-        first, *others = self.served.routes
-        self._keep(module_site.reread(self.served, first), *others)
-
-    def add(self, match: str, module: dict[str, Any]) -> SignInRule:
-        """Add a route with the backend of the first one and a module. Return its rule."""
-        routes, (first, *others) = self.path.rpartition("/")[0], self.served.routes
-        body = {"match_type": "path_prefix", "match": match, "oauth": module}
-        id = self.admin.create(routes, body)["id"]
-        added = ServedRoute(id, "path_prefix", match, first.modules)
-        self._keep(first, *others, module_site.reread(self.served, added))
-        return self.rule(id)
-
-    def _keep(self, *routes: ServedRoute) -> None:
-        self.served = replace(self.served, revision=self.served.revision + 1, routes=routes)
-        self.edge.store.keep(self.served)
-
-    def rule(self, route: str = "") -> SignInRule:
-        """Return the rule of a route as the service reads it, by default of the first one."""
-        records, route = SignInRecords(), route or self.served.routes[0].id
-        found = asyncio.run(records.current_rule(self.served.account, self.served.id, route))
-        assert found
-        return found
-
-
-def site(edge: Edge, admin: Client, name: str, backend: HttpResponse | TunnelGroup) -> Site:
-    """Return an open edge."""
-    made = admin.create("/edges/https", {})["id"]
-    route = admin.create(f"/edges/https/{made}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
-    prefix = "bkdtg" if isinstance(backend, TunnelGroup) else "bkdhr"
-    answer = ServedBackend(admin.account, ids.new(prefix), backend)
-    edge.store.keep(answer)
-    routes = (ServedRoute(route, "path_prefix", "/", enabled(backend=BackendModule(backend_id=answer.id))),)
-    hostport = f"{name}.{edge.settings.tunnel_domain}:443"
-    served = ServedEdge(admin.account, made, 1, (hostport,), routes=routes)
-    edge.store.keep(served)
-    until(lambda: edge.status(name) in ("200", "503"))
-    return Site(edge, admin, name, served, f"/edges/https/{made}/routes/{route}")
-
-
-def browse(site: Site, jar: Path, *arguments: str, path: str = "/") -> str:
-    """Return status and body of a page as a browser opens it, with all redirects and its cookies."""
-    arguments = ("-L", "-b", str(jar), "-c", str(jar), *NAVIGATES, *site.edge.resolved("sign-in"), *arguments)
-    return site.edge.curl(site.name, *arguments, "-w", "%{http_code}", path=path)
 
 
 def test_a_user_who_may_pass_signs_in_and_the_upstream_learns_who_it_is(
@@ -204,60 +119,6 @@ def logged(edge: Edge, name: str) -> list[tuple[int, bool]]:
     """Return status and `session` of the logged requests for a name, since it has OAuth."""
     lines = (it for it in edge.access_log() if it["host"].startswith(f"{name}.{edge.settings.tunnel_domain}"))
     return [(line["status"], line["session"]) for line in lines if "session" in line]
-
-
-def echo(stream: ssl.SSLSocket) -> bytes:
-    """Return what a WebSocket sends back for a frame."""
-    stream.sendall(bytes([0x81, 0x82, 0, 0, 0, 0]) + FRAME[2:])
-    return stream.recv(100)
-
-
-def get(connection: ssl.SSLSocket, name: str, *headers: str, path: str = "/") -> int:
-    """Return the status of a request on a connection of HTTP/1.1, 0 if it is closed."""
-    try:
-        response = begin(connection, name, *headers, path=path)
-        response.read()
-    except (OSError, HTTPException):
-        return 0
-    return response.status
-
-
-def begin(connection: ssl.SSLSocket, name: str, *headers: str, path: str) -> HTTPResponse:
-    """Return the response to a request on a connection of HTTP/1.1, whose body is not read yet."""
-    lines = [f"GET {path} HTTP/1.1", f"host: {name}.tunnels.localhost", *headers, "", ""]
-    connection.sendall("\r\n".join(lines).encode())
-    response = HTTPResponse(connection)
-    response.begin()
-    return response
-
-
-def cookies_in(jar: Path) -> dict[str, str]:
-    """Return the cookies of a jar of curl."""
-    lines = [line.split("\t") for line in jar.read_text().splitlines() if line.count("\t") == 6]
-    return {fields[5]: fields[6] for fields in lines}
-
-
-def test_switching_it_on_closes_connections_from_before(edge: Edge, service: None, admin: Client) -> None:
-    page = site(edge, admin, "before", HttpResponse(body="welcome\n"))
-    with edge.connect("before", "http/1.1") as connection:
-        assert get(connection, "before") == 200
-        page.put(module())
-        until(lambda: get(connection, "before") in (0, 421))
-
-
-def test_a_changed_list_is_obeyed_on_open_connections(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
-    page = site(edge, admin, "lists", HttpResponse(body="welcome\n"))
-    page.put(module())
-    until(lambda: edge.status("lists") == "401")
-    jar = tmp_path / "jar"
-    assert browse(page, jar).endswith("200")
-    cookie = "cookie: " + "; ".join(f"{name}={value}" for name, value in cookies_in(jar).items())
-    with edge.connect("lists", "http/1.1") as connection:
-        assert get(connection, "lists", cookie) == 200
-        page.put(module(email_domains=["example.org"]))
-        until(lambda: get(connection, "lists", cookie) == 403)
-        page.put(module(email_domains=["example.com"]))
-        until(lambda: get(connection, "lists", cookie) == 200)
 
 
 def test_forged_and_foreign_tokens_are_refused(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
@@ -431,34 +292,6 @@ def test_a_route_with_webhooks_requires_a_session_and_a_signature(
     page.put(None)
     until(lambda: edge.status("both", *webhook) == "200")
     assert edge.status("both", *session, *forged) == "403"
-
-
-def test_intervals_end_access_and_a_provider_that_answers_returns_it(
-    edge: Edge, service: None, admin: Client, providers: FakeProviders, tmp_path: Path
-) -> None:
-    modules = {
-        "twitch": module("twitch", inactivity_timeout=4),
-        "google": module("google", email_domains=["example.com"], auth_check_interval=4),
-        "gitlab": module("gitlab", auth_check_interval=4),
-    }
-    cookies = {}
-    for name, own in modules.items():
-        page = site(edge, admin, name, HttpResponse(body="welcome\n"))
-        page.put(own)
-        until(lambda name=name: edge.status(name) == "401")  # type: ignore[misc]
-        assert browse(page, tmp_path / name).endswith("200")
-        cookies[name] = "; ".join(f"{key}={value}" for key, value in cookies_in(tmp_path / name).items())
-
-    def status(name: str) -> str:
-        return edge.status(name, "-b", cookies[name])
-
-    providers.people["google"] = fake_providers.Person(email="ada@example.org")
-    providers.silent.add("gitlab")
-    until(lambda: status("google") == "403", within=8)
-    until(lambda: status("gitlab") == "503", within=8)
-    providers.silent.clear()
-    until(lambda: status("gitlab") == "200")
-    assert status("twitch") == "401"  # no request has come within its four seconds
 
 
 def test_options_pass_if_the_module_says_so(edge: Edge, service: None, admin: Client) -> None:

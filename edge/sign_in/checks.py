@@ -9,7 +9,7 @@ from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
 
-WAIT = 5.0  # seconds that a request waits for a check
+_WAIT, _SHORT_WAIT = 5.0, 1.5  # seconds that a request waits for a check
 _POLL = 0.25  # seconds between reads of a session that another process checks
 _TURN = 12.0  # seconds for which a process reserves the check of a session
 
@@ -31,7 +31,7 @@ class SessionChecks:
         Raises ExchangeFailed, TooManyExchanges, aws.Unavailable.
         """
         try:
-            return await asyncio.wait_for(asyncio.shield(self._task(id, session, rule)), WAIT)
+            return await asyncio.wait_for(asyncio.shield(self._task(id, session, rule)), _longest_wait(rule))
         except TimeoutError:
             raise Silent from None
 
@@ -48,8 +48,14 @@ class SessionChecks:
             done.exception()  # asyncio would log an error that no request has awaited
 
     async def _check(self, id: str, session: Session, rule: SignInRule) -> Session | None:
-        if not await self._records.begin_check(id, self._clock(), lasting=_TURN):
-            return await self._await_other(id, session)
+        end = self._clock() + _WAIT
+        while not await self._records.begin_check(id, self._clock(), lasting=_TURN):
+            if self._clock() > end:
+                raise Silent
+            await asyncio.sleep(_POLL)
+            found = await self._records.session(id)
+            if found is None or found.checked_at > session.checked_at:
+                return found
         app = await self._records.application(rule)
         if app is None:
             raise Silent
@@ -76,15 +82,10 @@ class SessionChecks:
             return renewed
         return await self._records.session(id)
 
-    async def _await_other(self, id: str, session: Session) -> Session | None:
-        """Wait for the check by another process, and return the session. Raises Silent after WAIT seconds."""
-        end = self._clock() + WAIT
-        while self._clock() < end:
-            await asyncio.sleep(_POLL)
-            found = await self._records.session(id)
-            if found is None or found.checked_at > session.checked_at:
-                return found
-        raise Silent
+
+def _longest_wait(rule: SignInRule) -> float:
+    """Return the seconds that a request waits for a check. Envoy ends the request after `max_stream`."""
+    return min(_WAIT, max(_SHORT_WAIT, rule.max_stream / 4), rule.max_stream * 3 / 4)
 
 
 def with_facts(session: Session, rule: SignInRule, facts: Facts, now: float) -> Session:

@@ -1,0 +1,61 @@
+"""Checks of sessions at their provider: how many calls they make, for one host and for two."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from edge.sign_in.replies import Forward
+from tests.edge.sign_in.browser import Browser
+from tests.edge.sign_in.fake_providers import FakeProviders
+from tests.edge.sign_in.in_process import Clock, run, serving
+from tests.edge.sign_in.samples import module
+from tests.transports import Client
+
+INTERVAL, STEP = 100, 5  # seconds
+ROUND = ["github/api/user", "github/api/user/emails"]
+
+
+def test_twenty_requests_at_two_hosts_ask_the_provider_once(admin: Client, providers: FakeProviders) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        assert isinstance(await browser.open("/"), Forward)
+        providers.calls.clear()
+        clock.now += INTERVAL + 1
+        async with serving(providers, clock) as service:
+            other = Browser(service, browser.rule, cookies=browser.cookies)
+            answers = await asyncio.gather(*(it.get("/") for it in (browser, other) for _ in range(10)))
+        assert all(isinstance(it, Forward) for it in answers)
+        assert providers.calls == ROUND
+
+    run(admin, providers, module("github", auth_check_interval=INTERVAL), test)
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_session_in_constant_use_asks_the_provider_once_in_an_interval(
+    admin: Client, providers: FakeProviders, hosts: int
+) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        assert isinstance(await browser.open("/"), Forward)
+        providers.calls.clear()
+        asked_at: list[float] = []
+        async with serving(providers, clock) as service:
+            browsers = [browser, Browser(service, browser.rule, cookies=browser.cookies)][:hosts]
+            for _ in range(0, 5 * INTERVAL, STEP):
+                clock.now += STEP
+                answers = await asyncio.gather(*(it.get("/") for it in browsers for _ in range(2)))
+                assert all(isinstance(it, Forward) for it in answers)
+                await other_tasks()
+                asked_at += [clock.now] * (providers.calls.count(ROUND[0]) - len(asked_at))
+        assert providers.calls == ROUND * len(asked_at)
+        pauses = [later - earlier for earlier, later in itertools.pairwise(asked_at)]
+        assert len(asked_at) == 6
+        assert min(pauses) >= INTERVAL * 3 / 4
+
+    run(admin, providers, module("github", auth_check_interval=INTERVAL), test)
+
+
+async def other_tasks() -> None:
+    """Wait until the checks that run beside requests have ended."""
+    own = asyncio.current_task()
+    while others := asyncio.all_tasks() - {own}:
+        await asyncio.wait(others)

@@ -258,7 +258,7 @@ class Control:
         return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)
 
     async def _read_other_metrics(self) -> bytes:
-        """Return the metrics of names, and those of the sign-in service and the issuer if they run on this host."""
+        """Return the metrics of names. Add those metrics of the sign-in service and the issuer that this host has."""
         found = await self._read_name_metrics()
         for socket in (self._settings.sign_in_metrics_socket, self._settings.issuer_metrics_socket):
             with suppress(OSError):

@@ -29,10 +29,10 @@ _MAX_READ = 512  # due reservations in one read: more than an account can have, 
 
 
 class ProofStore(Protocol):
-    """Reads and writes the reservations whose domains must be checked. The methods block, and raise Unavailable."""
+    """Reads and writes reservations with domains to check. The methods block, and raise Unavailable."""
 
     def due(self, now: int, most: int) -> list[DueCheck]:
-        """Return at most `most` reservations whose next check is due, the most overdue first."""
+        """Return at most `most` reservations with a due check, the most overdue first."""
 
     def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
         """Postpone the next check to `until`. Return the updated reservation, or None if it has changed."""

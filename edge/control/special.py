@@ -28,7 +28,7 @@ from edge.store.records import Store, Unavailable
 
 _CHECK_PERIOD = 0.5  # seconds
 _RESYNC_PERIOD = 180.0
-_PATIENCE = 10.0  # seconds for which the start waits for accounts whose records cannot be read
+_PATIENCE = 10.0  # seconds for which the start waits for accounts with records that cannot be read
 _PROVED = "domain#"  # the prefix of the partition keys of proved domains' unique keys
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
@@ -70,12 +70,12 @@ class SpecialNames:
     ) -> None:
         """Prepare without reading. `resync_period` is the seconds between two reads of all records of an account.
 
-        `patience` is the seconds for which the start waits for accounts whose records cannot be read.
+        `patience` is the seconds for which the start waits for accounts with records that cannot be read.
         """
         self._store, self._shared, self._resync_period, self._patience = store, shared, resync_period, patience
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed entry in the stored list
-        self._reading: set[SpecialOwner] = set()  # edges and tunnels whose entries are being read
+        self._reading: set[SpecialOwner] = set()  # owners of the entries that are being read now
         self._waiting: dict[str, set[Place]] = {}  # by account: changed records to handle after that read
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
         self._suspects: set[Place] = set()  # changes that only a resync found; the change log may still report them
@@ -265,7 +265,7 @@ class SpecialNames:
 
 
 def _names_at(host: str, names: Iterable[str]) -> Iterable[str]:
-    """Return those of `names` that match a host, which can be a wildcard."""
+    """Return the names that match a host, which can be a wildcard."""
     if host.startswith(domains.WILDCARD):
         return [it for it in names if f"{domains.WILDCARD}{it.partition('.')[2]}" == host]
     return {host}.intersection(names)

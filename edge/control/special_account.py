@@ -107,7 +107,7 @@ class SpecialAccount:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether neither the stored list nor Envoy has special names of the account."""
+        """Return whether the stored list and Envoy have no special names of the account any more."""
         return self.is_idle and not self._entries and self.plans == SpecialPlans() and not self._has_failed
 
     @property
@@ -191,7 +191,10 @@ class SpecialAccount:
         return True
 
     async def _close_unread(self) -> None:
-        """Close the hosts whose records could not be read since the start. Otherwise their visitors would get 421."""
+        """Close the hosts with records that could not be read since the start.
+
+        Otherwise their visitors would get 421.
+        """
         if self._list_closed() != self.plans.closed:
             try:
                 await self._publish()
@@ -273,5 +276,5 @@ class SpecialAccount:
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:
-        """Return the addresses of tunnels whose lease has ended."""
+        """Return the addresses of the records of tunnels with an ended lease."""
         return {*self._records.list_lapsed(time.time())} if self._records else set()

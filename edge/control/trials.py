@@ -44,7 +44,7 @@ _Key = tuple[str, str]  # the account and the id of an edge
 
 @dataclass(frozen=True)
 class EdgeHost:
-    """What the trials of an edge host need of the host.
+    """The edge host that does trials: its settings, its id, and its store.
 
     `errors_of` returns Envoy's errors about a plan. `is_settled` returns whether Envoy has accepted or rejected all
     resources of the plan.

@@ -75,7 +75,8 @@ def _add_targets(host: v3.VirtualHost, plan: Plan) -> None:
     if plan.requires_sign_in:
         host.routes.append(sign_in.build_service_route(plan))
     if len(plan.targets) > 1 and not all(target.admits_ambiguous_paths for target in plan.targets):
-        host.routes.append(_AMBIGUOUS_REFUSAL)  # the upstream might normalize the path to that of a restricted route
+        # the upstream might normalize the path to the path of a restricted route
+        host.routes.append(_AMBIGUOUS_REFUSAL)
     for target in plan.targets:
         first = len(host.routes)
         _add_routes(host, plan, target)

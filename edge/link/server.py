@@ -104,7 +104,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
 
 
 class _PendingConnections(set["_Pending"]):
-    """The connections whose tunnels are not known yet. The set `accepted` also keeps them afterwards."""
+    """The connections for which no tunnel is known yet. The set `accepted` also keeps them afterwards."""
 
     def __init__(self, accepted: Accepted | None) -> None:
         super().__init__()

@@ -25,59 +25,60 @@ except ImportError as error:
     raise ImportError(f"asyncssh {asyncssh.__version__} has changed ({error}): see docs/asyncssh.md.") from error
 
 _MAX_QUEUED_REQUESTS = 100  # global requests that wait until earlier ones are answered
-_POLL = 0.01  # seconds
+_POLL = 0.01  # seconds between checks for unanswered requests
 _LENGTH_SIZE = 4  # bytes of a packet's length
 
 _CreateConnection: TypeAlias = Callable[[], "Connection"]
 
 
 class Client(asyncssh.SSHServer):
-    """Handles the events of a connection.
+    """Handles the events of one SSH connection.
 
-    Nothing is read from a client while more than `most_unread` bytes to it are unsent. `pause_writing` is called at a
-    quarter of `most_unread`.
+    While more than `most_unread` bytes wait to be sent to the client, the connection reads nothing from it. Above a
+    quarter of `most_unread`, it calls `pause_writing`.
     """
 
     most_unread: int
 
     def on_key_exchange(self) -> None:
-        """Handle the first message of a key exchange."""
+        """Handle the client's first message of a key exchange."""
 
     def on_certificate(self, key_id: str) -> None:
-        """Handle the key id of the certificate to check next, or "" for a plain key."""
+        """Store the key id of the certificate that is validated next, or "" for a key without certificate."""
 
     def on_signature(self) -> None:
-        """Handle a valid signature with the key that was validated last."""
+        """Handle a valid signature with the key or certificate that was validated last."""
 
     def on_rejected_key(self) -> None:
-        """Handle a rejected key."""
+        """Handle a key or certificate that was rejected."""
 
     def on_forward_host(self, host: str) -> None:
-        """Handle the host of the next forwarding request."""
+        """Store the host of the forwarding request that `server_requested` receives next."""
 
     def pause_writing(self) -> None:
         """Handle a client that reads more slowly than the gateway writes."""
 
     def resume_writing(self) -> None:
-        """Handle a client that has caught up."""
+        """Handle a client that has read the waiting bytes."""
 
     def on_variable(self, name: str, value: str) -> None:
-        """Handle an environment variable of a session."""
+        """Handle an environment variable that the client sends for a session."""
 
     def on_forbidden_forward(self) -> None:
         """Handle a forwarding request that the client's certificate does not permit."""
 
 
 async def connection_factory(**options: Any) -> _CreateConnection:
-    """Return a function that creates connections with options of `asyncssh.listen`."""
+    """Return a function that creates a Connection. `options` are the same as for `asyncssh.listen`."""
     constructed = await asyncssh.SSHServerConnectionOptions.construct(None, **options)
     return functools.partial(Connection, asyncio.get_running_loop(), constructed)
 
 
 class _Log(SSHLogger):
-    """A log of warnings only.
+    """A logger that ignores lines below warnings.
 
-    asyncssh formats each line even if it is not logged, which takes a tenth of the time for opening a channel.
+    asyncssh's own logger formats each line even if it is not logged, which takes a tenth of the time of opening a
+    channel.
     """
 
     def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:
@@ -92,7 +93,7 @@ _LOG = _Log()
 
 
 class Connection(asyncssh.SSHServerConnection):
-    """An SSH connection that reports more events to its Client."""
+    """An SSH connection that reports the events of Client, and receives channel data faster than asyncssh."""
 
     _owner: Client
     _wire: asyncio.Transport
@@ -148,7 +149,7 @@ class Connection(asyncssh.SSHServerConnection):
     # Methods that receive and send packets
 
     def _recv_packet(self) -> bool:
-        """Handle channel data here, and leave other packets to asyncssh."""
+        """Decrypt and handle channel data here. Leave other packets to asyncssh."""
         if isinstance(self._recv_encryption, GCMEncryption):
             self._recv_encryption = cast(Encryption, Gcm(self._recv_encryption))
         end = 4 + self._pktlen + self._recv_macsize - self._recv_blocksize
@@ -165,12 +166,15 @@ class Connection(asyncssh.SSHServerConnection):
         return True
 
     def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
-        """Send a packet unless it is a MSG_IGNORE. Those packets protect CBC ciphers, which are not offered."""
+        """Send a packet unless it is a MSG_IGNORE, which asyncssh sends only to protect CBC ciphers.
+
+        None is offered.
+        """
         if pkttype != MSG_IGNORE:
             super().send_packet(pkttype, *args, handler=handler)
 
     def _send(self, data: bytes) -> None:
-        """Collect packets until the loop's next iteration, which sends them with one system call."""
+        """Collect packets. The next iteration of the event loop sends them with one system call."""
         if not self._gathered:
             self._loop.call_soon(self._flush)
         self._gathered.append(data)
@@ -179,7 +183,7 @@ class Connection(asyncssh.SSHServerConnection):
         gathered, self._gathered = b"".join(self._gathered), []
         self._wire.write(gathered)
 
-    # Methods for global requests
+    # Methods for requests of the client
 
     def create_server_channel(self, *arguments: Any, **named: Any) -> "asyncssh.SSHServerChannel[Any]":
         channel = super().create_server_channel(*arguments, **named)
@@ -187,7 +191,7 @@ class Connection(asyncssh.SSHServerConnection):
         return channel
 
     async def confirm(self) -> None:
-        """Send the client a request. Wait for its answer, and until its earlier requests are handled."""
+        """Send the client a request. Wait until it has answered, and all its earlier requests are handled."""
         await self._make_global_request(b"keepalive@openssh.com")
         while any(it._request_queue for it in self._channels.values()):
             await asyncio.sleep(_POLL)
@@ -210,24 +214,27 @@ class Connection(asyncssh.SSHServerConnection):
 
 
 class ReadWindow:
-    """The window of a new channel, which counts the bytes that its session has not received.
+    """Grants the client of a new channel only as many bytes as its session has received.
 
-    asyncssh grants the client a whole window with the first piece that it delivers after a pause, however many pieces
-    wait behind it. The memory would grow with each pause.
+    After a pause, asyncssh itself grants a whole window as soon as it delivers the first piece of data, although other
+    pieces still wait. The memory would grow with each pause.
     """
 
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        self._left = channel._recv_window  # bytes that the client may send, or that wait here
+        self._left = channel._recv_window  # bytes that the client may still send, plus undelivered bytes
         channel._deliver_data = self._deliver  # type: ignore[method-assign]
 
     def resize(self, size: int) -> None:
-        """Set how many unread bytes the client can send. The client receives the value after the next read."""
+        """Set how many undelivered bytes the channel may have.
+
+        The client receives the value with the next window adjustment.
+        """
         self._channel._init_recv_window = size
 
     def close(self) -> None:
-        """End the reference from the channel, which would stay in memory until the next garbage collection."""
-        del self._channel._deliver_data  # the instance's attribute; the method of the class stays
+        """Break the reference cycle with the channel, which would stay in memory until the next garbage collection."""
+        del self._channel._deliver_data  # deletes the attribute of the instance, so the class's method applies again
 
     def _deliver(self, data: bytes, datatype: Any) -> None:
         channel = self._channel
@@ -242,7 +249,7 @@ class ReadWindow:
 
 
 class Gcm:
-    """A cipher for asyncssh that decrypts a packet before asyncssh does."""
+    """Replaces asyncssh's cipher object. `open` decrypts a packet, and later asyncssh receives the result."""
 
     def __init__(self, encryption: GCMEncryption) -> None:
         self._cipher = encryption._cipher
@@ -266,7 +273,7 @@ class Gcm:
 
 
 class _Environment(dict[Any, Any]):
-    """The environment of a session. It stores nothing, and reports the variables that a client sends."""
+    """Replaces the environment of a session. It reports the variables that a client sends, and stores none."""
 
     def __init__(self, owner: Client) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The channels of tunnels and accounts, counted against their limits."""
+"""Counts the open channels of tunnels and accounts, and enforces their limits."""
 
 import random
 from collections import Counter
@@ -10,12 +10,12 @@ from edge.ssh.online_tunnel import OnlineTunnel, TunnelConnection
 
 
 class ChannelQuota:
-    """The open channels of the tunnels in `online`; `refused` and `evicted` count channels since the start."""
+    """Counts the open channels of online tunnels. `refused` and `evicted` count channels since the start."""
 
     def __init__(self, online: Mapping[str, OnlineTunnel], limits: Limits) -> None:
         self._online, self._limits = online, limits
         self._by_account: Counter[str] = Counter()
-        self._closing: Counter[str] = Counter()  # evicted channels that the SSH client has not closed, by account
+        self._closing: Counter[str] = Counter()  # by account: evicted channels that the SSH client has not closed
         self.refused = self.evicted = 0
 
     def take(self, tunnel: OnlineTunnel) -> None:
@@ -29,7 +29,7 @@ class ChannelQuota:
         _decrement(self._by_account, tunnel.record.account)
 
     def on_evicted_closed(self, account: str) -> None:
-        """Handle an evicted channel that the SSH client has closed."""
+        """Record that the SSH client has closed an evicted channel."""
         _decrement(self._closing, account)
 
     def has_room(self, tunnel: OnlineTunnel) -> bool:
@@ -38,9 +38,9 @@ class ChannelQuota:
         return of_account < limits.max_channels_per_account and tunnel.open_channels < limits.max_channels_per_tunnel
 
     def make_room(self, tunnel: OnlineTunnel, visitor: str) -> bool:
-        """Evict a connection of the busiest visitor if a limit is reached.
+        """If a limit is reached, evict a connection of the visitor with the most connections.
 
-        Return False if there is no room after that.
+        Return False if there is still no room for a new channel.
         """
         account, limits = tunnel.record.account, self._limits
         if tunnel.open_channels >= limits.max_channels_per_tunnel:

@@ -1,4 +1,4 @@
-"""The channels of one SSH connection: one for each connection to one of its tunnels."""
+"""The channels of one SSH connection. Each connection from Envoy to one of its tunnels has a channel."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
 
 CreateView: TypeAlias = Callable[[Proto, str], Observer]  # called with a tunnel's protocol and the visitor's address
-_POLL = 0.01  # seconds
+_POLL = 0.01  # seconds between checks whether the visitor is known
 _TIMEOUT_BODY = b"408: the request body arrived too slowly.\n"
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (
     len(_TIMEOUT_BODY),
@@ -30,9 +30,9 @@ _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length
 
 
 class Listener(asyncssh.SSHListener):
-    """The listener of a granted `-R`. asyncssh closes it when the client cancels the tunnel or leaves.
+    """Represents an accepted `ssh -R` in asyncssh, which calls `close` when the client cancels the tunnel or leaves.
 
-    A client that requested port 0 is sent `port`.
+    asyncssh sends `port` to a client that requested port 0.
     """
 
     def __init__(self, port: int, end: Callable[[], None]) -> None:
@@ -50,7 +50,7 @@ class Listener(asyncssh.SSHListener):
 
 
 class Channels:
-    """All channels of a connection. `create_view` returns the observer that shows a channel in the terminals."""
+    """All channels of an SSH connection. `create_view` returns the observer that shows a channel in the terminals."""
 
     def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, create_view: CreateView) -> None:
         self.connection, self.tunnels = connection, tunnels
@@ -59,7 +59,10 @@ class Channels:
         self._is_paused = False
 
     def accept(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
-        """Return the relay of a new connection. It opens a channel, if the tunnel can have one more."""
+        """Return the relay of a new connection from Envoy.
+
+        The relay opens a channel, if the tunnel can have one more.
+        """
         source = (visitor and visitor.source) or transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
         address = visitor.source[0] if visitor and visitor.source else ""
         metered = MeteredConnection(tunnel.meter, self._create_view(tunnel.opening.proto, source[0]), address)
@@ -84,7 +87,7 @@ class Channels:
 
 
 class _ChannelSession(asyncssh.SSHTCPSession[bytes]):
-    """The channel to the SSH client. Passes its events to a relay."""
+    """Passes the events of a channel to a relay."""
 
     def __init__(self, relay: Relay, window: Window) -> None:
         self._relay, self._window = relay, window
@@ -100,7 +103,7 @@ class _ChannelSession(asyncssh.SSHTCPSession[bytes]):
 
     def eof_received(self) -> bool:
         self._relay.on_upstream_end()
-        return True  # the channel stays open for data of the visitor
+        return True  # the channel stays open for more data from the visitor
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._read_window.close()
@@ -126,9 +129,9 @@ class _EnvoyRelay(Relay, asyncio.Protocol):
 
 
 class _Connection:
-    """A connection from Envoy and its channel.
+    """A connection from Envoy, for which a channel is opened.
 
-    If the limit of channels is reached, the channel waits until the visitor is known.
+    If the limit of channels is reached, the channel is opened only after the first request, which names the visitor.
     """
 
     relay: Relay
@@ -160,7 +163,10 @@ class _Connection:
         return get_visitor(self.address)
 
     def open(self, relay: Relay) -> None:
-        """Open the channel. The task is never cancelled: the relay must close a channel that opens late."""
+        """Start to open the channel.
+
+        The task is never cancelled, because the relay must close a channel that opens late.
+        """
         self._task = asyncio.create_task(self._open(relay))
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
@@ -224,7 +230,7 @@ class _Connection:
     async def _take_channel(self) -> bool:
         """Return whether there is room for the channel.
 
-        If there is none at first, wait for the first request: the address of its visitor decides which channel is
+        If a limit is reached, wait for the first request: the address of its visitor decides whether another channel is
         evicted.
         """
         if self.has_channel:
@@ -240,10 +246,10 @@ class _Connection:
 
 
 def _first(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
-    """Return the PROXY header that the upstream of a tunnel reads first, or b"".
+    """Return the PROXY protocol header for the upstream of a tunnel, or b"".
 
-    The reservation of the tunnel's name decides whether there is a header. A backend tunnel has no reservation: Envoy
-    sends the header if the reservation of the edge requires it.
+    The reservation of the tunnel's name decides whether the upstream gets a header. A backend tunnel has no
+    reservation. Envoy sends its upstream the header if a reservation of the edge requires it.
     """
     if tunnel.proxy_protocol:
         return (visitor or Header()).encoded()

@@ -1,7 +1,7 @@
-"""Parses the tunnel that an `ssh -R` requests, and builds the sentences for its terminal. Pure.
+"""Parses the tunnel that an `ssh -R` requests, and builds the sentences for the client's terminal. Pure.
 
-The host and port of the request choose the tunnel. ssh sends the host "localhost" for `-R 80:…`. It sends an empty host
-and `*` unchanged.
+The host and port of the request determine the tunnel. For `-R 80:…`, without a host, ssh sends the host "localhost". It
+sends an empty host and `*` unchanged.
 """
 
 import re
@@ -37,7 +37,7 @@ _LABELS_PORT = 80
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (how ssh names no host)
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # characters of random names
-_MAX_LABELS, _MAX_BYTES = 50, 255  # labels, and bytes of a name or value: the limits of tunnel groups
+_MAX_LABELS, _MAX_BYTES = 50, 255  # labels, and bytes of a name or value: the same limits as in tunnel groups
 
 
 RefusalCode: TypeAlias = Literal[
@@ -81,7 +81,7 @@ class NamedTunnel:
 
 @dataclass(frozen=True)
 class PortTunnel:
-    """A TCP tunnel on a port of the domain. Port 0 requests a random one, and `is_random` marks the result."""
+    """A TCP tunnel on a port of the tunnel domain. Port 0 requests a random port. `is_random` marks a chosen port."""
 
     number: int
     is_random: bool = False
@@ -89,7 +89,7 @@ class PortTunnel:
 
 @dataclass(frozen=True)
 class LabelledTunnel:
-    """A backend tunnel, which tunnel groups find by its labels."""
+    """A backend tunnel. Tunnel groups find it by its labels."""
 
     labels: tuple[tuple[str, str], ...]
 
@@ -122,7 +122,7 @@ class Requester:
 
 
 def build_opening(requested: RequestedTunnel, requester: Requester, settings: Settings) -> Opening:
-    """Return the opening of a requested tunnel, with a random name if the client requested none.
+    """Return what the store needs to open a requested tunnel. It has a random name if the client requested none.
 
     Raises TunnelRefused if the grant does not permit it.
     """
@@ -146,7 +146,7 @@ def build_opening(requested: RequestedTunnel, requester: Requester, settings: Se
 
 
 def list_addresses(grant: Grant, settings: Settings) -> list[str]:
-    """Return the addresses of all TCP ports that a grant permits. Raises TunnelRefused for an empty list."""
+    """Return the addresses of all TCP ports that a grant permits. Raises TunnelRefused if it permits none."""
     permitted = [address for address in map(settings.address, settings.tcp_ports) if grant.permits(address)]
     if not permitted:
         sentence = f"The ACL of {grant.credential} permits no random port: request a port, -R 20022:…."
@@ -160,7 +160,7 @@ def get_port(opening: Opening, port: int) -> int:
 
 
 def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
-    """Return the refusal of a tunnel that the store did not open."""
+    """Return the refusal to show for an error of `Store.open`."""
     kind = "port" if ":" in name else "name"
     match error:
         case NameTaken():
@@ -169,7 +169,7 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
             how = f"choose another {kind}, or remove it from the edge"
             return TunnelRefused(f"An edge of your account listens on {name}: {how}.", "name_of_edge")
         case NameNotReserved():
-            it = "one" if kind == "port" else "it"  # a reservation gets a random port, so nobody can reserve this one
+            it = "one" if kind == "port" else "it"  # the API chooses the port that a reservation gets
             why = f"{name} is not reserved: reserve {it} first"
             return TunnelRefused(f"Your account can use only reserved {kind}s, and {why}.", "name_not_reserved")
         case NameNotProved():
@@ -197,7 +197,7 @@ def describe_tunnel(id: str, opening: Opening) -> str:
 
 
 def describe_port(url: str, refusal: str) -> str:
-    """Return the sentence about the port of a URL, which is open if `refusal` is ""."""
+    """Return the sentence that says whether the port of a URL is open. It is open if `refusal` is ""."""
     if not refusal:
         return f"{url} is open now."
     return f"{url} is not open: {refusal}. The edge tries again every few seconds."
@@ -235,7 +235,7 @@ def _parse_labels(host: str) -> tuple[tuple[str, str], ...]:
 
 
 def _parse_own_domain(host: str, domain: str) -> str:
-    """Return the normal form of a host outside the tunnel domain, or "" for other texts."""
+    """Return the normal form of a host name that is not below the tunnel domain. Return "" for any other text."""
     try:
         name = domains.normal(host)
     except ValueError:

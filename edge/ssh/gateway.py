@@ -1,4 +1,4 @@
-"""The SSH gateway of a process: accepts SSH clients, and connections from Envoy to their tunnels."""
+"""The SSH gateway: accepts SSH clients, and connections from Envoy to the clients' tunnels."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ class _Drained(Exception):
 
 
 class SshGateway:
-    """The gateway. It takes a new id at each start, and after the loss of its lease, which ends all tunnels."""
+    """The gateway of this process. It takes a new id at each start, and after it has lost its lease and all tunnels."""
 
     def __init__(self, settings: Settings, store: Store, authority: Authority) -> None:
         self.settings, self.store = settings, store
@@ -63,17 +63,19 @@ class SshGateway:
         self._take_new_id()
 
     def close(self, tunnel: OnlineTunnel, reason: str) -> None:
-        """Start a task that closes a tunnel. The client is shown the reason."""
+        """Start a task that closes a tunnel. The client's terminal shows the reason."""
         task = asyncio.create_task(self.tunnels.close(tunnel, reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
     def on_session_end(self, session: Session) -> None:
-        """Handle the end of a session."""
+        """Forget the connection of a client."""
         self.sessions.discard(session)
 
     async def serve(self, draining: asyncio.Event | None = None) -> None:
-        """Serve until cancelled, or until a drain is complete. Then close all tunnels. `draining` begins a drain.
+        """Serve until cancelled, or until a drain is complete. Then close all tunnels.
+
+        A drain begins when `draining` is set.
 
         Raises Unavailable if the store fails at the start.
         """
@@ -120,12 +122,12 @@ class SshGateway:
                 loops.check_before_events(None)
 
     async def announce_drain(self, port: int) -> None:
-        """Record in the store that the gateway drains, with the port of its link. Retry until the store answers."""
+        """Store that the gateway drains, and its new port for Envoy. Retry until the store answers."""
         here = replace(self._describe(port), draining=True)
         await tasks.retry(functools.partial(asyncio.to_thread, self.store.change_gateway, here), Unavailable)
 
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield the coroutines that run until the gateway ends."""
+        """Yield the coroutines that run while the gateway has its lease."""
         blocking = PeriodicTask("blocks", self._block, _BLOCKS_PERIOD, failures=Unavailable)
         checks = self._checks.tasks(self.id, Follower(self.store, time.time()))
         for task in (self.lease.task(), blocking, *checks, *self.tunnels.tasks()):
@@ -135,7 +137,7 @@ class SshGateway:
         yield self._billing.serve()
 
     async def _serve_metrics(self) -> None:
-        """Serve metrics and readiness to the other processes of this host, and to Prometheus if control does not."""
+        """Serve metrics and readiness at a Unix socket. Serve Prometheus too if METRICS_BY is "gateway"."""
         settings = self.settings
         process = metrics.ProcessMetrics("gateway", self._gauges, self._counts, log.GATEWAY_EVENTS)
         sockets = settings.gateway_sockets
@@ -172,7 +174,7 @@ class SshGateway:
         return await listen(accept, self.settings.host, self.settings.ssh_port)
 
     def _explain_refusal(self, address: str) -> str:
-        """Return the sentence for a refused address, or "" if it can sign in."""
+        """Return the sentence for a client with a refused address, or ""."""
         if self._blocked.contain(address):
             log.event("sign_in_blocked", address=address)
             return "This network is blocked here."
@@ -215,15 +217,15 @@ class SshGateway:
         )
 
     async def _block(self) -> None:
-        """Apply the operator's blocks and bans to connections and tunnels.
+        """Read the blocked networks and banned names, and end connections and tunnels that they concern.
 
-        If the store fails, the previous ones stay in effect.
+        If the store fails, the previous networks and names stay in effect.
         """
         await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
         self._blocked = Networks(await asyncio.to_thread(self.store.list_blocked_networks))
         for session in [it for it in self.sessions if self._blocked.contain(it.address)]:
             session.block()
-        self.tunnels.abort_blocked(self._blocked)  # again: Envoy checks networks only at a connection's first byte
+        self.tunnels.abort_blocked(self._blocked)  # Envoy checks networks too, but only when a connection begins
 
     async def _drain_after(self, draining: asyncio.Event, clients: asyncio.Server) -> None:
         """Wait for `draining`, then drain. Raises _Drained when the drain is complete."""
@@ -234,9 +236,10 @@ class SshGateway:
         raise _Drained
 
     def _on_lease_lost(self) -> None:
-        """Close all tunnels before anything else is served. Ask all clients to connect again at different times."""
+        """Close all tunnels before any other event is handled. Ask the clients to connect again after random pauses."""
         for session in self.sessions:
-            session.announce_loss(random.uniform(0, _MAX_WAIT))  # the end of the tunnels ends the terminals
+            # before the tunnels end, because that ends the terminals
+            session.announce_loss(random.uniform(0, _MAX_WAIT))
         self.tunnels.shut("its gateway has lost its lease")
 
     async def _end(self) -> None:

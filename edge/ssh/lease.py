@@ -11,7 +11,7 @@ from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 
-_SKIPPED = 1.0  # seconds until a skipped renewal is tried again
+_SKIPPED = 1.0  # seconds until the next renewal after a skipped one
 
 
 class LeaseLost(Exception):
@@ -19,19 +19,19 @@ class LeaseLost(Exception):
 
 
 class GatewayLease:
-    """A lease of `seconds`. `on_loss` is called once: when the lease runs out or a renewal is rejected.
+    """A lease of `seconds`. `on_loss` is called once, when the lease expires or a renewal is rejected.
 
-    Changes of rights and takeovers of names reach a gateway only through the change log. A gateway that cannot read the
-    log therefore does not renew its lease.
+    Only the change log informs a gateway that a tunnel has lost its rights or its name. Therefore, a gateway that
+    cannot read the log does not renew its lease.
     """
 
     def __init__(self, store: Store, seconds: int, on_loss: Callable[[], None]) -> None:
         self._store, self._seconds, self._on_loss = store, seconds, on_loss
         self._id = ""
-        self._ends_at = float("inf")  # this and the next two are times of time.monotonic()
+        self._ends_at = float("inf")  # times by time.monotonic(), like the next two
         self._renewed_at = self._log_read_at = 0.0
         self._is_lost = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, "lease")  # so that a renewal never waits for other calls
+        self._thread = ThreadPoolExecutor(1, "lease")  # its own thread, so that a renewal never waits for other calls
         self.renewal_seconds = 0.0
 
     @property
@@ -39,7 +39,7 @@ class GatewayLease:
         return 0.0 if self._is_lost.is_set() else max(0.0, self._ends_at - time.monotonic())
 
     async def begin(self, gateway: Gateway) -> None:
-        """Announce the gateway. Raises Unavailable."""
+        """Register the gateway in the store. The lease begins. Raises Unavailable."""
         start = time.monotonic()
         await self._call(functools.partial(self._store.announce_gateway, gateway, lease=self._seconds))
         self._id, self._renewed_at, self._ends_at = gateway.id, start, start + self._seconds
@@ -49,12 +49,14 @@ class GatewayLease:
         return PeriodicTask("lease_renewal", self.renew, self._seconds / 3, failures=Unavailable)
 
     async def renew(self) -> float | None:
-        """Renew the lease if the change log was read since the previous renewal. Return the pause until the next one.
+        """Renew the lease if the change log was read since the previous renewal.
+
+        Return the seconds until the next renewal, or None for the usual period.
 
         Raises Unavailable.
         """
         start = time.monotonic()
-        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # announced or renewed a moment ago
+        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # the lease began or was renewed a moment ago
             return wait
         if self._log_read_at <= self._renewed_at:
             log.event("renewal_skipped")

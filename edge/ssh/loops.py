@@ -7,7 +7,7 @@ from typing import Any
 
 
 class _Selector(selectors.DefaultSelector):
-    """A selector that calls `check` before it returns events."""
+    """A selector that calls the function `check` before it returns events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,9 +21,9 @@ class _Selector(selectors.DefaultSelector):
 
 
 class CheckingLoop(asyncio.SelectorEventLoop):
-    """An event loop that can call a check before it handles events.
+    """An event loop that calls a function before it handles events.
 
-    If the process was stopped for a while, the check runs before the events that arrived meanwhile are handled.
+    If the process was stopped for a while, the function runs before the events that arrived meanwhile are handled.
     """
 
     def __init__(self) -> None:

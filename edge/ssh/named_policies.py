@@ -1,7 +1,8 @@
 """The IP policies that a client names in the variable TUNNEL_IP_POLICIES. Its tunnels wait for the variable.
 
-OpenSSH requests its tunnels and its session before it answers requests of the server. After the session is confirmed,
-it sends all variables before it answers further requests. So its answer proves that all variables have arrived.
+OpenSSH requests its tunnels and its session before it answers requests of the server. When the session is confirmed, it
+sends all variables before it answers the next request. So when OpenSSH answers that request, all variables have
+arrived.
 """
 
 import asyncio
@@ -20,37 +21,37 @@ _LABELS = f"{NAMED_POLICIES} does not restrict a tunnel with labels: set ip_rest
 
 
 class NamedPolicies:
-    """The IP policies of one connection. `confirm` asks the client for an answer and waits for it.
+    """The IP policies of one SSH connection. `confirm` sends the client a request, and waits for the answer.
 
-    After a value that came too late, `refusal` is the sentence with which all tunnels are refused.
+    If a value arrives too late, `refusal` is the sentence with which all tunnels are refused from then on.
     """
 
     def __init__(self, confirm: Callable[[], Awaitable[None]]) -> None:
         self._confirm = confirm
         self._value: str | None = None
-        self._is_read = False  # whether a tunnel was opened with the value
+        self._is_read = False  # whether a tunnel has used the value
         self._pending: set[asyncio.Task[None]] = set()
         self.refusal = ""
 
     def begin(self) -> None:
-        """Ask the client for an answer, which it sends after its first requests."""
+        """Wait from now on until the client answers, which it does after its first requests."""
         self._add(self._confirm())
 
     def await_session(self, is_open: asyncio.Event) -> None:
-        """Wait also for the variables of a session. The client sends them after the session is confirmed."""
+        """Also wait for the variables of a session. The client sends them after the session is confirmed."""
         self._add(self._confirm_session(is_open))
 
     def set(self, value: str) -> None:
         """Apply a value of the variable.
 
-        A different second value, or one after a tunnel was opened, causes the refusal of all tunnels.
+        If the value differs from an earlier value, or from none after a tunnel was opened, all tunnels are refused.
         """
         if self._value != value and (self._is_read or self._value is not None):
             self.refusal = _LATE.format(_HOW)
         self._value = value
 
     async def read(self, requested: RequestedTunnel) -> tuple[str, ...]:
-        """Return the ids of the IP policies of a tunnel, once they are known. Raises TunnelRefused."""
+        """Wait for the variable, and return the ids of IP policies for a tunnel. Raises TunnelRefused."""
         try:
             async with asyncio.timeout(_TIMEOUT):
                 while self._pending:

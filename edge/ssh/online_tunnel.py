@@ -21,14 +21,14 @@ class TunnelSession(Protocol):
         """Return the protocol of a new connection to the tunnel."""
 
     def on_tunnel_end(self, tunnel: "OnlineTunnel", reason: str) -> None:
-        """Handle the end of a tunnel."""
+        """Show the client that a tunnel has ended, and why."""
 
     def on_port_refusal(self, tunnel: "OnlineTunnel") -> None:
         """Handle a change of `tunnel.refusal`: the port was refused, or is open again."""
 
 
 class TunnelConnection(Protocol):
-    """A connection to a tunnel. `has_channel` is true while it counts against the limits of channels."""
+    """A connection from Envoy to a tunnel. `has_channel` is true while it counts against the limits of channels."""
 
     has_channel: bool
 
@@ -57,8 +57,8 @@ class TunnelConnection(Protocol):
 class OnlineTunnel:
     """A tunnel that is online through this gateway.
 
-    `requested_address` is the host and port of the client's `-R`: ssh expects the same pair with each connection.
-    `refusal` says why an edge host does not serve the tunnel.
+    `requested_address` is the host and port of the client's `-R`. With each connection, ssh expects the same pair.
+    `refusal` is the reason why an edge host does not serve the tunnel's port, or "".
     """
 
     record: ServedTunnel
@@ -69,7 +69,7 @@ class OnlineTunnel:
     connections: set[TunnelConnection] = field(default_factory=set)
     open_channels: int = 0
     meter: Meter = field(default_factory=Meter)
-    billed_usage: Traffic = field(default_factory=Traffic)  # the part of the usage that is in the ledger already
+    billed_usage: Traffic = field(default_factory=Traffic)  # the part of the usage that is already in the ledger
     refusal: str = ""
 
     @property
@@ -84,7 +84,7 @@ class OnlineTunnel:
         return self.session.accept_connection(self, transport, visitor)
 
     def take_unbilled_usage(self) -> Traffic:
-        """Return the usage since the previous call."""
+        """Return the tunnel's usage since the previous call."""
         before, self.billed_usage = self.billed_usage, self.meter.usage()
         return self.billed_usage - before
 

@@ -1,7 +1,7 @@
 """Checks whether the tunnels of this gateway may stay online: after each change, and in a slow sweep.
 
-Fail closed: a gateway that cannot read the log does not renew its lease. A tunnel that cannot be checked for the
-duration of a lease is closed.
+If the store fails, tunnels do not stay online: a gateway that cannot read the change log does not renew its lease, and
+a tunnel that cannot be checked for the duration of a lease is closed.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
-_BATCH = 100  # tunnels in one check, which reads each record once
+_BATCH = 100  # tunnels that are checked together: a record that several of them use is read once
 _POLL = 0.5  # seconds between two reads of the change log
 _TICK = 1.0  # seconds between two steps of the sweep
 _REVOKED = "its credential or right to the name was revoked"
@@ -31,17 +31,18 @@ _MISSING = "another connection has taken its name, or its record was ended"
 
 
 class RightsChecks:
-    """The checks of the online tunnels."""
+    """Checks the online tunnels of this gateway."""
 
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
         self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
-        self._changed: set[str] = set()  # ids of changed records. If one is a tunnel's, its refusal must be read
-        self._unchecked: dict[str, float] = {}  # the time of a change, by the id of a tunnel to check
-        self._due_at: dict[str, float] = {}  # the monotonic time of the next check of an account by the sweep
+        self._changed: set[str] = set()  # ids of changed records: if a tunnel has such an id, its refusal must be read
+        # by the id of a tunnel that must be checked: the time of the first change
+        self._unchecked: dict[str, float] = {}
+        self._due_at: dict[str, float] = {}  # by account: the monotonic time at which the sweep checks it next
         self._thread = ThreadPoolExecutor(1, "rights")
 
     def tasks(self, gateway: str, follower: Follower) -> tuple[PeriodicTask, ...]:
-        """Return the periodic checks. The stored list of the gateway's tunnels is read once per duration of a lease."""
+        """Return the periodic checks. The store's list of the gateway's tunnels is read once in each lease period."""
         list_period = self._limits.lease
         return (
             PeriodicTask("changes", functools.partial(self.follow, follower), _POLL, failures=Unavailable),
@@ -50,9 +51,9 @@ class RightsChecks:
         )
 
     async def check_list(self, gateway: str) -> None:
-        """Compare online tunnels with the stored list of the gateway. Close unlisted ones, and end leftover records.
+        """Compare the online tunnels with the store's list. Close unlisted tunnels, and end leftover records.
 
-        A record is left over if the store did not answer when its tunnel was opened or closed. Raises Unavailable.
+        A record is left over if the store did not answer when the tunnel was opened or closed. Raises Unavailable.
         """
         online = self._tunnels.online
         listed = {it.id: it for it in await asyncio.to_thread(self._store.list_tunnels, gateway)}
@@ -66,7 +67,7 @@ class RightsChecks:
     async def sweep(self) -> None:
         """Check the accounts that are due. Each account is due once in RIGHTS_SWEEP seconds."""
         now, by_account = time.monotonic(), _group(self._tunnels.online)
-        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}  # to spread checks
+        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}  # not all at once
         self._due_at = {account: self._due_at.get(account, at) for account, at in first.items()}
         for account in [account for account, at in self._due_at.items() if at <= now]:
             self._due_at[account] = now + self._limits.rights_sweep
@@ -76,9 +77,9 @@ class RightsChecks:
                 self._mark_unchecked(by_account[account])
 
     async def follow(self, follower: Follower) -> None:
-        """Check the tunnels that new changes concern, so that a revocation takes effect within a second.
+        """Read the change log, and check the tunnels that can be affected.
 
-        A check that fails is repeated by the next call. Raises Unavailable.
+        So a revocation takes effect within a second. The next call repeats a failed check. Raises Unavailable.
         """
         start = time.monotonic()
         changes = await asyncio.to_thread(follower.read, time.time())
@@ -91,7 +92,7 @@ class RightsChecks:
         self._changed.clear()
 
     async def _check_concerned(self) -> None:
-        """Check the unchecked tunnels, one account after another: a failure does not affect other accounts.
+        """Check the tunnels that must be checked, one account after another. A failure does not affect other accounts.
 
         Close tunnels that stay unchecked for the duration of a lease. If a check failed, raise Unavailable after all
         checks.
@@ -120,7 +121,7 @@ class RightsChecks:
             self._unchecked.setdefault(tunnel.id, time.monotonic())
 
     async def _check(self, tunnels: Sequence[OnlineTunnel]) -> None:
-        """Close the tunnels that have lost their rights."""
+        """Close the tunnels among these that have lost their rights."""
         loop = asyncio.get_running_loop()
         for start in range(0, len(tunnels), _BATCH):
             some = tunnels[start : start + _BATCH]
@@ -137,7 +138,7 @@ class RightsChecks:
             await self._tunnels.close(tunnel, _MISSING)
 
     async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
-        """Read whether edge hosts serve the ports of tunnels. Report changes to the clients."""
+        """Read whether edge hosts serve the ports of TCP tunnels. Show changes to the clients."""
         for tunnel in [it for it in tunnels if it.record.proto == "tcp"]:
             reason = await asyncio.to_thread(self._store.read_refusal, tunnel.record)
             if reason != tunnel.refusal and self._tunnels.find(tunnel.id):

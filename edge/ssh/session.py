@@ -25,16 +25,16 @@ from edge.ssh.terminal.client_events import Notice
 from edge.ssh.terminal.terminal import Terminal
 
 _NO_FORWARDING = "The certificate does not permit tunnels: it needs the extension permit-port-forwarding."
-_MAX_REASON = 1000  # characters: the reason can contain all algorithms that the client sent
+_MAX_REASON = 1000  # characters of a logged reason, which can list all algorithms of the client
 
 
 class SessionHost(TunnelHost, Protocol):
-    """The part of the gateway that its sessions use."""
+    """The interface of the gateway that a session uses."""
 
     sign_ins: SignIns
 
     def on_session_end(self, session: "Session") -> None:
-        """Handle the end of a session."""
+        """Forget a session after the end of its connection."""
 
 
 class Session(Client):
@@ -50,7 +50,7 @@ class Session(Client):
         self._start = time.monotonic()
         self._has_exchanged_keys = self._has_tried_to_sign_in = False
         self._is_outcome_logged = False
-        self._loss = ""  # the sentence for the client after the loss of the lease
+        self._loss = ""  # the sentence for the client if the gateway has lost its lease
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
 
     # Methods for the sign-in
@@ -81,7 +81,7 @@ class Session(Client):
         self._tunnels.announce_drain()
 
     def send_away(self) -> None:
-        """Disconnect the client, which must connect again."""
+        """Disconnect the client, and ask it to connect again."""
         self._is_outcome_logged = True
         self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, forwarding.RESTART)
 
@@ -150,7 +150,7 @@ class Session(Client):
         self._tunnels.on_connection_lost()
 
     def _explain_failure(self, error: Exception | None) -> tuple[str, float]:
-        """Return the reason of a failed sign-in, and its penalty.
+        """Return why a sign-in failed, and the penalty in seconds.
 
         The reason is "" for clients that only connect, such as health checks.
         """

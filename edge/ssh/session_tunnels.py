@@ -1,4 +1,4 @@
-"""Opens the tunnels of one SSH connection, shows them in its terminals, and closes them with the connection."""
+"""Opens the tunnels of one SSH connection, shows them in terminals, and closes them when the connection ends."""
 
 import asyncio
 import time
@@ -26,11 +26,11 @@ from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Store,
 _PORT_TIMEOUT = 3.0  # seconds to wait for a port to open before the client is shown its address
 _POLL = 0.1  # seconds between two checks whether the port is open
 _REFUSAL_DELAY = 1.0  # seconds in which a client without a terminal can request another tunnel
-_RANDOM_TRIES = 3  # a random name or port can be in use already
+_RANDOM_TRIES = 3  # tries for a random name or port, which can be in use already
 
 
 class TunnelHost(Protocol):
-    """The part of the gateway that the tunnels of a session use."""
+    """The interface of the gateway that the tunnels of a session use."""
 
     id: str
     settings: Settings
@@ -38,11 +38,11 @@ class TunnelHost(Protocol):
     tunnels: Tunnels
 
     def close(self, tunnel: OnlineTunnel, reason: str) -> None:
-        """Start a task that closes a tunnel. The client is shown the reason."""
+        """Start a task that closes a tunnel. The client's terminal shows the reason."""
 
 
 class SessionTunnels:
-    """The tunnels of a connection. Implements edge.ssh.online_tunnel.TunnelSession."""
+    """The tunnels of one SSH connection. Implements edge.ssh.online_tunnel.TunnelSession."""
 
     def __init__(
         self, gateway: TunnelHost, session_id: str, address: str, connection: Connection, identity: Identity
@@ -52,7 +52,7 @@ class SessionTunnels:
         self._limits = gateway.settings.limits
         self.is_gone = False
         self._tunnels: list[OnlineTunnel] = []
-        self._requests = 0  # requests that are being handled
+        self._requests = 0  # `ssh -R` requests that are being handled
         self._tasks: set[asyncio.Task[None]] = set()
         self._timeout: asyncio.TimerHandle | None = None
         self._has_advised = self._is_draining = False
@@ -74,14 +74,14 @@ class SessionTunnels:
         finally:
             self._requests -= 1
             self._end_terminals_if_idle()
-        if self.is_gone:  # the client left while the store was asked
+        if self.is_gone:  # the client left during the call to the store
             self._gateway.close(tunnel, "its client disconnected")
             return False
         return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client cancelled it"))
 
     @property
     def online(self) -> Sequence[OnlineTunnel]:
-        """Return the tunnels that are online."""
+        """Return the online tunnels of this connection."""
         return tuple(self._tunnels)
 
     def announce_drain(self) -> None:
@@ -94,7 +94,7 @@ class SessionTunnels:
         self.terminals.show(Refused(str(refused), refused.code, refused.is_final))
 
     def require_tunnel(self) -> None:
-        """Disconnect the client after a timeout without tunnels.
+        """Disconnect the client if it has no tunnel after a timeout.
 
         ssh itself stays connected after a refused `-R`.
         """
@@ -105,7 +105,7 @@ class SessionTunnels:
             self._timeout = loop.call_later(self._limits.tunnel_timeout, self._disconnect_without_tunnels)
 
     def on_connection_lost(self) -> None:
-        """Close all tunnels."""
+        """Close all tunnels of the connection, which has ended."""
         self.is_gone = True
         self.policies.end()
         if self._timeout:
@@ -161,7 +161,7 @@ class SessionTunnels:
                 if not (tries_left and opening.is_random and isinstance(error, NameTaken | NameBanned)):
                     raise forwarding.explain_error(error, opening.name, self._limits) from None
         self._tunnels.append(tunnel)
-        if self.policies.refusal:  # another value came while the store was asked
+        if self.policies.refusal:  # another value of TUNNEL_IP_POLICIES arrived during the call to the store
             self._end_late()
             raise TunnelRefused(self.policies.refusal)
         self._announce(tunnel)
@@ -177,7 +177,7 @@ class SessionTunnels:
             raise TunnelRefused("This connection has that tunnel already.")
 
     async def _choose_port(self, requested: RequestedTunnel) -> RequestedTunnel:
-        """Return the requested tunnel, with a free port instead of port 0. Raises TunnelRefused."""
+        """Return the requested tunnel. Replace port 0 by a free port. Raises TunnelRefused."""
         if requested != PortTunnel(0):
             return requested
         grant = self._identity.grant
@@ -211,7 +211,7 @@ class SessionTunnels:
             self._show(tunnel)
 
     def _show(self, tunnel: OnlineTunnel) -> None:
-        """Show the address of a tunnel, and once per connection the abuse contact and advice on reservations."""
+        """Show the address of a tunnel. Once per connection, show the abuse contact, and how to reserve a name."""
         opening = tunnel.opening
         self.terminals.show(_create_event(tunnel, forwarding.describe_tunnel(tunnel.id, opening)))
         if (contact := self._gateway.settings.abuse_contact) and len(self._tunnels) == 1:
@@ -221,19 +221,19 @@ class SessionTunnels:
             self.terminals.show(Notice(forwarding.advise_reservation(opening.name)))
 
     def _end_terminals_if_idle(self) -> None:
-        """End the terminals if the client has no tunnel and requests none. They already show the reason."""
+        """End the terminals, which show the reason already, if the client has no tunnel and is requesting none."""
         if not self._tunnels and not self._requests:
             self.terminals.end()
 
     # Methods that disconnect the client
 
     def _disconnect_refused(self, reason: str) -> None:
-        """Disconnect a client without tunnel and terminal, such as `ssh -N`; ssh prints the reason."""
+        """Disconnect a client without tunnel and terminal, such as `ssh -N`. ssh prints the reason."""
         if not (self.is_gone or self._tunnels or self._requests or self.terminals.has_any):
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
     def _disconnect_without_tunnels(self) -> None:
-        if self._requests:  # the requests can still be refused
+        if self._requests:  # a pending request can still be refused, so wait again
             self.require_tunnel()
         elif not self._tunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")

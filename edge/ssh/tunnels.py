@@ -18,10 +18,11 @@ from edge.ssh.online_tunnel import OnlineTunnel, TunnelSession
 from edge.ssh.usage.ledger import Ledger
 from edge.store.records import NameBanned, Opening, Store, TooManyTunnels, Unavailable
 
-_TRIM_PERIOD, _TRIM_THRESHOLD = 2.0, 8 << 20  # seconds, and bytes of released buffers
+# seconds between checks, and bytes of released buffers that are worth a trim
+_TRIM_PERIOD, _TRIM_THRESHOLD = 2.0, 8 << 20
 _BANNED = "the operator has banned its name"
 _CHECK_PERIOD = 1.0  # seconds between two checks of connections
-_MAX_OPENINGS = 4  # openings of one account at a time: more would slow down other accounts
+_MAX_OPENINGS = 4  # tunnels that one account opens at the same time: more would slow down other accounts
 
 
 class ClientGone(Exception):
@@ -39,12 +40,13 @@ class Tunnels:
         self.channels = ChannelQuota(self._online, limits)
         self._opening = self._trimmed_at = 0
         self._is_shut = False
-        self._unrecorded: dict[str, Traffic] = {}  # usage of closed tunnels whose records are still open
+        # by id: the usage of closed tunnels with a record that is still open
+        self._unrecorded: dict[str, Traffic] = {}
         self._banned: Sequence[str] = ()
-        self._to_bill: list[tuple[str, Traffic]] = []  # accounts and usage of closed tunnels
-        self._closed_usage = Traffic()  # the sum over closed tunnels
+        self._to_bill: list[tuple[str, Traffic]] = []  # account and usage of closed tunnels that are not in the ledger
+        self._closed_usage = Traffic()  # the sum over all closed tunnels
         self.bodies_too_slow = 0
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # limit openings, by account
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # by account
 
     def __len__(self) -> int:
         return len(self._online)
@@ -54,7 +56,7 @@ class Tunnels:
         return list(self._online.values())
 
     def collect(self, ledger: Ledger, hour: str) -> None:
-        """Add the usage since the previous call to an hour of a ledger."""
+        """Add the usage since the previous call to an hour of the ledger."""
         for account, usage in self._to_bill:
             ledger.add(account, hour, usage)
         self._to_bill.clear()
@@ -112,14 +114,14 @@ class Tunnels:
             raise NameBanned
         record, is_reserved = await self._open_in_turn(opening, session)
         tunnel = OnlineTunnel(record, opening, requested_address, session, is_reserved)
-        if self._is_shut:  # the lease was lost while the store was asked
+        if self._is_shut:  # the lease was lost during the call to the store
             with suppress(Unavailable):
                 await asyncio.to_thread(self._store.close, record, Traffic())
             raise Unavailable("the lease of the gateway is over")
         replaced = [other for other in self._online.values() if opening.name and other.record.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
         log.event("tunnel_opened", **tunnel.log_fields())
-        if self._is_banned(opening.name):  # banned while the store was asked
+        if self._is_banned(opening.name):  # the name was banned during the call to the store
             await self.close(tunnel, _BANNED)
             raise NameBanned
         for other in replaced:
@@ -134,7 +136,7 @@ class Tunnels:
     async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Take a tunnel offline and free its name.
 
-        If the store does not answer, the next `check_list` ends the record.
+        If the store does not answer, the next `RightsChecks.check_list` ends the tunnel's record.
         """
         if self._drop(tunnel, reason):
             await self._record_end(tunnel)
@@ -156,7 +158,7 @@ class Tunnels:
         self._unrecorded.pop(record.id, None)
 
     def shut(self, reason: str) -> None:
-        """Drop all tunnels at once without a call to the store. Refuse to open further tunnels."""
+        """Drop all tunnels without a call to the store, and open no further tunnels."""
         self._is_shut = True
         for tunnel in self.online:
             for connection in list(tunnel.connections):
@@ -164,7 +166,7 @@ class Tunnels:
             self._drop(tunnel, reason)
 
     def tasks(self) -> tuple[PeriodicTask, ...]:
-        """Return the tasks that trim memory and check connections."""
+        """Return the tasks that return memory to the system and check connections."""
         return (
             PeriodicTask("memory", self._trim, _TRIM_PERIOD),
             PeriodicTask("connections", self._check_connections, _CHECK_PERIOD),
@@ -183,15 +185,15 @@ class Tunnels:
                 connection.abort()
 
     async def _check_connections(self) -> None:
-        """Abort the connections of visitors that left or send too slowly."""
+        """Abort the connections of visitors that have left or send too slowly."""
         for tunnel in self._online.values():
             for connection in list(tunnel.connections):
                 connection.check(_CHECK_PERIOD)
 
     async def _open_in_turn(self, opening: Opening, session: TunnelSession) -> tuple[ServedTunnel, bool]:
-        """Open a tunnel in the store. An account can open only a few at a time.
+        """Open a tunnel in the store. An account can open only a few tunnels at the same time.
 
-        Return the tunnel's record, and whether its name is reserved.
+        Return the record of the tunnel, and whether its name is reserved.
         """
         if len(self._online) + self._opening >= self._limits.max_tunnels_per_gateway:
             raise TooManyTunnels
@@ -220,7 +222,7 @@ class Tunnels:
             self._released[tunnel.id.lower()] = tunnel
 
     async def close_released(self, tunnels: Iterable[OnlineTunnel]) -> None:
-        """Record the end of released tunnels that no other gateway has taken over."""
+        """End the records of released tunnels that no other gateway has taken over."""
         await asyncio.gather(*map(self._record_end, tunnels))
 
     def _drop(self, tunnel: OnlineTunnel, reason: str) -> bool:

@@ -94,7 +94,7 @@ class GatewayRecords:
         return ServedTunnel(account, id, opening.gateway, name, 0, labels, *how)
 
     def _find_proof(self, opening: Opening) -> ServedReservation | None:
-        """Return the reservation whose proof permits the account to use a name outside TUNNEL_DOMAIN.
+        """Return the proved reservation that permits the account to use a name outside TUNNEL_DOMAIN.
 
         Return None for names below TUNNEL_DOMAIN, which need no proof. Raises NameNotProved.
         """

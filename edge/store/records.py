@@ -158,7 +158,7 @@ class Store(Protocol):
         """Return a random one of `addresses` that the account can use now without a reservation, or None."""
 
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
-        """Return the ids of tunnels whose credential has ended, or whose account lost the right to the name."""
+        """Return the ids of tunnels that have lost their credential, or the right to their name."""
 
     def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
         """Return the ids of tunnels without a record."""
@@ -248,7 +248,7 @@ class Store(Protocol):
         """Mark an edge host as live for `lease` seconds."""
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
-        """Remove edge hosts, with their reports, whose lease ended more than `grace` seconds ago."""
+        """Remove edge hosts, with their reports, `grace` seconds after the end of their lease."""
 
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         """Return the reports that an edge host has stored, by account and edge."""

@@ -60,7 +60,7 @@ class AccountPlans:
         return self._pairs.get(plan.certificate if plan else "")
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
-        """Replace the records, and add key pairs. Plan the names again whose records have changed and are all read."""
+        """Replace the records, and add key pairs. Plan names with changed records again, unless a record is unread."""
         before, self.records, self._records_by_name = self.records, records, {}
         self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
         self.expires_at = records.find_next_expiry(time.time())

@@ -7,7 +7,7 @@ from chalicelib.model.serving.account_records import AccountRecords
 
 
 class GatewayUsers:
-    """The accounts whose loaded names have tunnels at a gateway, for each gateway."""
+    """For each gateway, the accounts that have loaded names with tunnels there."""
 
     def __init__(self) -> None:
         self._users: defaultdict[str, set[str]] = defaultdict(set)

@@ -12,7 +12,7 @@ BASE_NAME, PROVED = f"{base_names.KIND}#", f"{PROVED_DOMAIN}#"
 
 
 class KeyChanges:
-    """The base names and proved domains whose unique keys have changed, from the partition keys of the changes."""
+    """The base names and proved domains with changed unique keys, from the partition keys of the changes."""
 
     def __init__(self, scopes: Iterable[str], tunnel_domain: str) -> None:
         every, self._tunnel_domain = list(scopes), tunnel_domain

@@ -95,7 +95,7 @@ class Loader:
         return not self._restored
 
     def request(self, names: Iterable[str]) -> None:
-        """Load or refuse the server names whose secrets Envoy requests. Visitors may spell them with capitals."""
+        """Load or refuse the server names for which Envoy requests secrets. Visitors may spell them with capitals."""
         refused = []
         for server_name in names:
             name = server_name.lower()

@@ -39,7 +39,7 @@ class NameResolver:
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways that the latest refresh read
-        self._gateways: dict[Place, Found] = {}  # those of `gateways` that are live, by the address of the record
+        self._gateways: dict[Place, Found] = {}  # the live gateways, by the address of the record
         # Unique keys that `find_account` has read, by host: `read` does not read them again.
         self._resolved: dict[str, Mapping[Place, Found]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
@@ -144,7 +144,7 @@ class NameResolver:
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
         others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
         changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
-        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal but for their leases
+        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal except for leases
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:

@@ -17,7 +17,7 @@ _CHECK = 0.1  # seconds between two checks while a visitor waits
 
 
 class StoreReads:
-    """Reads for visitors who wait, and reads of changed records. Each kind has threads of its own.
+    """Reads for visitors who wait, and reads of changed records. Each kind has its own threads.
 
     So neither kind delays the other. A read that `_give_up` has failed still occupies its thread.
     """

@@ -33,7 +33,7 @@ class Searches:
     ) -> None:
         self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
         self._changed: dict[str, set[Place]] = {}  # by name: addresses of records that changed during its search
-        self._claims: dict[str, str] = {}  # by account: the name whose search reads the account's records
+        self._claims: dict[str, str] = {}  # by account: the name for which a search reads the account's records
 
     async def find(self, name: str) -> Found:
         """Return the account of a name, with its records if they were read. Raises Unavailable."""

@@ -10,7 +10,7 @@ _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), or
 
 @dataclass(frozen=True)
 class Facts:
-    """What a provider reports about a user. `addresses` are e-mail addresses that count as verified.
+    """The facts that a provider reports about a user. `addresses` are e-mail addresses that count as verified.
 
     `teams` have the form "organization/slug". `teams` and `organizations` contain only active memberships, and only
     memberships that the OAuth rule of the route names.

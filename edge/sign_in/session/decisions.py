@@ -12,7 +12,7 @@ _SKEW = 1  # seconds for which Envoy accepts a token after its expiry
 
 
 class Access(Enum):
-    """Whether a request may pass, or what prevents it."""
+    """The result for a request: it may pass, or the reason why it may not."""
 
     SIGN_IN = auto()  # the request has no valid session
     ASK = auto()  # the provider must be asked about the user first

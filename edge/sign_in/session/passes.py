@@ -1,4 +1,4 @@
-"""What the response to Envoy contains if a session may pass: headers for the upstream, and a cookie. Pure."""
+"""Builds the headers for the upstream, and the cookie, of a request that may pass with its session. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

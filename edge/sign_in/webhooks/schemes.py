@@ -23,7 +23,7 @@ _ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, because a dot ends 
 
 @dataclass(frozen=True)
 class Scheme:
-    """How a provider signs its webhooks.
+    """The way in which a provider signs its webhooks.
 
     The header `header` contains signatures, each after `prefix`, with `separator` between them. If `algorithm` is "",
     the header contains the secret instead.

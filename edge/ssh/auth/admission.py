@@ -1,31 +1,32 @@
-"""Admission of new connections: a refused address is shown a sentence and disconnected before SSH begins."""
+"""Admits new connections. A refused client receives a sentence, and is disconnected before SSH begins."""
 
 import asyncio
 import socket
 from collections.abc import Callable
 from typing import cast
 
-_BATCH = 16  # connections accepted in one iteration of the event loop: each takes a millisecond
-_BACKLOG = 1024  # connections that wait in the kernel
+_BATCH = 16  # connections that one iteration of the event loop accepts: each takes a millisecond
+_BACKLOG = 1024  # connections that wait in the kernel to be accepted
 
 
 async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Server:
-    """Return a server that accepts a limited number of connections in one iteration of the event loop.
+    """Listen for connections. Each iteration of the event loop accepts a limited number of them.
 
-    Another gateway of this host can listen at the same port.
+    Several gateways of a host can listen at the same port.
     """
     server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=_BATCH, reuse_port=True)
     for it in server.sockets:
         with socket.fromfd(it.fileno(), it.family, it.type) as copy:
-            copy.listen(_BACKLOG)  # for asyncio, `backlog` is also the number to accept at once
+            copy.listen(_BACKLOG)  # asyncio uses one number for both limits, so the kernel's backlog is set here
 
     return server
 
 
 class Admission(asyncio.Protocol):
-    """The protocol of a new connection until it is admitted.
+    """The asyncio protocol of a new connection until it is admitted.
 
-    `explain_refusal` returns the sentence for a refused address, or "". Then `create_connection` is called.
+    `explain_refusal` returns the sentence for the client if its address is refused, or "". If it returns "",
+    `create_connection` creates the protocol for SSH.
     """
 
     def __init__(

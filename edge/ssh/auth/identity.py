@@ -1,18 +1,18 @@
-"""The identity of an SSH client: the grant of its key or certificate in the records."""
+"""Identifies an SSH client: finds the grant (account and ACL) of its key or certificate in the store."""
 
 import asyncio
 from collections.abc import Callable
 
 from edge.store.records import Grant, Store, Unavailable
 
-UNKNOWN_KEY = (  # the same message for every rejected key, so that it reveals no account
+UNKNOWN_KEY = (  # one message for all rejected keys, so that it does not reveal which keys exist
     "This key cannot sign in here: it belongs to no active SSH credential and no valid user certificate. "
     "To use it, create an SSH credential with this key."
 )
 
 
 class Identity:
-    """The keys that one client has presented, and the grant of the key that it proved."""
+    """The keys that a client has presented, and the grant of the key with which it has signed."""
 
     def __init__(self, store: Store, tries: int) -> None:
         self._store, self._tries_left = store, tries
@@ -30,19 +30,19 @@ class Identity:
         return self._grant
 
     def on_certificate(self, key_id: str) -> None:
-        """Set the key id of the certificate to check next, or "" for a plain key."""
+        """Store the key id of the certificate that is validated next, or "" for a key without certificate."""
         self._key_id = key_id
 
     async def has_key(self, fingerprint: str) -> bool:
-        """Return whether an active credential has a key."""
+        """Return whether an active credential has this public key."""
         return await self._find(self._store.find_grant_by_key, fingerprint)
 
     async def has_certificate_by(self, authority: str) -> bool:
-        """Return whether the presented certificate is active and signed by an authority."""
+        """Return whether the presented certificate is active, and this authority has signed it."""
         return await self._find(self._store.find_grant_by_certificate, authority, self._key_id)
 
     def on_signature(self) -> None:
-        """Accept the client, which has signed with the key that was looked up last."""
+        """Sign in the client, which has signed with the key or certificate that was looked up last."""
         self._grant = self._candidate
 
     def on_rejected_key(self) -> bool:
@@ -52,9 +52,9 @@ class Identity:
         return self._tries_left <= 0
 
     async def _find(self, find: Callable[..., Grant | None], *key: str) -> bool:
-        """Return whether the store has a grant for a key.
+        """Return whether the store has a grant for a key or certificate.
 
-        The result is stored: ssh presents each key twice, first without and then with a signature.
+        The result is cached: ssh presents each key twice, first without and then with a signature.
         """
         if key not in self._grants:
             try:

@@ -1,4 +1,4 @@
-"""The networks of an address. Sign-ins from one network are counted together. Pure."""
+"""The networks to which an address belongs. Limits on sign-ins count the clients of a network together. Pure."""
 
 import ipaddress
 from collections import defaultdict
@@ -24,10 +24,10 @@ def get_surroundings(address: str) -> str:
 
 
 class Networks:
-    """A set of networks, in which an address can be looked up."""
+    """A set of networks. Whether it contains an address is found without trying each network."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
-        # Network prefixes by IP version and number of host bits.
+        # By IP version and number of host bits: the networks, as numbers without the host bits.
         self._networks: dict[tuple[int, int], set[int]] = defaultdict(set)
         for network in map(ipaddress.ip_network, networks):
             shift = network.max_prefixlen - network.prefixlen
@@ -50,7 +50,7 @@ class Networks:
 
 
 def _prefix(address: str, bits_4: int, bits_6: int) -> str:
-    """Return the network of an address with a prefix length per IP version.
+    """Return the network of an address. IPv4 and IPv6 have different prefix lengths.
 
     An IPv4-mapped IPv6 address counts as IPv4. A text that is not an address is returned unchanged.
     """

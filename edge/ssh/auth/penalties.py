@@ -1,12 +1,12 @@
-"""Penalties for failed sign-ins, by network: seconds that add up and expire with time. Pure.
+"""Penalties for failed sign-ins: seconds that add up for each network, and expire with time. Pure.
 
-Like sshd's PerSourcePenalties: a source is refused while its penalty is above 15 seconds.
+They work like sshd's PerSourcePenalties: an address is refused while its penalty is above 15 seconds.
 """
 
 from edge.ssh.auth import networks
 
-_THRESHOLD = 15.0  # seconds
-_SHARE = 16  # the number of hostile sources that cause their surrounding network to be refused
+_THRESHOLD = 15.0  # seconds of penalty above which an address is refused
+_SHARE = 16  # when so many of its addresses are refused, a surrounding network is refused too
 
 
 class Penalties:
@@ -23,7 +23,7 @@ class Penalties:
         return len(self._until)
 
     def add(self, address: str, seconds: float, now: float) -> None:
-        """Add seconds to an address, and a share of them to its surrounding network."""
+        """Add seconds to the penalty of an address, and a share of them to its surrounding network's penalty."""
         if not seconds:
             return
         self._add(networks.get_source(address), seconds, now)
@@ -32,7 +32,7 @@ class Penalties:
             self._shrink(now)
 
     def extend(self, address: str, seconds: float, now: float) -> None:
-        """Add seconds to a refused address only, without a share for its surrounding network."""
+        """Add seconds to the penalty of a refused address, without a share for its surrounding network."""
         self._add(networks.get_source(address), seconds, now)
 
     def get_refusal(self, address: str, now: float) -> float:
@@ -48,6 +48,6 @@ class Penalties:
         self._until[name] = min(max(self._until.get(name, now), now) + seconds, now + self._longest)
 
     def _shrink(self, now: float) -> None:
-        """Remove expired penalties, then the next to expire until three quarters of the capacity are left."""
+        """Remove expired penalties, then those that expire first, until a quarter of the capacity is free."""
         remaining = sorted((until, name) for name, until in self._until.items() if until > now)
         self._until = {name: until for until, name in remaining[-(self._capacity * 3 // 4) :]}

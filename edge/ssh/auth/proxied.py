@@ -9,14 +9,15 @@ from edge.link.proxy_protocol import Address, Header
 from edge.process import log
 from edge.ssh.auth.networks import Networks
 
-_MAX_HEADER = 536  # bytes: the most that the specification of version 2 asks a receiver to accept
-_TIMEOUT = 5.0  # seconds
+_MAX_HEADER = 536  # bytes of a header: the most that version 2 of the protocol requires a receiver to accept
+_TIMEOUT = 5.0  # seconds until a connection without a complete header is closed
 
 
 class Proxied(asyncio.Protocol):
-    """The protocol of a new connection until its header is complete.
+    """The asyncio protocol of a new connection until its PROXY header is complete.
 
-    `proxies` are the networks that may connect. `admit` returns the next protocol, which sees the client's address.
+    `proxies` are the networks from which proxies may connect. `admit` returns the protocol that follows, which sees the
+    client's address.
     """
 
     def __init__(self, proxies: Networks, admit: Callable[[], asyncio.Protocol], *, timeout: float = _TIMEOUT) -> None:
@@ -71,7 +72,7 @@ class Proxied(asyncio.Protocol):
 
 
 class _ClientTransport:
-    """A transport with the address of a client instead of its proxy."""
+    """A transport that reports the client's address as its peer, instead of the proxy's address."""
 
     def __init__(self, transport: asyncio.Transport, client: Address) -> None:
         self._transport, self._client = transport, client

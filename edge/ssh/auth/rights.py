@@ -5,13 +5,13 @@ from chalicelib.model.base import kinds
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import Place
 
-_UNRELATED = {kinds.TLS_CERTIFICATES.path}  # kinds that no tunnel's rights depend on
+_UNRELATED = {kinds.TLS_CERTIFICATES.path}  # kinds on which the rights to a tunnel never depend
 
 
 def concerns(key: Place, tunnel: ServedTunnel) -> bool:
-    """Return whether a change of the record with this key can end a tunnel.
+    """Return whether a change of a record can end a tunnel. `key` is the address of the record.
 
-    This applies to the record of the tunnel, to that of its account, and to records that its rights may depend on.
+    Such records are the tunnel's, its account's, and all records on which the rights to the tunnel may depend.
     """
     if key.scope == SCOPE:
         return key.id == tunnel.account

@@ -1,8 +1,8 @@
-"""Limits on the connections that are signing in. Above a limit a random connection is dropped, like in sshd.
+"""Limits how many connections are signing in. Above a limit, a random one of them is dropped, as sshd does.
 
 There is a limit for each address, each network, and all connections. An address whose sign-ins fail is refused for some
-time, which grows with each failure. Its pending sign-ins continue: if a hundred clients behind one address return at
-once, the first that signs in clears the penalty for the others.
+time, which grows with each failure. Its pending sign-ins continue: if a hundred clients behind one address connect
+again at once, the first that signs in clears the penalty for the others.
 """
 
 import random
@@ -15,7 +15,8 @@ from edge.process.settings import Limits
 from edge.ssh.auth import networks
 from edge.ssh.auth.penalties import Penalties
 
-DROPPED, NO_KEY, WRONG_KEYS, NO_ANSWER = 1.0, 1.0, 3.0, 10.0  # penalties in seconds
+# penalties in seconds, by the way in which a sign-in fails
+DROPPED, NO_KEY, WRONG_KEYS, NO_ANSWER = 1.0, 1.0, 3.0, 10.0
 _REFUSED = 1.0  # penalty in seconds for each attempt from a refused address
 
 
@@ -34,7 +35,7 @@ class _Origin:
 
 
 class SignIns:
-    """The connections that are signing in. `now` returns seconds of a monotonic clock."""
+    """The connections that are signing in, and the penalties of addresses. `now` is a monotonic clock in seconds."""
 
     def __init__(self, limits: Limits, now: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._now = limits, now
@@ -54,7 +55,7 @@ class SignIns:
         return seconds
 
     def begin(self, connection: PendingSignIn, address: str) -> None:
-        """Add a connection. Drop a random one, perhaps this one, if there are too many."""
+        """Add a connection. If there are too many then, drop a random one, which can be the new one."""
         new = _Origin(address, networks.get_source(address), networks.get_network(address))
         self._pending[connection] = new
         of_source = [it for it, origin in self._pending.items() if origin.source == new.source]

@@ -1,17 +1,17 @@
-"""The budget of a gateway's buffers. Pure.
+"""The memory budget for a gateway's buffers. Pure.
 
 A buffer contains the bytes that an SSH client has sent on a channel and the visitor has not read. All channels share
-one budget. A tunnel can take at most as much as is left for others: a single tunnel half of the budget, two tunnels a
-third each. So a new tunnel always finds free buffers.
+one budget. A tunnel never takes more bytes than it leaves free: a single tunnel takes at most half of the budget, two
+tunnels take a third each. So there is always room for a new tunnel.
 """
 
 from collections import Counter
 
-MIN_WINDOW, _MAX_WINDOW = 128 << 10, 2 << 20  # bytes for one channel
+MIN_WINDOW, _MAX_WINDOW = 128 << 10, 2 << 20  # bytes of the window of one channel
 
 
 class Buffers:
-    """The budget in bytes. `released` is the sum of all released bytes since the start."""
+    """The bytes that tunnels have taken of the budget. `released` is the sum of all bytes released since the start."""
 
     def __init__(self, total: int) -> None:
         self.total = self._left = total
@@ -23,12 +23,12 @@ class Buffers:
         return self._taken.total()
 
     def open_window(self, tunnel: str) -> "Window":
-        """Return the window of a new channel. It has MIN_WINDOW bytes even if nothing is left."""
+        """Return the window of a new channel. It has MIN_WINDOW bytes even if the budget is used up."""
         self._take(tunnel, MIN_WINDOW)
         return Window(self, tunnel)
 
     def try_take(self, tunnel: str, count: int) -> bool:
-        """Take bytes for a tunnel, or return False if it would then have more bytes than are left."""
+        """Take bytes for a tunnel. Return False if it would then have more bytes than are left in the budget."""
         if self._taken[tunnel] + count > self._left - count:
             return False
         self._take(tunnel, count)

@@ -1,19 +1,19 @@
-"""Calls that wait until a request is complete or its client stops sending."""
+"""Delays calls until a request is complete, or its client has stopped sending."""
 
 from collections.abc import Callable
 
 from edge.ssh.data.interfaces import CallLater, Timer
 
 _PAUSE = 0.5  # seconds without request data after which the client counts as stopped
-_MAX_WAIT = 5.0  # seconds
-_MAX_BYTES = 64 << 10  # if more bytes of a response wait, they are sent at once
+_MAX_WAIT = 5.0  # seconds after which the calls are made although the client still sends
+_MAX_BYTES = 64 << 10  # bytes of a response that wait. If there are more, all are sent at once
 
 
 class Deferral:
-    """The parts of a response that arrived before the end of its request, in order.
+    """The calls that send parts of a response, in order, if the response arrived before the end of its request.
 
-    When a response ends before its request, Envoy resets the stream of HTTP/2 (RST_STREAM, NO_ERROR). Some clients,
-    such as curl 7.88, then lose a response that they have not read yet.
+    If a response were to end before its request, Envoy would reset the HTTP/2 stream (RST_STREAM, NO_ERROR). Some
+    clients, such as curl 7.88, then lose the part of the response that they have not read.
     """
 
     def __init__(self, call_later: CallLater) -> None:

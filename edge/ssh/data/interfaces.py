@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias
 
 
 class End(Protocol):
-    """One of two joined connections: from Envoy, or the channel to the SSH client."""
+    """One of the two ends of a relay: the connection from Envoy, or the channel to the SSH client."""
 
     def write(self, data: bytes) -> None: ...
     def write_eof(self) -> None: ...
@@ -19,7 +19,7 @@ class End(Protocol):
 
 
 class Observer(Protocol):
-    """An observer of the bytes in both directions."""
+    """Receives the bytes that a relay passes in both directions."""
 
     def on_request(self, data: bytes) -> None: ...
     def on_response(self, data: bytes) -> None: ...
@@ -27,7 +27,7 @@ class Observer(Protocol):
 
 
 class Exchange(Protocol):
-    """The requests and responses of a connection, if they are HTTP/1."""
+    """Receives the bytes, and tracks the requests and responses if they are HTTP/1."""
 
     @property
     def is_requesting(self) -> bool:
@@ -35,13 +35,13 @@ class Exchange(Protocol):
 
     def on_request(self, data: bytes) -> None: ...
     def on_response(self, data: bytes) -> bool:
-        """Return whether the bytes must wait until their request is complete."""
+        """Return whether the relay must hold the bytes back until their request is complete."""
 
     def on_close(self) -> None: ...
 
 
 class Timer(Protocol):
-    """A scheduled call."""
+    """A scheduled call, which can be cancelled."""
 
     def cancel(self) -> None: ...
 

@@ -29,11 +29,11 @@ class Meter:
 
 
 class MeteredConnection:
-    """Counts one connection, and passes its bytes to another observer.
+    """Counts the bytes and requests of one connection, and passes the bytes to another observer.
 
-    A connection begins with a request. Envoy sends the next request after the previous response, so that a request
-    always begins at the start of a read. A connection that is not HTTP/1 counts as one request. `address` is the
-    visitor's address in the latest request. If the constructor gets an address, it is the visitor's in all requests.
+    Envoy sends a request only after the previous response, so a request always begins at the start of a read. A
+    connection that is not HTTP/1 counts as one request. `address` is the visitor's address: the one that the
+    constructor received, or else that in the latest request.
     """
 
     def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:
@@ -67,9 +67,10 @@ class MeteredConnection:
         self._observer.on_request(data)
 
     def on_response(self, data: bytes) -> bool:
-        """Count bytes from the SSH client. Return whether they must wait for the end of their request.
+        """Count bytes from the SSH client.
 
-        Bytes to the SSH client before that end belong to the same request.
+        Return whether the relay must hold them back until their request is complete. Until then, bytes to the SSH
+        client belong to the same request.
         """
         self._meter.bytes_out += len(data)
         self._can_begin = not self.body.is_incomplete

@@ -1,7 +1,7 @@
-"""Joins a connection from Envoy to an SSH channel, without I/O.
+"""Joins a connection from Envoy to an SSH channel. It does no I/O itself.
 
-Data moves at the pace of the slower side. Events call methods of the relay. The relay calls methods of the two ends and
-of its owner.
+Data moves at the pace of the slower side. asyncio and asyncssh report events by calling methods of the relay. The relay
+calls methods of its two ends and of its owner.
 """
 
 from collections.abc import Callable
@@ -18,23 +18,20 @@ class RelayOwner(Protocol):
     """Opens a relay's channel, starts its timers, and handles its end."""
 
     def open(self, relay: "Relay") -> None:
-        """Open the channel.
-
-        `on_opened` or `on_refused` follows, and then `on_opening_end`.
-        """
+        """Open the channel. Then call `on_opened` or `on_refused` of the relay, and then `on_opening_end`."""
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Make a call after some seconds."""
+        """Schedule a call after some seconds."""
 
     def on_relay_end(self, relay: "Relay") -> None:
-        """Handle the end of a relay: both of its ends are closed. Can be called twice."""
+        """Handle that both ends of a relay are closed. Can be called twice."""
 
 
 class Relay:
-    """The state of both ends.
+    """Passes data between the two ends, and closes them.
 
     Data that Envoy sends before the channel is open is buffered, and reading pauses. Each direction ends separately: a
-    side that has sent everything can still receive. `first` is sent to the SSH client before anything else.
+    side that has sent everything can still receive. The SSH client receives `first` before all other data.
     """
 
     def __init__(self, owner: RelayOwner, exchange: Exchange, limits: Limits, first: bytes = b"") -> None:
@@ -72,7 +69,7 @@ class Relay:
 
     def on_opened(self, channel: End) -> None:
         """Handle a channel that the SSH client has accepted."""
-        if channel.is_closing():  # its SSH connection was closed meanwhile
+        if channel.is_closing():  # the SSH connection was closed while the channel was opened
             self.close()
             return
         self._channel = channel
@@ -102,7 +99,10 @@ class Relay:
                 self._response_end.release()
 
     def on_response(self, data: bytes) -> None:
-        """Pass data from the SSH client to Envoy. Some of it must wait until the request is complete."""
+        """Pass data from the SSH client to Envoy.
+
+        Data that ends a response early waits until the request is complete.
+        """
         must_wait = self._exchange.on_response(data)
         self._has_moved = True
         if must_wait or self._response_end.is_waiting:
@@ -137,7 +137,7 @@ class Relay:
         if self._transport:
             try:
                 self._transport.write_eof()
-            except OSError:  # reset by the visitor. An error here would end the client's whole SSH connection
+            except OSError:  # the visitor has reset it. An error here would end the client's whole SSH connection
                 self._transport.abort()
             self._watch()
 
@@ -164,7 +164,7 @@ class Relay:
             self._transport.resume_reading()
 
     def on_stalled(self, session: object) -> None:
-        """Pause for an SSH client that reads slowly.
+        """Stop reading from Envoy, because the SSH client reads slowly.
 
         Both ends are closed after the idle timeout, because asyncio does not report a visitor that leaves while reading
         is paused.
@@ -179,7 +179,10 @@ class Relay:
             self._watch()
 
     def on_drained(self, session: object) -> None:
-        """Handle an SSH client that has read everything. Close the channel if the visitor has left."""
+        """Read from Envoy again, because the SSH client has read everything.
+
+        Close the channel if the visitor has left.
+        """
         if self._idle_timer and not self._is_half_closed:
             self._idle_timer.cancel()
         self.resume(session)
@@ -187,21 +190,21 @@ class Relay:
             self._channel.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Handle the end of the connection from Envoy: close the channel."""
+        """Close the channel, because the connection from Envoy has ended."""
         self._transport = None
         self._response_end.cancel()
         if self._open_timer:
             self._open_timer.cancel()
         if self._channel:
-            self._channel.resume_reading()  # while reading is paused, asyncssh does not report the channel's end
+            self._channel.resume_reading()  # asyncssh does not report the end of a channel while reading is paused
             self._close(self._channel)
         self._end_if_over()
 
     def on_channel_closed(self) -> None:
-        """Handle a channel that both sides have closed: close the connection from Envoy.
+        """Close the connection from Envoy, because both sides have closed the channel.
 
-        The rest of an incomplete request is read and dropped: closing a connection with unread bytes resets it, and
-        Envoy would lose the response.
+        The rest of an incomplete request is read and dropped. Otherwise closing would reset the connection, and Envoy
+        would lose the response.
         """
         self._channel, self._has_channel_closed = None, True
         if self._idle_timer:
@@ -215,7 +218,7 @@ class Relay:
         self._end_if_over()
 
     def _drain(self) -> None:
-        """Send Envoy an EOF, and close the connection if Envoy does not."""
+        """Send Envoy an EOF. If Envoy does not close the connection in time, close it."""
         self._write_eof()
         self._idle_timer = self._owner.call_later(_DRAIN_TIMEOUT, self.close)
 
@@ -236,7 +239,7 @@ class Relay:
         return bool(self._pausers)
 
     def abort(self, last: bytes = b"") -> None:
-        """Close both ends and drop unsent data. Envoy still receives `last`."""
+        """Close both ends and drop unsent data. `last` is still sent to Envoy."""
         if self._transport and last:
             self._transport.write(last)
             self._transport.close()
@@ -254,9 +257,9 @@ class Relay:
             channel.close()
 
     def _watch(self) -> None:
-        """Start the idle timer. At its end, both ends are aborted unless data has moved since its start.
+        """Start the idle timer. When it expires, both ends are aborted unless data has moved since its start.
 
-        After the visitor has left, the timer is at most the upstream timeout.
+        After the visitor has left, the timer lasts at most the upstream timeout.
         """
         if self._idle_timer:
             self._idle_timer.cancel()

@@ -1,4 +1,4 @@
-"""Decides which parts of an HTTP/1 response wait for the end of its request. Pure."""
+"""Decides which parts of an early HTTP/1 response are held back until its request is complete. Pure."""
 
 import re
 
@@ -9,15 +9,15 @@ _WITHOUT_BODY = re.compile(rb"HTTP/1\.[01] (?:204|304)\b")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*chunked[ \t]*\r\n", re.IGNORECASE)
 _LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
-_MAX_TRAILERS = 4096  # bytes that are searched for the last chunk
+_MAX_TRAILERS = 4096  # bytes at the end of the data that are searched for the last chunk
 
 
 class Response:
     """An HTTP/1 response that arrives before its request is complete.
 
-    A response other than 2xx waits as a whole: some clients, such as curl, stop sending when they read its head, and
-    the request fails. A 2xx response can answer the first part of a request, so only its end waits. A response without
-    a length ends when its connection closes.
+    A response other than 2xx is held back as a whole: some clients, such as curl, stop sending when they read its
+    head, and the request fails. A 2xx response can answer the first part of a request, so only its end is held back. A
+    response without a length ends when its connection closes.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Response:
         self._left: int | None = None
 
     def must_wait(self, data: bytes) -> bool:
-        """Return whether the next bytes must wait for the end of the request."""
+        """Return whether the next bytes of the response must be held back."""
         if not self._has_head:
             data = self._begin(data)
             if not self._has_head:
@@ -42,7 +42,7 @@ class Response:
     def _begin(self, data: bytes) -> bytes:
         """Parse the head of the final response. Return the bytes after it.
 
-        If the head arrives in several pieces, which is rare, the end of a 2xx response does not wait.
+        If the head arrives in several pieces, which is rare, the end of a 2xx response is not held back.
         """
         while data.startswith(_INFORMATIONAL):
             data = data.partition(_HEAD_END)[2]

@@ -1,4 +1,4 @@
-"""The visitors of requests: their addresses, whom to evict, and how fast request bodies arrive. Pure."""
+"""Determines the address of a visitor, which visitor to evict, and how fast a request body arrives. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
 
 
 def parse_address(head: bytes) -> str:
-    """Return the visitor's address, or "" if the bytes have none, for example in HTTP/2."""
+    """Return the visitor's address in the head of a request. Return "" if there is none, for example in HTTP/2."""
     start = head.find(_ADDRESS) + len(_ADDRESS)
     return head[start : head.find(b"\r\n", start)].decode("latin-1") if start >= len(_ADDRESS) else ""
 
@@ -26,9 +26,9 @@ def get_visitor(address: str) -> str:
 
 
 def choose_eviction(counts: Mapping[str, int], newcomer: str) -> str | None:
-    """Return the visitor with the most connections, who loses one to the newcomer.
+    """Return the visitor with the most connections, which loses one of them to a new visitor.
 
-    Return None to refuse the newcomer, if it would then have as many connections as that visitor.
+    Return None if the new visitor would then have as many connections as that visitor.
     """
     busiest = max(counts, key=lambda visitor: counts[visitor])
     return busiest if counts[busiest] > counts.get(newcomer, 0) + 1 else None
@@ -43,8 +43,8 @@ class Body:
     def __init__(self) -> None:
         self._left = 0
         self._is_chunked = self._is_answered = self.is_expecting = False
-        self._received = 0  # bytes since the previous check
-        self._slow = 0.0  # seconds
+        self._received = 0  # bytes of the body since the previous check
+        self._slow = 0.0  # seconds in which the body was too slow
 
     @property
     def is_incomplete(self) -> bool:
@@ -87,5 +87,5 @@ class Body:
         return self._slow
 
     def reset_rate(self) -> None:
-        """Restart the measurement, because the visitor cannot send while the upstream does not read."""
+        """Restart the measurement. The visitor cannot send while the upstream does not read."""
         self._slow, self._received = 0.0, 0

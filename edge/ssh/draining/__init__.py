@@ -1,1 +1,1 @@
-"""The drain of a gateway: its clients, and connections that wait for them, move to other gateways."""
+"""The drain of a gateway: its clients, and new connections from Envoy, move to other gateways."""

@@ -15,14 +15,14 @@ from edge.ssh.session import Session
 from edge.ssh.tunnels import Tunnels
 from edge.store.records import Store
 
-_SETTLE = 1.0  # seconds in which edge hosts begin to use a new port of the link
+_SETTLE = 1.0  # seconds until all edge hosts use a gateway's new port
 _LEAVE_TIME = 5.0  # seconds for edge hosts to stop using the gateway, before its record is removed
-_MIN_RATE = 100.0  # disconnected clients per second
+_MIN_RATE = 100.0  # clients that are disconnected per second
 _POLL = 0.1  # seconds between two counts of connections
 
 
 class DrainedGateway(Protocol):
-    """The gateway that drains."""
+    """The interface of the gateway that a drain uses."""
 
     settings: Settings
     store: Store
@@ -31,10 +31,10 @@ class DrainedGateway(Protocol):
 
     @property
     def sessions(self) -> Collection[Session]:
-        """Return the connections of clients."""
+        """Return the connections of SSH clients."""
 
     async def announce_drain(self, port: int) -> None:
-        """Record in the store that the gateway drains, with the port of its link."""
+        """Store that the gateway drains, and its new port for Envoy."""
 
 
 class Drain:
@@ -45,7 +45,7 @@ class Drain:
         self._handover = Handover(gateway.store, authority, self._limits.max_channels_per_tunnel)
 
     async def run(self) -> None:
-        """Drain the gateway, which no longer accepts clients."""
+        """Drain the gateway. It must not accept clients any more."""
         log.event("drain_began", tunnels=len(self._gateway.tunnels))
         for session in list(self._gateway.sessions):
             session.announce_drain()
@@ -66,22 +66,22 @@ class Drain:
         return {"handed_over": self._handover.passed, "handover_failed": self._handover.failed}
 
     def _find(self, id: str) -> Acceptor | None:
-        """Return an online tunnel, or the HeldTunnel of a released one, or None."""
+        """Return a tunnel by its id while it is online, or else its HeldTunnel, or None."""
         return self._gateway.tunnels.find_online(id) or self._handover.find(id)
 
     def _hold(self, id: str) -> Acceptor | None:
-        """Return the HeldTunnel of a tunnel, which holds new connections, or None."""
+        """Return the HeldTunnel of a tunnel by its id, or None. It holds new connections."""
         self._handover.add(self._gateway.tunnels.online)
         return self._handover.find(id)
 
     async def _wait_for_connections(self, stage: int, seconds: float) -> None:
-        """Wait until no connection of a stage is open. After some seconds, close the remaining connections."""
+        """Wait, at most some seconds, until no connection of a stage is open. Then close the remaining connections."""
         start = time.monotonic()
         await _wait_until(lambda: time.monotonic() >= start + _SETTLE and not self._links.count(stage), seconds)
         self._links.close(stage)
 
     async def _hand_over(self) -> None:
-        """Disconnect the clients, and pass on held connections until all tunnels have a successor."""
+        """Disconnect the clients, and pass on held connections, until every tunnel is online at another gateway."""
         end = time.monotonic() + self._limits.handover_timeout
         following = asyncio.create_task(self._handover.follow())
         try:
@@ -92,7 +92,7 @@ class Drain:
         self._handover.close_held()
 
     async def _send_clients_away(self) -> None:
-        """Disconnect the clients, evenly over half of the time of the handover, but not slower than _MIN_RATE."""
+        """Disconnect the clients evenly over half of the handover's time, but at least _MIN_RATE in a second."""
         sessions = list(self._gateway.sessions)
         rate = choose_rate(len(sessions), self._limits.handover_timeout)
         start = time.monotonic()
@@ -111,7 +111,7 @@ class Drain:
 
 
 def choose_rate(clients: int, handover_timeout: float) -> float:
-    """Return how many clients per second are disconnected: all within half of the time, but at least _MIN_RATE."""
+    """Return how many clients to disconnect per second: all in half of the time, but at least _MIN_RATE."""
     return max(_MIN_RATE, clients / (handover_timeout / 2))
 
 

@@ -1,4 +1,4 @@
-"""Passes the held connections of a gateway to the successors of its tunnels."""
+"""Passes held connections to the successors of their tunnels at other gateways."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from edge.store.records import Store, Successor, Unavailable
 
 _POLL = 0.2  # seconds between two reads of the change log
 _PAUSE = 0.5  # seconds until a connection to a successor is tried again
-_CLOCKS_DIFFER = 5.0  # the most seconds between the clocks of two hosts
+_CLOCKS_DIFFER = 5.0  # seconds by which the clocks of two hosts may differ
 
 
 class HeldTunnel:
@@ -47,7 +47,7 @@ class HeldTunnel:
         own, opening = self.tunnel.record, self.tunnel.opening
         if other.tunnel.id == own.id or other.tunnel.account != own.account or other.tunnel.gateway == own.gateway:
             return False
-        if own.name:  # visitors have passed the IP policies of this tunnel, not those of the successor
+        if own.name:  # visitors were checked against the IP policies of this tunnel, not of the successor
             is_alike = other.tunnel.ip_policies in ((), own.ip_policies)
             return other.tunnel.name == own.name and is_alike
         is_later = ids.created_at(other.tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
@@ -55,9 +55,9 @@ class HeldTunnel:
 
 
 class Handover:
-    """The tunnels of a gateway that drains, their held connections and their successors.
+    """The tunnels of a gateway that drains, with their held connections and their successors.
 
-    `passed` and `failed` count connections.
+    `passed` counts the connections that successors received, `failed` those that were closed.
     """
 
     def __init__(self, store: Store, authority: Authority, limit: int) -> None:
@@ -81,7 +81,7 @@ class Handover:
         return not self.held and all(it.successor for it in self._tunnels.values())
 
     def add(self, online: Iterable[OnlineTunnel]) -> None:
-        """Hold new connections of tunnels from now on."""
+        """Hold new connections to these tunnels from now on."""
         for tunnel in online:
             self._tunnels.setdefault(tunnel.id.lower(), HeldTunnel(tunnel, self, self._limit))
 
@@ -115,7 +115,7 @@ class Handover:
             held.close()
 
     async def _read(self) -> None:
-        """Read changed tunnels in the accounts of tunnels that have no successor yet. Raises Unavailable."""
+        """Read the tunnels that have changed, in accounts that still need a successor. Raises Unavailable."""
         changes = await asyncio.to_thread(self._follower.read, time.time())
         scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}
         own = {it.tunnel.id for it in self._tunnels.values()}

@@ -1,4 +1,4 @@
-"""The link ports that a gateway opens one after the other while it drains, and the connections of each."""
+"""The ports for Envoy that a gateway opens one after the other while it drains, and the connections at each."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ _Connections = WeakSet[asyncio.Transport]
 
 @dataclass(frozen=True)
 class _Stage:
-    """A port of the link, with its open connections."""
+    """A port for Envoy, with its open connections. `find` returns the tunnels for these connections."""
 
     find: Find
     server: asyncio.Server
@@ -26,11 +26,11 @@ class _Stage:
 
 
 class LinkStages:
-    """The stages of a gateway's link. Each has a port. The Unix socket for Envoy on this host belongs to the latest.
+    """The stages of a drain. Each stage has a port for Envoys on other hosts.
 
-    For HTTP, Envoy reuses connections until the gateway has a new port. For TCP and TLS, Envoy opens a connection for
-    each visitor. A connection belongs to the stage that is the latest when the connection opens. The stage decides with
-    which port the connection is counted, and whether it is held.
+    A new port is necessary because Envoy reuses connections for HTTP as long as the port stays the same. Envoys on this
+    host use one Unix socket for all stages. A connection belongs to the latest stage at the time when it opens. The
+    stage decides with which connections it is counted, and whether it is held.
     """
 
     def __init__(self, settings: Settings, authority: Authority, gateway: str) -> None:
@@ -39,7 +39,7 @@ class LinkStages:
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
-        """Serve the Unix socket, and the ports that are opened meanwhile."""
+        """Serve the Unix socket. Close all ports at the end."""
         path = self._settings.link_socket(self._gateway)
         sockets.remove_stale(path.parent.glob("gw-*.sock"))
         try:
@@ -51,7 +51,7 @@ class LinkStages:
             self._stages.clear()
 
     async def open(self, find: Find) -> int:
-        """Begin a stage, with the tunnels that `find` returns. Return its port."""
+        """Begin a stage, in which `find` returns the tunnel for a connection. Return the port of the stage."""
         settings, accepted = self._settings, _Connections()
         address = settings.hop_host, settings.link_port(len(self._stages))
         server = await link.serve(self._authority, self._gateway, *address, find, accepted=accepted)
@@ -70,7 +70,7 @@ class LinkStages:
             (protocol if isinstance(protocol, TlsTransport) else transport).close()
 
     def _accept(self, transport: asyncio.Transport) -> Find:
-        """Add a connection at the Unix socket to the latest stage. Return the stage's `find`."""
+        """Add a connection at the Unix socket to the latest stage. Return `find` of the stage."""
         stage = self._stages[-1]
         stage.connections.add(transport)
         return stage.find

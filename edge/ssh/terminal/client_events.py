@@ -8,7 +8,7 @@ Fields: TypeAlias = Mapping[str, str | int | float | bool | None]
 
 
 class Event(Protocol):
-    """An event of a connection."""
+    """Something that the user of an SSH connection is shown."""
 
     @property
     def line(self) -> str:
@@ -16,7 +16,7 @@ class Event(Protocol):
 
     @property
     def fields(self) -> Fields:
-        """Return the fields for the subsystem. The subsystem leaves out an event without fields."""
+        """Return the fields of the JSON object for the subsystem. It does not receive an event without fields."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class AnsweredRequest:
 
 @dataclass(frozen=True)
 class StreamEnded:
-    """A TLS or TCP connection that has ended. The subsystem leaves it out."""
+    """A TLS or TCP connection of a visitor that has ended. Only terminals show it, not the subsystem."""
 
     line: str
 

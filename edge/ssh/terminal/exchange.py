@@ -1,4 +1,4 @@
-"""Views of one connection in terminals: its requests with their statuses, or its byte counts."""
+"""Shows a visitor's connection in terminals: its requests with their statuses, or its byte counts."""
 
 import re
 import time
@@ -14,14 +14,14 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9]\d\d) ")  # the status of a final
 
 
 class ConnectionEvents(Protocol):
-    """The terminals that show events of connections."""
+    """The terminals of an SSH connection, as far as they show visitors' connections."""
 
     @property
     def show_connections(self) -> bool:
-        """Return whether a terminal shows connections."""
+        """Return whether any terminal shows visitors' connections."""
 
     def show_connection(self, event: Event) -> None:
-        """Show an event in each terminal that shows connections."""
+        """Show an event in each terminal that shows visitors' connections."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Unanswered:
 
 
 class HttpView:
-    """Shows each request of a connection when it is answered. Requests follow each other, without pipelining."""
+    """Shows each request of a connection when it is answered. Envoy does not pipeline requests."""
 
     def __init__(self, terminals: ConnectionEvents) -> None:
         self._terminals = terminals
@@ -94,9 +94,9 @@ def _printable(text: str) -> str:
 
 
 def _parse_request(data: bytes) -> _Unanswered | None:
-    """Return the request that the bytes begin, or None.
+    """Return the request with which the bytes begin, or None.
 
-    Envoy sends a request only after the previous response, so that the request begins at the start of a read.
+    Envoy sends a request only after the previous response, so a request begins at the start of a read.
     """
     line = _REQUEST.match(data)
     if line is None:

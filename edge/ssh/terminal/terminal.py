@@ -14,7 +14,7 @@ from edge.ssh.terminal.client_events import Event
 
 _CONTROL_C, _CONTROL_D = "\x03", "\x04"
 _SUBSYSTEM = "events"
-_MAX_UNREAD = 64 * 1024  # characters that a client has not read. Above this, events are dropped
+_MAX_UNREAD = 64 * 1024  # characters that a client has not read. If there are more, events are dropped
 _MAX_UNREAD_REQUESTS = 32 * 1024  # a lower limit for events of requests, to leave room for other events
 _PERIOD = 0.1  # seconds between two writes of requests in the subsystem
 _MAX_REQUESTS = 200  # requests in one write
@@ -53,7 +53,7 @@ class Terminal(asyncssh.SSHServerSession[str]):
             self.exit(0)
 
     def eof_received(self) -> bool:
-        return True  # `ssh … < /dev/null` still needs its tunnel
+        return True  # the session stays open: `ssh … < /dev/null` still needs its tunnel
 
     def signal_received(self, signal: str) -> None:
         self.exit(0)
@@ -67,13 +67,13 @@ class Terminal(asyncssh.SSHServerSession[str]):
         self._on_end(self)
 
     def show(self, *events: Event) -> None:
-        """Show events. Drop them if the client reads too slowly."""
+        """Show events. They are dropped if the client reads too slowly."""
         if self.is_subsystem:
             self._write_requests()
         self._write("".join(map(self._encode, events)), _MAX_UNREAD)
 
     def show_connection(self, event: Event) -> None:
-        """Show an event of a connection. The subsystem sends several of them at once."""
+        """Show an event of a visitor's connection. For the subsystem, several events are sent at once."""
         if not self.is_subsystem:
             self._write(self._encode(event), _MAX_UNREAD)
             return

@@ -1,4 +1,4 @@
-"""The terminals of one connection, and the recent events that a new terminal is shown."""
+"""The terminals of one SSH connection, and the recent events, which each new terminal shows first."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from edge.ssh.terminal.client_events import Event, Notice
 from edge.ssh.terminal.exchange import HttpView, StreamView
 from edge.ssh.terminal.terminal import Terminal
 
-_MAX_EVENTS = 20  # recent events
+_MAX_EVENTS = 20  # recent events that a new terminal shows
 _USAGE = Notice("There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …")
 
 
@@ -43,13 +43,13 @@ class Terminals:
         return any(terminal.shows_connections for terminal in self._open)
 
     def show_connection(self, event: Event) -> None:
-        """Show an event of a connection in the terminals that show connections."""
+        """Show an event of a visitor's connection in the terminals that show connections."""
         for terminal in self._open:
             if terminal.shows_connections:
                 terminal.show_connection(event)
 
     def create_view(self, proto: Proto, address: str) -> HttpView | StreamView:
-        """Return the observer that shows a connection from an address."""
+        """Return the observer that shows a connection of a visitor with this address."""
         return HttpView(self) if proto == "https" else StreamView(self, address)
 
     def end(self) -> None:

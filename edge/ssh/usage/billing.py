@@ -1,8 +1,8 @@
 """Writes the usage of accounts to a file and to the store.
 
-The file is written twenty times a second, the store each minute. A gateway that is killed loses 50 ms of usage: the
-next gateway in its folder writes the rest to the store. With thousands of busy accounts the file is written less often,
-so that this takes at most a twentieth of a processor.
+The file is written twenty times a second, the store once a minute. If a gateway is killed, the next gateway with the
+same folder writes the usage in the file to the store, so 50 ms of usage are lost. With thousands of busy accounts the
+file is written less often, so that this takes at most a twentieth of a processor.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from edge.ssh.usage import ledger
 from edge.ssh.usage.ledger import HourlyUsage, Ledger
 from edge.store.records import Store, Unavailable
 
-_SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds
+_SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds between writes to the file, and to the store
 _PAUSE_FACTOR = 20  # the pause after a save is this many times its duration
 
 
 class Billing:
-    """The usage of one gateway. `collect` adds the usage since its previous call to an hour of a ledger."""
+    """Writes the usage of one gateway. `collect` adds the usage since its previous call to an hour of the ledger."""
 
     def __init__(self, store: Store, gateway: str, file: Path, collect: Callable[[Ledger, str], None]) -> None:
         self._store, self._gateway, self._file, self._collect = store, gateway, file, collect
         self._ledger = Ledger()
         self._saved_text = ""
         self._has_failed = False
-        self._due = float("inf")  # the time of the next write to the store
+        self._due = float("inf")  # the monotonic time of the next write to the store
 
     async def serve(self) -> None:
         """Write the usage that the previous gateway left, then the usage of this gateway, until cancelled."""
@@ -53,7 +53,7 @@ class Billing:
         return max(_SAVE_PERIOD, _PAUSE_FACTOR * duration)
 
     def _save(self) -> None:
-        """Collect the usage, and save the part that the store does not have in the file."""
+        """Collect the usage. Write the part that the store does not have to the file."""
         self._collect(self._ledger, _hour())
         text = self._ledger.to_text(self._gateway)
         if text == self._saved_text:
@@ -75,7 +75,10 @@ class Billing:
             self._save()
 
     async def _recover(self) -> None:
-        """Write the sums of the previous gateway in this folder, until the store accepts them."""
+        """Write the sums that the previous gateway left in the file to the store.
+
+        Retry until the store accepts them.
+        """
         try:
             gateway, sums = ledger.parse(self._file.read_text())
         except (OSError, ValueError, KeyError, TypeError):

@@ -1,7 +1,7 @@
 """The traffic of a gateway's tunnels by account and hour, until it is stored. Pure.
 
-A write contains the whole sum of an hour until now, so that a repeated write does not count traffic twice. `to_text`
-returns the unwritten sums for the next process.
+A write to the store contains the whole sum of an hour so far, so a repeated write does not count traffic twice.
+`to_text` returns the unwritten sums, which the next process reads if this one is killed.
 """
 
 import json
@@ -21,14 +21,14 @@ class HourlyUsage:
 
 
 class Ledger:
-    """The sums of the current hour, and unwritten sums of earlier hours."""
+    """The sums of the current hour, and the sums of earlier hours that are not written to the store."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], Traffic] = {}
         self._written: Mapping[tuple[str, str], Traffic] = {}
 
     def add(self, account: str, hour: str, usage: Traffic) -> None:
-        """Add a usage to an hour of an account."""
+        """Add usage to the sum of an account in an hour."""
         if usage != Traffic():
             self._sums[account, hour] = self._sums.get((account, hour), Traffic()) + usage
 
@@ -37,7 +37,7 @@ class Ledger:
         return [HourlyUsage(*key, usage) for key, usage in self._sums.items() if self._written.get(key) != usage]
 
     def mark_written(self, sums: Iterable[HourlyUsage], hour: str) -> None:
-        """Record which sums were written. Remove written sums of past hours: `hour` is the current one."""
+        """Record that sums were written. Remove written sums of hours before `hour`, the current one."""
         self._written = {**self._written, **{(it.account, it.hour): it.usage for it in sums}}
         over = [key for key, usage in self._sums.items() if key[1] != hour and self._written.get(key) == usage]
         for key in over:

@@ -53,7 +53,7 @@ class SignInHost:
         keys = self._records.state_keys()
         confirmed = confirmations.read(cookies.read(visit.cookies, confirmations.COOKIE), keys, self._clock())
         site = f"{begun.account} {begun.host}"  # with the account, because another account can get the host later
-        if site in confirmed.sites:
+        if confirmed.has(site):
             return replies.redirect(url)
         if visit.method == "POST" and self._is_confirmed(visit, begun):
             added = confirmed.adding(site, self._clock())

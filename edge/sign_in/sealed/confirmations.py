@@ -13,18 +13,28 @@ COOKIE = "__Host-confirmed"
 TOKEN_COOKIE = "__Host-confirm"  # noqa: S105  # a name
 VALIDITY = 30 * 24 * 60 * 60  # seconds until a confirmation expires
 _MAX_SITES = 50
+_DIGEST = 12  # bytes
 _PURPOSE = b"confirmations"  # so that the encrypted state of a sign-in is not accepted as this cookie
 
 
 @dataclass(frozen=True)
 class Confirmations:
-    """The Unix second at which the confirmation of a site expires. A site is an account and a host."""
+    """The Unix second at which the confirmation of a site expires, by the digest of the site.
+
+    A site is an account and a host. With names in place of digests, the cookie could exceed the 4 KiB that browsers
+    accept.
+    """
 
     sites: Mapping[str, int] = field(default_factory=dict)
 
+    def has(self, site: str) -> bool:
+        """Return whether a site is confirmed."""
+        return _digest(site) in self.sites
+
     def adding(self, site: str, now: float) -> "Confirmations":
         """Return the confirmations with one more site. Above the limit, the oldest are removed."""
-        added = {**{name: end for name, end in self.sites.items() if name != site}, site: int(now) + VALIDITY}
+        own = _digest(site)
+        added = {**{name: end for name, end in self.sites.items() if name != own}, own: int(now) + VALIDITY}
         return Confirmations(dict(list(added.items())[-_MAX_SITES:]))
 
 
@@ -44,3 +54,7 @@ def build_cookie(made: Confirmations, kid: str, key: bytes) -> str:
 def token_for(cookie: str, nonce: str) -> str:
     """Return the CSRF token of a confirmation page, which is valid for one browser and one sign-in."""
     return hmac.new(cookie.encode(), nonce.encode(), hashlib.sha256).hexdigest()
+
+
+def _digest(site: str) -> str:
+    return sealing.encode(hashlib.sha256(site.encode()).digest()[:_DIGEST])

@@ -17,12 +17,20 @@ def test_a_confirmation_counts_for_thirty_days() -> None:
     assert confirmations.read(value(made), KEYS, 1000 + VALIDITY) == Confirmations()
 
 
+def test_the_cookie_stays_small_with_fifty_long_names() -> None:
+    made = Confirmations()
+    for number in range(60):
+        made = made.adding(f"acct_1 {number}.{'a' * 63}.{'b' * 63}.{'c' * 63}.example.com", 1_900_000_000)
+    assert len(confirmations.build_cookie(made, "6a2b3c4d", KEYS["one"])) <= 2560
+
+
 def test_the_newest_fifty_stay() -> None:
     made = Confirmations()
     for number in range(60):
         made = made.adding(f"acct_1 {number}.example.com", 1000)
-    made = made.adding("acct_1 10.example.com", 2000)
-    assert [*made.sites] == [*(f"acct_1 {number}.example.com" for number in range(11, 60)), "acct_1 10.example.com"]
+    made = made.adding("acct_1 10.example.com", 2000).adding("acct_1 another.example.com", 2000)
+    stay = [number for number in range(60) if made.has(f"acct_1 {number}.example.com")]
+    assert (stay, len(made.sites)) == ([10, *range(12, 60)], 50)
 
 
 def test_nothing_else_is_a_confirmation() -> None:

@@ -1,9 +1,14 @@
 """The headers and the cookie of a session that may pass."""
 
+import secrets
+from dataclasses import replace
+
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from chalicelib import ids
+from edge.sign_in import cookies
 from edge.sign_in.provider.facts import Permission
 from edge.sign_in.session import passes
 from edge.sign_in.session.decisions import Access, Decision
@@ -23,3 +28,15 @@ def test_a_token_that_would_outlive_a_limit_is_not_made(lifetime: int) -> None:
         assert name == RULE.session_cookie
         claims = jwt.decode(value, options={"verify_signature": False})
         assert (claims["aud"], claims["exp"] - claims["iat"]) == (RULE.audience, 30)
+
+
+def test_the_cookies_of_a_route_take_at_most_two_and_a_half_kib() -> None:
+    """A browser drops a cookie above 4 KiB, and servers refuse long headers."""
+    rule = replace(RULE, provider="microsoft", cookie_prefix="p" * 64, route=ids.new("edghtsrt"), digest="d" * 16)
+    session = replace(SESSION, subject="\0" * 1000, name="\u20ac" * 1000)  # each character is encoded
+    decision = Decision(Access.PASS, permission=Permission(f"{'a' * 242}@example.com"), lifetime=59)
+    key = SigningKey("6a2b3c4d", ec.generate_private_key(ec.SECP256R1()))
+    made = passes.make_pass(session, rule, decision, key, 1_900_000_000)
+    login = cookies.build(rule.login_cookie, secrets.token_urlsafe(16), lifetime=cookies.LOGIN_TIME)
+    every = [*made.cookies, cookies.build(rule.id_cookie, secrets.token_urlsafe(32)), login]
+    assert sum(map(len, every)) <= 2560

@@ -19,6 +19,7 @@ from envoy.service.auth.v3.external_auth_pb2 import (
 from envoy.type.v3.http_status_pb2 import HttpStatus, StatusCode
 from google.rpc.status_pb2 import Status
 
+from chalicelib.storage import vault
 from chalicelib.storage.client import aws
 from edge.envoy.filters.sign_in import OWN_HOST
 from edge.process import files, log, metrics, tasks
@@ -40,6 +41,7 @@ from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
 _MAX_HEADERS = 1 << 20  # bytes of a check request, not counting the body
 _TOLD = {429: "stopped"}
+_FAILURES = (aws.AwsError, vault.Unreadable)
 _PERMISSION_DENIED = 7  # a code of google.rpc.Code
 
 
@@ -65,7 +67,7 @@ async def serve(settings: Settings) -> None:
     service = _build_service(settings, records, client, counts)
     largest = settings.limits.max_webhook_kib << 10
     answering = AuthorizationServer(service, WebhookChecks(largest), PasswordChecks())
-    refreshing = PeriodicTask("sign_in_records", partial(_refresh, records), REFRESH, failures=aws.AwsError)
+    refreshing = PeriodicTask("sign_in_records", partial(_refresh, records), REFRESH, failures=_FAILURES)
     try:
         async with _serve_host(settings, answering), metrics.serve_at_socket(settings.sign_in_metrics_socket, counts):
             await tasks.run_all(refreshing.run(), _serve_others(settings, answering, counts))
@@ -128,7 +130,7 @@ def _build_service(
 async def _refresh(records: SignInRecords) -> None:
     try:
         await records.refresh()
-    except aws.AwsError as error:
+    except _FAILURES as error:
         log.event("oauth_unavailable", reason=str(error))
         raise
 

@@ -5,13 +5,18 @@ import dataclasses
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws
 from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider.facts import Facts
+from edge.sign_in.provider.limits import TooManyExchanges
 from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
+from edge.sign_in.sign_in_records import SecretUnreadable
 
 _WAIT, _SHORT_WAIT = 5.0, 1.5  # seconds that a request waits for a check
 _POLL = 0.25  # seconds between reads of a session that another process checks
 _TURN = 12.0  # seconds for which a process reserves the check of a session
+_DELAYING = (ExchangeFailed, TooManyExchanges, SecretUnreadable, aws.AwsError)  # after these, the next request asks
 
 
 class SessionChecks:
@@ -56,22 +61,31 @@ class SessionChecks:
             found = await self._records.session(id)
             if found is None or found.checked_at > session.checked_at:
                 return found
+        try:
+            tokens, facts = await self._ask(session, rule)
+        except (Rejected, vault.Unreadable):
+            self._needs.counts.on_check("ended")
+            await self._records.end_session(id)
+            return None
+        except _DELAYING:
+            await self._records.delay_check(id, self._clock())
+            raise
+        self._needs.counts.on_check("renewed")
+        return await self._store(id, session, rule, tokens, facts)
+
+    async def _ask(self, session: Session, rule: SignInRule) -> tuple[Tokens, Facts]:
+        """Return the provider's answer about the user of a session."""
         app = await self._records.application(rule)
         if app is None:
             raise Silent
         tokens = await self._records.tokens(session)
         with self._needs.limits.one(rule.account):
             try:
-                tokens, facts = await self._needs.client.check(self._needs.providers[rule.provider], app, rule, tokens)
+                return await self._needs.client.check(self._needs.providers[rule.provider], app, rule, tokens)
             except ExchangeFailed as failed:
-                self._needs.counts.on_check("ended" if isinstance(failed, Rejected) else failed.outcome)
                 if not isinstance(failed, Rejected):
-                    await self._records.delay_check(id, self._clock())
-                    raise
-                await self._records.end_session(id)
-                return None
-        self._needs.counts.on_check("renewed")
-        return await self._store(id, session, rule, tokens, facts)
+                    self._needs.counts.on_check(failed.outcome)
+                raise
 
     async def _store(self, id: str, session: Session, rule: SignInRule, tokens: Tokens, facts: Facts) -> Session | None:
         if facts.subject != session.subject:

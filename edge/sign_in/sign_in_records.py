@@ -70,7 +70,10 @@ class SignInRecords:
         self._private: dict[str, PrivateKeys] = {}
 
     async def refresh(self) -> None:
-        """Read the keys and the managed OAuth applications. Create the next keys if they are due."""
+        """Read the keys and the managed OAuth applications. Create the next keys if they are due.
+
+        Raises vault.Unreadable.
+        """
         self._apps = await _in_thread(managed_apps.read_all)
         self._pairs, self._private = await _in_thread(_refresh_keys)
 
@@ -144,7 +147,9 @@ class SignInRecords:
         return SigningKey(pair.kid, self._private[pair.kid].private)
 
     def state_keys(self) -> dict[str, bytes]:
-        """Return the keys that encrypt the states of sign-ins, by id."""
+        """Return the keys that encrypt the states of sign-ins, by id. Raises NotReady before the first `refresh`."""
+        if not self._private:
+            raise NotReady("no key")
         return {kid: it.state_key for kid, it in self._private.items()}
 
     async def session(self, id: str) -> Session | None:
@@ -162,8 +167,8 @@ class SignInRecords:
         return await _in_thread(sessions.replace, id, whole, before)
 
     async def tokens(self, session: Session) -> Tokens:
-        """Decrypt the provider's tokens in a session."""
-        return await _in_thread(vault.unseal, session.tokens, sessions.context(session.account), Tokens.parse)
+        """Decrypt the provider's tokens in a session. Raises vault.Unreadable."""
+        return await _in_thread(vault.unseal_readable, session.tokens, sessions.context(session.account), Tokens.parse)
 
     async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
         """Reserve the check of a session for `lasting` seconds. Return False if another process has reserved it."""

@@ -35,8 +35,8 @@ def create(signs_from: int) -> bool:
 
 
 def unseal(pair: KeyPair) -> PrivateKeys:
-    """Return the decrypted private keys of a record. Raises aws.Unavailable."""
-    return vault.unseal(pair.sealed, signing_keys.CONTEXT, _parse)
+    """Return the decrypted private keys of a record. Raises vault.Unreadable, aws.Unavailable."""
+    return vault.unseal_readable(pair.sealed, signing_keys.CONTEXT, _parse)
 
 
 def _parse(plain: bytes) -> PrivateKeys:

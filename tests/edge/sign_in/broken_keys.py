@@ -1,4 +1,4 @@
-"""Calls of the key service that fail."""
+"""Calls of the key service or the store that fail."""
 
 import contextlib
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ each_error = pytest.mark.parametrize(
 
 
 @contextlib.contextmanager
-def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Iterator[None]:
-    """Raise an error at each call of the key service. No secret is opened from memory."""
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, service: str = "kms") -> Iterator[None]:
+    """Raise an error at each call of a service. No secret is opened from memory."""
     call = aws.call
 
-    def fail(service: str, *values: Any, **named: Any) -> Any:
-        if service == "kms":
+    def fail(called: str, *values: Any, **named: Any) -> Any:
+        if called == service:
             raise error
-        return call(service, *values, **named)
+        return call(called, *values, **named)
 
     with monkeypatch.context() as broken:
         broken.setattr(aws, "call", fail)

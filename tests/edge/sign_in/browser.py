@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import jwt
@@ -24,6 +24,7 @@ class Browser:
     rule: SignInRule
     host: str = "app.tunnels.localhost"
     cookies: dict[str, dict[str, str]] = field(default_factory=dict)
+    state: str = ""  # of the latest sign-in that began
 
     async def get(self, path: str, method: str = "GET", **headers: str) -> Forward | Reply:
         """Return the service's answer to a request of the route."""
@@ -53,8 +54,7 @@ class Browser:
             return Reply(response.status_code, dict(response.headers))
         path = f"{url.path}?{url.query}" if url.query else url.path
         if url.hostname == SIGN_IN_HOST:
-            made = self._visit(SIGN_IN_HOST, path, "GET", {"sec-fetch-mode": "navigate"})
-            return self._keep(SIGN_IN_HOST, await self.service.answer(_of_service(made)))
+            return await self.get_of_service(path)
         assert url.netloc in ("", self.host), location
         return await self.get(path, **{"sec-fetch-mode": "navigate"})
 
@@ -74,6 +74,9 @@ class Browser:
                 kept.pop(found[1], None)
             else:
                 kept[found[1]] = found[2]
+        location = answer.headers.get("location", "") if isinstance(answer, Reply) else ""
+        if states := parse_qs(urlsplit(location).query).get("state"):
+            self.state = states[0]
         return answer
 
     def token(self) -> dict[str, object]:
@@ -86,6 +89,11 @@ class Browser:
         """Return the id of the session."""
         (id,) = [value for name, value in self.cookies[self.host].items() if "id." in name]
         return id
+
+    async def get_of_service(self, path: str) -> Forward | Reply:
+        """Open a page of the service's own host."""
+        made = self._visit(SIGN_IN_HOST, path, "GET", {"sec-fetch-mode": "navigate"})
+        return self._keep(SIGN_IN_HOST, await self.service.answer(_of_service(made)))
 
     async def post_to_sign_in(self, path: str) -> Reply:
         """Post a form of the service's own host."""

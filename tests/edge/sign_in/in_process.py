@@ -6,6 +6,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws
 from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider import provider_table
 from edge.sign_in.provider.limits import ExchangeLimits
@@ -36,7 +38,8 @@ async def serving(fake: FakeProviders, clock: Clock) -> AsyncIterator[SignInServ
     named, limits = provider_table.with_endpoints(fake.endpoints()), ExchangeLimits(8)
     dependencies = Dependencies(records, exchange, named, limits, clock, SignInMetrics())
     service = SignInService(dependencies, f"https://{SIGN_IN_HOST}")
-    await records.refresh()
+    with contextlib.suppress(aws.AwsError, vault.Unreadable):  # the process tries again
+        await records.refresh()
     try:
         yield service
     finally:

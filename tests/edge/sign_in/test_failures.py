@@ -1,0 +1,125 @@
+"""What closes OAuth: the store, the key service and the providers, each without an answer."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from chalicelib.model.sign_in import sessions
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from edge.sign_in.provider import provider_table
+from edge.sign_in.replies import Forward, Reply
+from tests.conftest import free_port
+from tests.edge.sign_in import broken_keys
+from tests.edge.sign_in.browser import Browser
+from tests.edge.sign_in.fake_providers import FakeProviders
+from tests.edge.sign_in.in_process import Clock, run, serving
+from tests.edge.sign_in.samples import module
+from tests.transports import Client
+
+AWAY = aws.Unavailable("away")
+UNREADABLE = ClientError({"Error": {"Code": "InvalidCiphertextException", "Message": ""}}, "Decrypt")
+NAVIGATES = {"sec-fetch-mode": "navigate"}
+
+
+async def statuses(signed_in: Browser) -> Mapping[str, int]:
+    """Return the statuses of all kinds of requests, 200 if the request is forwarded."""
+    new = replace(signed_in, cookies={})
+    answers = {
+        "page": await new.get("/", **NAVIGATES),
+        "other": await new.get("/", "POST"),
+        "page of a session": await signed_in.get("/", **NAVIGATES),
+        "other of a session": await signed_in.get("/", "POST"),
+        "callback": await signed_in.get(f"/_service/callback?code=x&state={signed_in.state}"),
+        "sign-in": await new.get("/_service/sign-in"),
+        "sign-out": await replace(signed_in, cookies={}).get("/_service/sign-out"),
+        "callback of the service": await signed_in.get_of_service(f"/callback?state={signed_in.state}"),
+        "confirmation": await signed_in.get_of_service(f"/confirm?state={signed_in.state}"),
+    }
+    return {name: 200 if isinstance(it, Forward) else it.status for name, it in answers.items()}
+
+
+@pytest.mark.parametrize("error", [AWAY, aws.Misconfigured("AccessDeniedException")], ids=lambda it: type(it).__name__)
+def test_without_the_store_no_session_passes_and_no_sign_in_succeeds(
+    admin: Client, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        assert isinstance(await browser.open("/"), Forward)
+        with broken_keys.failing(monkeypatch, error, "dynamodb"):
+            found = await statuses(browser)
+            async with serving(providers, clock) as started:
+                cold = await statuses(replace(browser, service=started))
+        begun = {"page": 302, "other": 401, "callback of the service": 302}  # which read nothing
+        assert found == {**dict.fromkeys(found, 503), **begun}
+        assert set(cold.values()) == {503}
+        assert isinstance(await browser.get("/"), Forward)
+
+    run(admin, providers, module("google"), test)
+
+
+@pytest.mark.parametrize("error", [AWAY, UNREADABLE], ids=lambda it: type(it).__name__)
+def test_without_the_key_service_a_service_that_starts_is_closed(
+    admin: Client, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        assert isinstance(await browser.open("/"), Forward)
+        with broken_keys.failing(monkeypatch, error):
+            async with serving(providers, clock) as started:
+                found = await statuses(replace(browser, service=started))
+        assert found == {**dict.fromkeys(found, 503), "other": 401, "sign-out": 303}
+
+    run(admin, providers, module("google"), test)
+
+
+def test_without_the_key_service_no_sign_in_and_no_check_succeeds(
+    admin: Client, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        assert isinstance(await browser.open("/"), Forward)
+        with broken_keys.failing(monkeypatch, AWAY):
+            found = await statuses(browser)
+            clock.now += 101
+            checked = await browser.get("/")
+            signed_in = await replace(browser, cookies={}).open("/")
+        assert (found["page of a session"], found["callback"]) == (200, 503)  # the keys are in memory
+        assert [it.status for it in (checked, signed_in) if isinstance(it, Reply)] == [503, 503]
+        clock.now += 1
+        assert isinstance(await browser.get("/"), Forward)  # the failed check delays no other one
+
+    run(admin, providers, module("google", auth_check_interval=100), test)
+
+
+@pytest.mark.parametrize("name", provider_table.PROVIDERS)
+def test_without_a_provider_no_sign_in_succeeds(admin: Client, providers: FakeProviders, name: str) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        begun = await browser.get("/", **NAVIGATES)
+        assert isinstance(begun, Reply)
+        providers.authorize(name, {"redirect_uri": "", "state": ""})
+        code, issuer = next(iter(providers.granted)), f"http://127.0.0.1:{providers.port}/gitlab"
+        unreachable = replace(providers, port=free_port())
+        async with serving(unreachable, clock) as service:
+            own = f"http://127.0.0.1:{unreachable.port}/gitlab"
+            browser.service = service
+            state = f"state={browser.state}&code={code}&iss={own if name == 'gitlab' else issuer}"
+            answer = await browser.get(f"/_service/callback?{state}")
+        assert isinstance(answer, Reply)
+        assert (answer.status, answer.headers["retry-after"], answer.cookies) == (503, "5", ())
+
+    run(admin, providers, module(name), test)
+
+
+def test_a_session_whose_tokens_cannot_be_decrypted_ends_with_its_interval(
+    admin: Client, providers: FakeProviders
+) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        assert isinstance(await browser.open("/"), Forward)
+        place = sessions.scope_of(browser.session_id()), sessions.ID
+        dynamodb.do(Write.update(*place, Condition("attribute_exists(#id)"), sets={"body.tokens": b"damaged"}))
+        assert isinstance(await browser.get("/"), Forward)
+        clock.now += 101
+        answers = [await browser.get("/", "POST"), await browser.get("/", **NAVIGATES)]
+        assert [it.status for it in answers if isinstance(it, Reply)] == [401, 302]
+
+    run(admin, providers, module("google", auth_check_interval=100), test)

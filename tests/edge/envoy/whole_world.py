@@ -5,6 +5,7 @@ and read the difference.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,14 @@ RECORDS = (
 VISITED = [f"{it}.tunnels.localhost" for it in ("demo", "own", "passed", "a", "x.wild", "b")]
 
 
-def build(settings: Settings) -> dict[str, Any]:
+def build(
+    settings: Settings, world: Sequence[worlds.Record] = RECORDS, visited: Sequence[str] = VISITED
+) -> dict[str, Any]:
     """Return all resources as JSON, by kind, name and part."""
-    records = worlds.records_of(*RECORDS)
+    records = worlds.records_of(*world)
     view, special = AccountView(records, worlds.SERVICE), SpecialServing(settings, "PEM")
-    plans = names.plan_names(VISITED, records, NOW, worlds.SERVICE)
+    special.public_keys = [{"kty": "EC", "kid": "k"}]
+    plans = names.plan_names(visited, records, NOW, worlds.SERVICE)
     edges = (names.plan_edge(id, records, NOW, worlds.SERVICE) for id in records.edges)
     tunnels = tuple(it for it in plans.values() if it.site and it.is_special)
     special_plans = SpecialPlans(tuple(it for it in edges if it and names.is_special_edge(it.edge)), tunnels)

@@ -1,0 +1,109 @@
+"""Who can say that a visitor is signed in: only the filter that verifies session tokens.
+
+Envoy does not ask the sign-in service about a request whose metadata has the issuer of a session token. So no other
+filter may write to that namespace, whatever modules an edge has.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edges
+from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.served import Modules, ServedRoute
+from chalicelib.storage.records import items, table
+from edge.envoy.names import sign_in_host
+from tests.edge.edge_modules import extended
+from tests.edge.envoy import messages, whole_world
+from tests.edge.plan import worlds
+from tests.modules.samples import OF_EDGES, SAMPLES
+from tests.transports import Client
+
+TOKENS = "http.jwt_authn"
+Config = Mapping[str, Any]
+_TYPE = re.compile(r"envoy\.extensions\.filters\.(\w+\.\w+)\.v3\.\w+$")
+_SET = re.compile(r"""dynamic(?:Typed)?Metadata\(\):set\((["'])(.+?)\1""")
+_OF_ROUTES = "/edges/https/{edge_id}/routes/{id}/"
+
+
+def _of_headers(config: Config) -> set[str]:
+    rules = (*config.get("request_rules", ()), *config.get("response_rules", ()))
+    pairs = [pair for it in rules for name, pair in it.items() if name.startswith("on_header_")]
+    return {it.get("metadata_namespace", "envoy.lb") for it in pairs}
+
+
+def _of_script(config: Config) -> set[str]:
+    found = {name for _, name in _SET.findall(str(config))}
+    assert str(config).count(":set(") == len(_SET.findall(str(config)))  # no namespace is computed
+    return found
+
+
+# The namespaces that a filter's configuration can write. A filter that is new here needs an entry.
+WRITES: Mapping[str, Callable[[Config], set[str]]] = {
+    TOKENS: lambda _: {f"envoy.filters.{TOKENS}"},
+    "http.header_to_metadata": _of_headers,
+    "http.lua": _of_script,
+    **{
+        name: lambda _, name=name: {f"envoy.filters.{name}"}  # type: ignore[misc]
+        for name in (
+            *("http.compressor", "http.ext_authz", "http.header_mutation", "http.local_ratelimit", "http.rbac"),
+            *("http.router", "http.set_filter_state", "network.connection_limit", "network.http_connection_manager"),
+            *("listener.proxy_protocol", "listener.tls_inspector"),
+            *("network.rbac", "network.set_filter_state", "network.tcp_proxy"),
+        )
+    },
+}
+
+
+def make_route(admin: Client, edge: str, name: str, body: Config) -> ServedRoute:
+    """Return a route with a module as the edge reads it."""
+    path, match = f"/edges/https/{edge}/routes", f"/{name}"
+    id = admin.create(path, {"match_type": "path_prefix", "match": match})["id"]
+    assert admin.put(f"{path}/{id}/{name}", {**body, "enabled": True}).status == 200
+    item = table.find(edges.routes_scope(items.scope(admin.account, kinds.HTTPS_EDGES.path), edge), id)
+    assert item
+    modules = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES)
+    assert name in modules.values
+    return ServedRoute(id, "path_prefix", match, extended(modules, backend=BackendModule(backend_id=worlds.GROUP)))
+
+
+def list_configs(value: object) -> Iterator[tuple[str, Config]]:
+    """Yield all configurations of filters in a message, with the names of their filters."""
+    if isinstance(value, Mapping):
+        if found := _TYPE.search(str(value.get("@type"))):
+            yield found[1], value
+        value = list(value.values())
+    for it in value if isinstance(value, list) else ():
+        yield from list_configs(it)
+
+
+def test_no_filter_of_any_module_writes_that_a_visitor_is_signed_in(admin: Client) -> None:
+    edge = admin.create("/edges/https", {})["id"]
+    policy = admin.create("/ip_policies", {})["id"]
+    names = [it.name for it in OF_EDGES if it.path.startswith(_OF_ROUTES) and it.name != "backend"]
+    bodies = {name: SAMPLES[f"{_OF_ROUTES}{name}"][0].request for name in names}
+    bodies["ip_restriction"] = {"ip_policy_ids": [policy]}
+    routes = [make_route(admin, edge, name, body) for name, body in bodies.items()]
+    hosts = [f"{name}.{worlds.DOMAIN}" for name in ("open", "oauth", "mutual")]
+    world = (
+        *(worlds.GATEWAY, worlds.tunnel(), worlds.group(), worlds.authority()),
+        ServedPolicy(worlds.A, policy, Rules(allow=(parse_cidr("192.0.2.0/24"),))),
+        worlds.edge(*(it for it in routes if it.match != "/oauth"), hosts=[hosts[0]], id="edghts_1"),
+        worlds.edge(*routes, hosts=[hosts[1]], id="edghts_2"),
+        worlds.edge(*routes, hosts=[hosts[2]], id="edghts_3", authorities=["ca_1"]),
+    )
+    every = whole_world.build(whole_world.SETTINGS, world, hosts)
+    every |= {str(it.key): messages.decode(it) for it in sign_in_host.build(whole_world.SETTINGS, "PEM")}
+
+    found = {name: set[str]() for name in WRITES}
+    for name, config in list_configs(every):
+        found[name] |= WRITES[name](config)
+
+    assert [name for name, namespaces in found.items() if not namespaces] == []
+    own = found.pop(TOKENS)
+    assert own == {"envoy.filters.http.jwt_authn"}
+    assert own.isdisjoint(set[str]().union(*found.values()))
+    assert found["http.header_to_metadata"] == {"cookies"}
+    assert found["http.lua"] == {"passwords"}

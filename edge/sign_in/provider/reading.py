@@ -56,7 +56,7 @@ async def _github(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     organizations, teams = set[str](), set[str]()
     if rule.teams or rule.organizations:
         organizations = {
-            str(_object(it.get("organization")).get("login", ""))
+            fold(str(_object(it.get("organization")).get("login", "")))
             for it in await _pages(f"{base}/user/memberships/orgs", ask)
             if it.get("state") == "active"
         }
@@ -64,7 +64,7 @@ async def _github(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
         teams = {
             f"{owner}/{it.get('slug', '')}"
             for it in await _pages(f"{base}/user/teams", ask)
-            if (owner := str(_object(it.get("organization")).get("login", ""))) in organizations
+            if fold(owner := str(_object(it.get("organization")).get("login", ""))) in organizations
         }
     name = user.get("name") or user.get("login")
     return Facts(

@@ -30,6 +30,7 @@ class Person:
     claims: dict[str, Any] = field(default_factory=dict)
     teams: list[tuple[str, str]] = field(default_factory=list)
     organizations: dict[str, str] = field(default_factory=dict)  # their state by login
+    more: dict[str, bool] = field(default_factory=dict)  # further addresses at GitHub, and whether they are verified
 
 
 @dataclass
@@ -118,7 +119,8 @@ class FakeProviders:
             case "github", "/api/user":
                 return 200, {"id": int(person.id), "login": "ada", "name": person.name}
             case "github", "/api/user/emails":
-                return 200, [{"email": person.email, "verified": person.verified, "primary": True}]
+                addresses = {person.email: person.verified, **person.more}
+                return 200, [{"email": it, "verified": is_verified} for it, is_verified in addresses.items()]
             case "github", "/api/user/memberships/orgs":
                 found = person.organizations.items()
                 return 200, [{"state": state, "organization": {"login": login}} for login, state in found]

@@ -57,6 +57,18 @@ def test_a_user_of_another_address_is_refused(admin: Client, providers: FakeProv
     run(admin, providers, module(name, email_domains=["example.org"]), test)
 
 
+@pytest.mark.parametrize("name", ["github", "google", "gitlab", "linkedin", "twitch"])
+def test_an_unverified_address_does_not_count(admin: Client, providers: FakeProviders, name: str) -> None:
+    providers.people[name] = Person(verified=False)
+
+    async def test(browser: Browser, clock: Clock) -> None:
+        answer = await browser.open("/inside")
+        assert isinstance(answer, Reply)
+        assert answer.status == 403
+
+    run(admin, providers, module(name, email_addresses=["ada@example.com"]), test)
+
+
 def test_only_page_requests_are_sent_to_the_provider(admin: Client, providers: FakeProviders) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
         navigates = {"sec-fetch-mode": "navigate"}

@@ -49,3 +49,37 @@ def test_a_strange_address_does_not_count(address: str) -> None:
     rule = SignInRule("github", "digest", email_domains=("home.example", "hose.example"), email_addresses=(address,))
     assert admit(Facts("1", (address,)), rule) is None
     assert admit(Facts("1", (address,)), SignInRule("github", "digest")) == Permission()
+
+
+LOOK_ALIKES = (
+    "ada+evil@example.com",
+    "a.da@example.com",
+    "ada@sub.example.com",
+    "ada@notexample.com",
+    "ada@example.com.evil.example",
+    "ada@example.com.",
+    "ada@example.co",
+    "ada@xn--xample-2of.com",
+    '"ada@example.com"@evil.example',
+    "ada@evil.example@example.com",
+    "ada@example.com ada@evil.example",
+    "ada@example.com\n",
+    "ada@example.com\0",
+    "<ada@example.com>",
+    "\u0430da@example.com",  # a Cyrillic letter
+    "ada@\u0435xample.com",
+    "ada@example\u3002com",  # a full stop for IDNA
+    "ada\uff20example.com",  # an at sign of full width
+    "\u200bada@example.com",
+    "ada@example.com\u00ad",
+    "ada@ex\u017fample.com",
+)
+
+
+@pytest.mark.parametrize("address", LOOK_ALIKES)
+def test_an_address_that_looks_alike_is_another_one(address: str) -> None:
+    facts = Facts("1", (address,))
+    assert admit(facts, SignInRule("google", "digest", email_addresses=("ada@example.com",))) is None
+    is_of_domain = address in ("ada+evil@example.com", "a.da@example.com")
+    permission = Permission(address) if is_of_domain else None
+    assert admit(facts, SignInRule("google", "digest", email_domains=("example.com",))) == permission

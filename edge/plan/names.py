@@ -9,7 +9,7 @@ from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.modules import mutual_tls, tls_termination
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedEdge, port_of
-from chalicelib.model.serving import edge_plans, streams
+from chalicelib.model.serving import edge_plans
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost
@@ -116,7 +116,7 @@ def is_special_edge(edge: ServedEdge) -> bool:
     termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
     has_own_manager = bool(edge.modules.get(mutual_tls.MODULE)) or edge_plans.requires_sign_in(edge)
-    return has_own_manager or has_other_version or streams.is_stream(edge)
+    return has_own_manager or has_other_version or edge.is_stream
 
 
 class _Planner:

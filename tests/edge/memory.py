@@ -11,7 +11,7 @@ from datetime import datetime
 from chalicelib import clock, domains
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_status import EdgeStatus, Report, Reports
-from chalicelib.model.edges.served import ServedEdge, ServedPart, host_of, hosts_of
+from chalicelib.model.edges.served import ServedEdge, ServedPart, host_of
 from chalicelib.model.names import base_names, name_keys, proofs, reservations, special_names
 from chalicelib.model.names.operator_certificate import OpenedCertificate
 from chalicelib.model.names.reservations import ServedReservation
@@ -300,7 +300,7 @@ class Memory:
 
     def list_hosts(self, account: str) -> frozenset[str]:
         self.reach(account)
-        edges = {host for it in [*self.edges.values()] if it.account == account for host in hosts_of(it)}
+        edges = {host for it in [*self.edges.values()] if it.account == account for host in it.hosts}
         return frozenset(edges | {it.name for it, _ in [*self.online.values()] if it.account == account and it.name})
 
     def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
@@ -494,7 +494,7 @@ def _entry(record: ServedEdge | ServedTunnel, hostports: Sequence[str]) -> Speci
 
 
 def _hosts_of(value: ServedEdge | ServedPart) -> list[str]:
-    return [*hosts_of(value)] if isinstance(value, ServedEdge) else []
+    return [*value.hosts] if isinstance(value, ServedEdge) else []
 
 
 def _is_special(edge: ServedEdge) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.served import host_of, hosts_of
+from chalicelib.model.edges.served import host_of
 from chalicelib.model.names import base_names, proofs
 from chalicelib.model.serving.account_places import Found, Value, digest, item_place
 from chalicelib.model.serving.account_records import AccountRecords
@@ -100,7 +100,7 @@ class MemoryResolver:
         with store.lock:
             online = [it for it, _ in store.online.values()]
         yield from ((it.name, it.account) for it in online if it.name)
-        yield from ((host, it.account) for it in [*store.edges.values()] for host in hosts_of(it))
+        yield from ((host, it.account) for it in [*store.edges.values()] for host in it.hosts)
         yield from ((it.domain, it.account) for it in [*store.held.values()])
         yield from [*store.reserved.items()]
 

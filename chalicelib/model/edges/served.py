@@ -6,6 +6,7 @@ They have no secrets. A malformed record is never ignored: its edge has an error
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from chalicelib.model.base import kinds, records
@@ -66,6 +67,19 @@ class ServedEdge:
     def kind(self) -> Kind:
         return kinds.of(self.id)
 
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the names of the edge: hosts on port 443, or host:port for a TCP edge."""
+        names = tuple(dict.fromkeys(self.hostports))
+        if self.kind is kinds.TCP_EDGES:
+            return names
+        return tuple(it.removesuffix(_HTTPS_PORT) for it in names if it.endswith(_HTTPS_PORT))
+
+    @cached_property
+    def is_stream(self) -> bool:
+        """Return whether the edge forwards connections as bytes."""
+        return self.kind is not kinds.HTTPS_EDGES or self.terminate_at == "upstream"
+
     @property
     def named(self) -> frozenset[str]:
         """Return the ids of all backends, authorities and IP policies that the edge's modules and routes name."""
@@ -111,13 +125,6 @@ def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
     hostports, keep_headers = tuple(stored.hostports), tuple(stored.keep_headers)
     edge = ServedEdge(item.account, item.id, item.revision, hostports, stored.terminate_at, modules, made)
     return replace(edge, keep_headers=keep_headers)
-
-
-def hosts_of(edge: ServedEdge) -> list[str]:
-    """Return the names of an edge: hosts on port 443, or host:port for a TCP edge."""
-    if edge.kind is kinds.TCP_EDGES:
-        return list(dict.fromkeys(edge.hostports))
-    return [it.removesuffix(_HTTPS_PORT) for it in dict.fromkeys(edge.hostports) if it.endswith(_HTTPS_PORT)]
 
 
 def host_of(name: str) -> str:

@@ -14,7 +14,7 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges, served
 from chalicelib.model.edges.backends import TunnelGroup, Weighted
-from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedPart, hosts_of, port_of
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedPart, port_of
 from chalicelib.model.names import name_keys, proofs, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
@@ -225,7 +225,7 @@ class _Walk:
         self.places.add(place)
         if isinstance(edge := self._value(place), ServedEdge):
             self._add_parts(edge.named)
-            for host in hosts_of(edge):
+            for host in edge.hosts:
                 self._add_owner_of(host)
 
     def _add_owner_of(self, name: str) -> None:
@@ -241,7 +241,7 @@ class _Walk:
 
     def _add_proved_below(self, edge: ServedEdge) -> None:
         """Add the list of domains that are proved directly below an edge's wildcards."""
-        for host in hosts_of(edge):
+        for host in edge.hosts:
             if host.startswith(WILDCARD) and not domains.is_below(host, self._tunnel_domain):
                 below = Place(reservations.proved_scope(host.removeprefix(WILDCARD)), "")
                 self.places.add(below)

@@ -9,7 +9,7 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import served
 from chalicelib.model.edges.ip_policies import ServedPolicy
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of, port_of
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, port_of
 from chalicelib.model.names import name_keys, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
@@ -239,7 +239,7 @@ def _with_addresses(edge: ServedEdge, found: Mapping[Place, Found]) -> ServedEdg
     if _is_https(edge):
         return edge
     proxied: set[str] = set()
-    ports = list(filter(port_of, hosts_of(edge)))
+    ports = list(filter(port_of, edge.hosts))
     for name in ports:
         key = found.get(name_keys.name_place(name), Found()).value
         addresses = _addresses_of(key, edge.account, found) if isinstance(key, NameKey) else []

@@ -12,7 +12,7 @@ from chalicelib.model.edges.backends import TunnelGroup
 from chalicelib.model.edges.ip_policies import Rules
 from chalicelib.model.edges.modules import mutual_tls
 from chalicelib.model.edges.policy_expressions import Condition
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of, port_of
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, port_of
 from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import certificate_choice, sites
@@ -166,8 +166,8 @@ class AccountView:
         An account has a port if one of its edges has it below TUNNEL_DOMAIN. The port is never served at a domain that
         another account has proved.
         """
-        every = [it for it in self._oldest_edges if port in map(port_of, hosts_of(it))]
-        names = {it.id: [name for name in hosts_of(it) if port_of(name) == port] for it in every}
+        every = [it for it in self._oldest_edges if port in map(port_of, it.hosts)]
+        names = {it.id: [name for name in it.hosts if port_of(name) == port] for it in every}
         if all(self.is_own_domain(name) for it in every for name in names[it.id]):
             return None
         return next((it for it in every if any(self.may_serve(it.account, name) for name in names[it.id])), None)
@@ -239,7 +239,7 @@ class AccountView:
 
     @cached_property
     def _edges_by_name(self) -> Mapping[str, Sequence[ServedEdge]]:
-        return _grouped((name, edge) for edge in self._oldest_edges for name in hosts_of(edge))
+        return _grouped((name, edge) for edge in self._oldest_edges for name in edge.hosts)
 
     @cached_property
     def _oldest_edges(self) -> list[ServedEdge]:

@@ -10,7 +10,7 @@ from typing import Literal
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.modules import backend, ip_restriction, oauth, tls_termination
 from chalicelib.model.edges.policy_expressions import Condition
-from chalicelib.model.edges.served import ServedEdge, ServedRoute, hosts_of, port_of
+from chalicelib.model.edges.served import ServedEdge, ServedRoute, port_of
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.serving import pages, shares, states, streams
 from chalicelib.model.serving.account_view import AccountView
@@ -94,7 +94,7 @@ class Plan:
     @property
     def is_stream(self) -> bool:
         """Return whether the edge forwards connections as bytes."""
-        return streams.is_stream(self.edge)
+        return self.edge.is_stream
 
     @property
     def restricts_visitors(self) -> bool:
@@ -159,11 +159,11 @@ def listener_name(edge: str, certificate: str) -> str:
 def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
     """Return the plan of an edge at a time."""
     destinations = _destinations(edge, view)
-    hosts = tuple(_plan_host(edge, name, view, now, destinations) for name in hosts_of(edge))
+    hosts = tuple(_plan_host(edge, name, view, now, destinations) for name in edge.hosts)
     trusted = tuple(it.pem for it in view.authorities_of(edge) if it)
     is_proxied = _is_proxied(edge, hosts[0].name, view) if hosts else False
     refusals = ip_policies.find_refusals(edge.modules.get(ip_restriction.MODULE), view.policies)
-    if streams.is_stream(edge):
+    if edge.is_stream:
         every = _find_stream_refusals(edge, view)
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied, refusals=every)
     targets = tuple(_plan_target(edge, route, view, refusals) for route in sorted(edge.routes, key=_precedence))
@@ -173,7 +173,7 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
             replace(it, refusals=refusals, error=f"{it.error} {ip_policies.TOO_MANY}".strip()) for it in targets
         )
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
-    unreserved = tuple(it for it in hosts_of(edge) if view.refuses_challenges(edge.account, it))
+    unreserved = tuple(it for it in edge.hosts if view.refuses_challenges(edge.account, it))
     elsewhere = tuple(_names_served_elsewhere(edge, view))
     served = Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
     return replace(served, refusals=refusals)
@@ -187,7 +187,7 @@ def _find_stream_refusals(edge: ServedEdge, view: AccountView) -> tuple[Conditio
 
 
 def _destinations(edge: ServedEdge, view: AccountView) -> Destinations:
-    return streams.find_destinations(edge, view.backends) if streams.is_stream(edge) else Destinations()
+    return streams.find_destinations(edge, view.backends) if edge.is_stream else Destinations()
 
 
 def _plan_host(
@@ -211,7 +211,7 @@ def _gather_facts(
         states.describe_port(edge, name, view.tcp_ports, view.edge_at_port(port_of(name))) if port_of(name) else "",
         destinations.refusal,
         f"{destinations.error} {_describe_restrictions(edge, view)}".strip(),
-        _is_proxied(edge, name, view) != _is_proxied(edge, hosts_of(edge)[0], view),
+        _is_proxied(edge, name, view) != _is_proxied(edge, edge.hosts[0], view),
         certificate,
         view.is_covered(certificate, name),
         view.certificate_error(edge.account, name),
@@ -220,10 +220,10 @@ def _gather_facts(
 
 def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
     """Return the problems with an edge's IP policies. If bytes are forwarded, its routes are included."""
-    routes = edge.routes if streams.is_stream(edge) else ()
+    routes = edge.routes if edge.is_stream else ()
     modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in routes))
     problems = [ip_policies.describe_problems(it, view.policies) for it in modules]
-    is_closed = streams.is_stream(edge) and _find_stream_refusals(edge, view) == ip_policies.REFUSE_ALL
+    is_closed = edge.is_stream and _find_stream_refusals(edge, view) == ip_policies.REFUSE_ALL
     if is_closed and not any(problems):
         problems.append(ip_policies.TOO_MANY)
     return " ".join(filter(None, problems))
@@ -274,7 +274,7 @@ def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tu
 
 def _names_served_elsewhere(edge: ServedEdge, view: AccountView) -> Iterator[str]:
     """Yield the names directly below an edge's wildcards that the edge does not serve."""
-    own = set(hosts_of(edge))
+    own = set(edge.hosts)
     for name in own:
         if name.startswith("*."):
             yield from (it for it in view.names_below(name[2:]) if it not in own)

@@ -37,11 +37,6 @@ class Destinations:
         return tuple((id, weight) for id, weight in self.weights if not is_group(id))
 
 
-def is_stream(edge: ServedEdge) -> bool:
-    """Return whether an edge forwards connections as bytes."""
-    return edge.kind is not kinds.HTTPS_EDGES or edge.terminate_at == "upstream"
-
-
 def is_group(backend: str) -> bool:
     return kinds.of(backend) is kinds.TUNNEL_GROUPS
 

@@ -21,17 +21,18 @@ from edge.process.progress import Progress
 from edge.process.settings import SettingError, Settings
 from edge.ssh.loops import CheckingLoop
 
-_LOCK_TIMEOUT = 5.0  # seconds to wait for the end of an old process after its parent has died
+_LOCK_TIMEOUT = 5.0  # seconds to wait for the lock: an old process can outlive its supervisor
 
 _GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that a SIGTERM drains. A host can run two instances of each
 
-Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"  # setting the event starts a drain
+# a drain starts when the event is set
+Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"
 
 
 def main() -> None:
     """Run the part that the command line names. On failure, print one sentence and exit with status 1."""
     part = " ".join(sys.argv[1:])
-    if part != _ENVOY:  # the umask of Envoy's unit decides who can read the access log
+    if part != _ENVOY:  # Envoy keeps the umask of its systemd unit, which decides who can read the access log
         os.umask(0o077)
     _allow_many_files()
     try:
@@ -47,9 +48,9 @@ def main() -> None:
 
 
 def _lock(settings: Settings, part: str) -> None:
-    """Lock the folder for a part.
+    """Lock the edge's folder for a part, until this process ends.
 
-    Raise SettingError if another process has the lock: this process would replace the sockets of that process.
+    Raises SettingError if another process has the lock, because two processes would replace each other's sockets.
     """
     name = f"{part or 'edge'}.lock"
     file = settings.own_file(name) if part in (_GATEWAY, _ENVOY) else settings.directory / name
@@ -104,7 +105,7 @@ def _choose(part: str) -> Run:
 
 
 def _list_issuer() -> Iterator[Program]:
-    """Yield the issuer's program if an issuer is configured. If its settings are wrong, print why and go on."""
+    """Yield the issuer's program if ACME_DIRECTORY is set. If its settings are wrong, print why and yield nothing."""
     from edge.issuer import issuer_settings
 
     if issuer_settings.is_configured():
@@ -176,7 +177,7 @@ async def _issuer(settings: Settings, _: asyncio.Event) -> None:
 
 @contextlib.contextmanager
 def _require_store() -> Iterator[None]:
-    """Raise SettingError if the store fails while the process starts. Later the process waits for the store."""
+    """Raise SettingError instead of Unavailable, because a part does not start without the store."""
     from edge.store.records import Unavailable
 
     try:

@@ -1,4 +1,4 @@
-"""The account at the CA: its key, its record in the table, and changes of the key. Blocks."""
+"""The operator's ACME account at the CA: its key, its record in the table, and changes of the key. Blocks."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -23,12 +23,15 @@ from edge.process.tasks import PeriodicTask
 
 
 def read_key(directory: str) -> EllipticCurvePrivateKey:
-    """Return the key of the account for a directory. The first issuer creates it. Raises aws.Unavailable."""
+    """Return the key of the ACME account for the CA's `directory`. If there is none, create it.
+
+    Raises aws.Unavailable.
+    """
     return _load(acme_accounts.find_or_create(directory, generate_key))
 
 
 def generate_key() -> bytes:
-    """Return a new key of an account, as DER."""
+    """Return a new key for an ACME account, as DER."""
     return keys.to_der(keys.generate_ecdsa("nistp256"))
 
 
@@ -39,7 +42,7 @@ def _load(der: bytes) -> EllipticCurvePrivateKey:
 
 
 class AccountKeeper:
-    """Describes the account of a client in the table, and changes its key when the operator requests it.
+    """Stores what the CA reports about the ACME account, and changes the account's key if the operator requests it.
 
     `find_caa` returns the CAA records of the tunnel domain, or None if they are unknown. It blocks.
     """
@@ -54,9 +57,9 @@ class AccountKeeper:
         self._directory, self._ca, self._interval, self._find_caa = directory, ca, interval, find_caa
 
     async def serve(self) -> None:
-        """Keep the account's record current, until cancelled.
+        """Keep the record of the ACME account current, until cancelled.
 
-        After a change of the key, raises SettingError, because the issuer must start again.
+        Raises SettingError after a change of the key, because the issuer must start again.
         """
 
         async def run() -> None:
@@ -65,12 +68,15 @@ class AccountKeeper:
         await PeriodicTask("account", run, self._interval, failures=aws.AwsError).run()
 
     def keep(self) -> None:
-        """Describe the account and change its key if that is due. Raises SettingError, aws.AwsError."""
+        """Update the record of the ACME account. Change the key if that was requested.
+
+        Raises SettingError, aws.AwsError.
+        """
         if not self._ca.has_key(read_key(self._directory)):
-            raise SettingError("Another issuer has changed the key of the account at the CA: start this issuer again.")
+            raise SettingError("Another issuer has changed the key of the ACME account: start this issuer again.")
         try:
             authority = self._ca.authority
-        except AttemptFailed as failed:  # tried again after the interval
+        except AttemptFailed as failed:  # the next call tries again
             log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
             return
         known = acme_accounts.find(self._directory)
@@ -86,13 +92,13 @@ class AccountKeeper:
             self._rotate()
 
     def _order_again(self) -> None:
-        """Make jobs due that may have failed because the account was replaced."""
+        """Make orders due again that may have failed because the ACME account was replaced."""
         for entry in renewal_schedule.list_entries():
             if entry.renewal.error_code in outcomes.OF_THE_SERVICE:
                 renewal_schedule.order_now(entry.account, entry.reservation, clock.seconds())
 
     def _check_caa(self, authority: CaAccount) -> CaaState:
-        """Return whether CAA records protect the names of tunnels, "" if they are unknown."""
+        """Return whether CAA records permit only this ACME account for the tunnel domain, or "" if they are unknown."""
         records = self._find_caa()
         if records is None:
             return ""
@@ -101,15 +107,16 @@ class AccountKeeper:
         return "published" if caa.protects(records, wish) else "missing"
 
     def _rotate(self) -> None:
-        """Change the key at the CA, and then in the table."""
+        """Change the key at the CA, and then in the table. Raises SettingError after the change."""
         acme_accounts.begin_rotation(self._directory, generate_key())
         if der := acme_accounts.find_next(self._directory):
             key = _load(der)
             try:
-                if not self._ca.knows_key(key):  # an issuer can have ended between the two changes
+                # an issuer can have changed it at the CA, and ended before it changed the table
+                if not self._ca.knows_key(key):
                     self._ca.change_key(key)
             except AttemptFailed as failed:
                 log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
                 return
             acme_accounts.end_rotation(self._directory)
-        raise SettingError("The key of the account at the CA was changed: start the issuer again.")
+        raise SettingError("The key of the ACME account was changed, as requested: start the issuer again.")

@@ -1,6 +1,6 @@
 """Requests to the CA by ACME (RFC 8555, renewal information of RFC 9773). Every method blocks.
 
-Errors of the CA become failures. This file is the only one that imports `acme` and `josepy`.
+Errors of the CA become AttemptFailed. Only this file imports `acme` and `josepy`.
 """
 
 import json
@@ -35,7 +35,7 @@ OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid", "abs
 _TIMEOUT = 20  # seconds for one request
 _MAX_REPEATS = 5  # repetitions of a request with a rejected nonce
 _ABSENT = frozenset({404, 410})  # HTTP statuses for an order that the CA has forgotten
-_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors about an order that may be another account's
+_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors that an order of another account causes
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
@@ -44,7 +44,7 @@ _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
 
 @dataclass(frozen=True)
 class CaSettings:
-    """The CA and our account there. `account` is its URL, "" if it is not known.
+    """The CA, and the operator's account there. `account` is the URL of the account, or "" if it is unknown.
 
     `eab` is the key id and key of an external account binding, or None.
     """
@@ -58,13 +58,13 @@ class CaSettings:
 
 
 class NewOrder(messages.NewOrder):
-    """A new order that names the certificate that it replaces (RFC 9773, section 5)."""
+    """A new order. It can name the certificate that it replaces (RFC 9773, section 5)."""
 
     replaces: str | None = json_field("replaces", omitempty=True)
 
 
 class _Client(client.ClientV2):
-    """A client that repeats requests with a rejected nonce (RFC 8555, section 6.5), more often than the library."""
+    """The library's client, but it repeats a request more often if the nonce is rejected (RFC 8555, section 6.5)."""
 
     def _post(self, *args: Any, **kwargs: Any) -> requests.Response:
         for _ in range(_MAX_REPEATS):
@@ -85,7 +85,7 @@ class _RequestFailed(AttemptFailed):
 
 
 class AcmeClient:
-    """A connection to the CA with one account, for all threads. It opens with the first request."""
+    """Sends requests to the CA with one account. All threads share it. The first request registers the account."""
 
     def __init__(
         self, settings: CaSettings, key: EllipticCurvePrivateKey, *, now: Callable[[], float] = time.time
@@ -105,7 +105,7 @@ class AcmeClient:
 
     @property
     def knows_renewals(self) -> bool:
-        """Return whether the CA has renewal information (RFC 9773). Raises AttemptFailed."""
+        """Return whether the CA offers renewal information (RFC 9773). Raises AttemptFailed."""
         with self._requests() as acme:
             return hasattr(acme.directory, "renewalInfo")
 
@@ -118,7 +118,7 @@ class AcmeClient:
             return str(acme._post(acme.directory["newOrder"], new).headers["Location"])
 
     def status(self, order: str) -> OrderStatus:
-        """Return the status of an order, or "absent" if our account has no order at the URL. Raises AttemptFailed."""
+        """Return the status of an order, or "absent" if the account has no such order. Raises AttemptFailed."""
         try:
             return str(self._fetch(order, messages.Order).status.name)  # type: ignore[return-value]
         except _RequestFailed as failed:
@@ -127,7 +127,7 @@ class AcmeClient:
             raise
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
-        """Return the pending challenges of an order. Raises AttemptFailed, also if the CA rejected one."""
+        """Return the pending challenges of an order. Raises AttemptFailed, also if the CA has rejected a challenge."""
         found = []
         for url in self._fetch(order, messages.Order).authorizations:
             authorization = self._fetch(url, messages.Authorization)
@@ -138,24 +138,24 @@ class AcmeClient:
         return found
 
     def answer(self, challenge: Challenge) -> None:
-        """Notify the CA that the answer of a challenge is readable. Raises AttemptFailed."""
+        """Notify the CA that it can check the answer of a challenge. Raises AttemptFailed."""
         with self._requests() as acme:
             acme.answer_challenge(challenge.body, challenge.body.response(self._net.key))
 
     def finalize(self, order: str, request: x509.CertificateSigningRequest) -> None:
-        """Send the certificate request of an order that is ready. Raises AttemptFailed."""
+        """Send the certificate signing request (CSR) for an order with the status "ready". Raises AttemptFailed."""
         body = self._fetch(order, messages.Order)
         with self._requests() as acme:
             acme._post(body.finalize, messages.CertificateRequest(csr=request))
 
     def download(self, order: str) -> str:
-        """Return the chain of a valid order as PEM. Raises AttemptFailed."""
+        """Return the certificate chain of an order with the status "valid", as PEM. Raises AttemptFailed."""
         body = self._fetch(order, messages.Order)
         with self._requests() as acme:
             return acme._post_as_get(body.certificate).text
 
     def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
-        """Return when the CA suggests to renew a certificate, or None. Raises AttemptFailed."""
+        """Return when the CA suggests to renew a certificate, or None without a suggestion. Raises AttemptFailed."""
         if not self.knows_renewals:
             return None
         with self._requests() as acme:
@@ -177,16 +177,16 @@ class AcmeClient:
                     raise
 
     def has_key(self, key: EllipticCurvePrivateKey) -> bool:
-        """Return whether the account uses a key."""
+        """Return whether this client signs its requests with this key."""
         return bool(self._net.key == JWKEC(key=ComparableECKey(key)))
 
     def knows_key(self, key: EllipticCurvePrivateKey) -> bool:
-        """Return whether the CA has an account with a key. Raises AttemptFailed."""
+        """Return whether the CA has an account with this key. Raises AttemptFailed."""
         with self._requests() as acme:
             try:
                 existing = messages.NewRegistration(only_return_existing=True)
                 _Client(acme.directory, self._network(key)).new_account(existing)
-            except errors.ConflictError:  # the library raises it if the account exists
+            except errors.ConflictError:  # the library's way to report that the account exists
                 return True
             except messages.Error as error:
                 if error.code != "accountDoesNotExist":
@@ -217,7 +217,7 @@ class AcmeClient:
         return body
 
     def _can_use_account(self) -> bool:
-        """Return whether the CA accepts requests of our account. It does not after a deactivation."""
+        """Return whether the CA accepts requests of the account, which can be deactivated."""
         with suppress(AttemptFailed), self._requests() as acme:
             acme._post_as_get(self._net.account.uri)  # type: ignore[union-attr]
             return True
@@ -237,7 +237,7 @@ class AcmeClient:
         self._retry_after = renewal_times.parse_retry_after(response.headers.get("Retry-After", ""), self._now())
 
     def _network(self, key: EllipticCurvePrivateKey) -> client.ClientNetwork:
-        """Return the library's network client, which signs requests with a key."""
+        """Return a network client of the library that signs requests with a key."""
         jwk = JWKEC(key=ComparableECKey(key))
         made = client.ClientNetwork(jwk, alg=ES256, user_agent="tunnel-edge", timeout=_TIMEOUT)
         if self._settings.bundle:
@@ -247,9 +247,9 @@ class AcmeClient:
         return made
 
     def _connect(self) -> _Client:
-        """Read the directory, and register the account or find it.
+        """Read the CA's directory, and register the account, unless its URL is known.
 
-        A known account is not registered again: if another issuer has changed its key, that would create a second one.
+        If another issuer has changed the key of a known account, a registration would create a second account.
         """
         if not self._connected:
             self._net.account = None
@@ -260,7 +260,7 @@ class AcmeClient:
         return self._acme
 
     def _register(self, acme: _Client) -> str:
-        """Return the URL of the account, which is registered if the CA has none with its key."""
+        """Register an account with the key, unless the CA has one. Return the URL of the account."""
         contact = {"contact": (self._settings.contact,)} if self._settings.contact else {}
         own: dict[str, Any] = {**contact, **self._binding(acme.directory)}
         try:
@@ -271,16 +271,16 @@ class AcmeClient:
 
     @contextmanager
     def _requests(self) -> Iterator[_Client]:
-        """Yield the connected client to one thread. Errors of the CA and of the network become AttemptFailed."""
+        """Yield the connected client to one thread at a time. Errors of the CA or network become AttemptFailed."""
         try:
             with self._lock:
                 self._status = 0
                 yield self._connect()
         except messages.Error as error:
-            if error.code == "accountDoesNotExist":  # the next request registers it again
+            if error.code == "accountDoesNotExist":  # the next request registers the account again
                 self._connected, self._account = False, ""
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
-            is_ours = error.code == "unauthorized"  # after a change of the key, for example: no fault of the domain
+            is_ours = error.code == "unauthorized"  # no fault of the domain, but of the account, for example its key
             failure = outcomes.internal() if is_ours else _failure(error, not_before)
             raise _RequestFailed(failure, str(error), self._status, error.code or "") from None
         except (errors.Error, requests.RequestException, DeserializationError, ValueError) as error:
@@ -288,7 +288,7 @@ class AcmeClient:
 
 
 def _failure(error: messages.Error, not_before: int) -> Failure:
-    """Return the failure for a problem that the CA reported."""
+    """Return the failure for an error that the CA reported."""
     domain = error.identifier.value if error.identifier else "this one"
     return outcomes.of_problem(error.code or "", error.detail or error.title or "", domain, not_before)
 

@@ -1,4 +1,4 @@
-"""One attempt at the certificate of a claimed domain, from the preflight to the stored certificate. Blocks."""
+"""One attempt to obtain the certificate of a domain, from the preflight to the stored certificate. Blocks."""
 
 import random
 import time
@@ -24,7 +24,7 @@ from edge.issuer.rules.renewal_times import Plan, RenewalWindow, Validity
 from edge.issuer.stored_order import StoredOrder, TxtWriter
 from edge.process import log
 
-ORDER_TIME = 300  # seconds for one order: half of a claim
+ORDER_TIME = 300  # seconds for one order: half of the duration of a claim
 
 
 class AttemptCa(OrderingCa, Protocol):
@@ -38,11 +38,12 @@ class AttemptCa(OrderingCa, Protocol):
         """Return when the CA suggests to renew, or None. Raises AttemptFailed."""
 
 
-Preflight = Callable[[str, ReservedDomain], Method]  # gets a reservation's id and the reservation. Raises AttemptFailed
+# called with the id of a reservation, and the reservation. Raises AttemptFailed
+Preflight = Callable[[str, ReservedDomain], Method]
 
 
 class Current(NamedTuple):
-    """The latest certificate of a domain, and when to renew it."""
+    """The latest certificate that was issued for a domain, and when to renew it."""
 
     certificate: x509.Certificate
     plan: Plan
@@ -50,7 +51,7 @@ class Current(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt of one issuer. `txt` is None if the operator offers no challenges by DNS."""
+    """Makes attempts. `txt` is None if the operator offers no challenges by DNS."""
 
     ca: AttemptCa
     preflight: Preflight
@@ -62,7 +63,10 @@ class Attempt:
     random: Callable[[], float] = random.random
 
     def run(self, due: DueRenewal) -> None:
-        """Make an attempt at a claimed entry, and store its outcome. Raises aws.Unavailable."""
+        """Make an attempt for an entry of the schedule that this issuer has claimed. Store the outcome.
+
+        Raises aws.Unavailable.
+        """
         stored, renewal = due.stored, due.entry.renewal
         if stored and not accounts.is_account_active(due.entry.account):
             renewal_schedule.conclude(due, outcomes.pause(renewal, self._second), self._second)
@@ -79,10 +83,11 @@ class Attempt:
         except AttemptFailed as failed:
             self._report(stored.domain if stored else "", failed)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random(), failed.reason)
-            renewal_schedule.conclude(due, failure, self._second, keeps=True)  # the next attempt needs the order
+            # `keeps`: the next attempt needs the order
+            renewal_schedule.conclude(due, failure, self._second, keeps=True)
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
-        """Log a failure. Failures of the CA or of this service have another event, for the alarm."""
+        """Log a failure. If the CA or this service has caused it, the event is one that raises an alarm."""
         name = "ca_failed" if failed.failure.code in outcomes.OF_THE_SERVICE else "order_failed"
         log.event(name, domain=domain, code=failed.failure.code, reason=failed.reason)
 
@@ -91,7 +96,7 @@ class Attempt:
         return int(self.now())
 
     def _read_current(self, due: DueRenewal, renewal: Renewal) -> Current | None:
-        """Return the issued certificate of a domain, or None without one."""
+        """Return the latest certificate that was issued for a domain, or None."""
         if not renewal.certificate_id:
             return None
         pem = issued_certificates.read_chain(due.entry.account, renewal.certificate_id)
@@ -103,9 +108,9 @@ class Attempt:
         return Current(certificate, find_plan(self.ca, renewal.certificate_id, certificate, self._second))
 
     def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
-        """Return the certificate that an order replaces, or None.
+        """Return the certificate that an order replaces, or None if the order is no renewal.
 
-        Only renewals name the certificate that they replace, because the CA does not limit renewals.
+        An order that names the replaced certificate does not count towards the CA's rate limits.
         """
         is_renewal = current and current.plan.renews_at <= self._second
         return current.certificate if current and is_renewal and self.ca.knows_renewals else None
@@ -113,7 +118,7 @@ class Attempt:
     def _order(self, due: DueRenewal, stored: ReservedDomain, replaced: x509.Certificate | None) -> None:
         store = self._store(due, stored.domain)
         store.is_renewal = replaced is not None
-        if stored.progress is None or not stored.progress.holds:  # for a new order, the preflight makes further checks
+        if stored.progress is None or not stored.progress.holds:  # the preflight below checks only new orders
             self._give_up(store, store.find())
             raise AttemptFailed(outcomes.domain_unproved(stored.domain), "domain_unproved")
         if ordering.find_current(self.ca, store) is None:
@@ -140,19 +145,19 @@ class Attempt:
             raise AttemptFailed(outcomes.domain_unproved(domain), "the domain's proof or policy has ended")
 
     def _clean(self, due: DueRenewal) -> None:
-        """Remove the unfinished order of a domain without a policy, and its entry in the schedule."""
+        """Remove the unfinished order of a domain that has no certificate policy any more, and its schedule entry."""
         if order := issued_certificates.find_order(due):
             self._give_up(self._store(due, order.domain), order)
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
 
     def _give_up(self, store: StoredOrder, order: UnfinishedOrder | None) -> None:
-        """Remove an order and its challenges. If it has a certificate, it is revoked later. Raises AttemptFailed."""
+        """Remove an order and its challenges. A certificate of the order is revoked later. Raises AttemptFailed."""
         if order is None:
             return
         store.method = order.method
         store.withdraw()
         status = self.ca.status(order.url)
-        if status == "processing":  # the order stays for the next attempt, because its certificate may follow
+        if status == "processing":  # the next attempt needs the order: the CA may still issue its certificate
             raise AttemptFailed(outcomes.domain_unproved(order.domain), "the CA is still processing the order")
         if status == "valid":
             issued_certificates.give_up(store.due, order, self.ca.download(order.url))
@@ -161,10 +166,10 @@ class Attempt:
 
 
 def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -> Plan:
-    """Return when to renew a certificate."""
+    """Return when to renew a certificate, and when to ask the CA for its suggestion again."""
     try:
         window = ca.renewal_window(certificate)
-    except AttemptFailed as failed:  # a certificate is renewed in time without the CA's suggestion
+    except AttemptFailed as failed:  # without the CA's suggestion, the lifetime decides when to renew
         log.event("renewal_information_unreadable", certificate=id, reason=failed.reason)
         window = None
     return renewal_times.plan(id, find_validity(certificate), window, now)

@@ -1,4 +1,4 @@
-"""A challenge of an attempt, and the error that ends an attempt."""
+"""A challenge of the CA, and the error that ends an attempt."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ CESSATION = 5  # the reason "cessation of operation" of a revocation (RFC 5280, 
 
 @dataclass(frozen=True)
 class Challenge:
-    """A challenge of the CA. `value` answers it: the body over HTTP, or the TXT record.
+    """A challenge of the CA. `value` is the expected answer: the body of an HTTP response, or a TXT record.
 
     `body` is an object of the ACME library.
     """
@@ -22,7 +22,7 @@ class Challenge:
 
 
 class AttemptFailed(Exception):
-    """An attempt failed. `reason` is for the operator's log."""
+    """An attempt failed. `failure` is shown to the owner of the domain, `reason` is for the operator's log."""
 
     def __init__(self, failure: Failure, reason: str) -> None:
         super().__init__(reason)

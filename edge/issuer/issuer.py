@@ -19,16 +19,16 @@ from edge.process.tasks import PeriodicTask
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MAX_READ = 2500  # due entries in one read: so many that one account does not hide the entries of others
+_MAX_READ = 2500  # due entries in one read: more than one account has, so that others are read too
 _MAX_HELD = 100  # entries that are postponed after one read
 
 
 @dataclass(frozen=True)
 class Pace:
-    """The times of the issuer in seconds, and the number of concurrent attempts.
+    """The times of the issuer, in seconds, and the number of concurrent attempts.
 
-    `poll` is the pause between two polls, `claim` is the duration of a claim, and `retire` is the pause between two
-    searches for certificates to revoke or delete.
+    `poll` is the pause between two reads of the schedule, `claim` is the duration of a claim, and `retire` is the pause
+    between two searches for certificates to revoke or delete.
     """
 
     poll: float = 10
@@ -38,7 +38,7 @@ class Pace:
 
 
 class Issuer:
-    """Claims due certificates and makes attempts at them, in threads. `attempt` blocks."""
+    """Claims due entries of the schedule, and calls `attempt` for each in a thread."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Issuer:
         self._turns, self._running = AccountTurns(), set[asyncio.Task[None]]()
         self._threads = ThreadPoolExecutor(pace.attempts + 1, "issuer")
         self._polling = PeriodicTask("renewals", self.poll, pace.poll, failures=aws.AwsError)
-        self._has_more = False  # whether due entries were left without a thread
+        self._has_more = False  # whether there were more due entries than free threads
 
     @property
     def count(self) -> int:
@@ -62,7 +62,7 @@ class Issuer:
     async def serve(self) -> None:
         """Make attempts, until cancelled.
 
-        Running attempts end with the process, and continue when their claims expire.
+        Running attempts end with the process. When their claims expire, an issuer continues their orders.
         """
         try:
             await self._polling.run()
@@ -89,10 +89,10 @@ class Issuer:
     def _choose(
         self, due: Sequence[DueRenewal], left: int, room: int, now: int
     ) -> tuple[list[DueRenewal], list[DueRenewal]]:
-        """Return the attempts to start now, and the attempts that must wait, both in the order of turns.
+        """Return the entries to attempt now, and the entries that must wait, each in the order of AccountTurns.
 
-        `left` is the number of orders that the limit of all accounts still allows. An attempt that must wait for this
-        limit takes no turn.
+        `left` is the number of orders that the service-wide limit still allows. An entry that must wait for this limit
+        does not use up the turn of its account.
         """
         by_key = {(it.entry.account, it.entry.reservation): it for it in due}
         counted = {key for key, it in by_key.items() if _counts(it)} if left <= 0 else set()
@@ -103,7 +103,7 @@ class Issuer:
         return [by_key[it.account, it.id] for it in chosen], [by_key[it.account, it.id] for it in held]
 
     def _hold(self, held: Sequence[DueRenewal], times: Sequence[int], now: int) -> None:
-        """Postpone each entry until the bound of all accounts admits its order."""
+        """Postpone each entry until the service-wide limit admits its order."""
         bound, taken = self._counts.bounds.every, [*times]
         for it in held:
             taken.append(bound.admits_at(taken, now))
@@ -118,7 +118,7 @@ class Issuer:
 
     def _on_ended(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()):  # another attempt follows when the claim has ended
+        if not task.cancelled() and (error := task.exception()):  # when the claim has expired, another attempt follows
             log.event("attempt_failed", error=type(error).__name__)
         if self._has_more:
             self._polling.wake()
@@ -128,7 +128,7 @@ class Issuer:
 
 
 def _counts(due: DueRenewal) -> bool:
-    """Return whether an entry counts for the bound of all accounts: it has a policy and no certificate to renew."""
+    """Return whether an entry counts towards the service-wide limit: it has a policy, and it is not a renewal."""
     renewal = due.entry.renewal
     is_first = not renewal.certificate_id or (renewal.started_at > 0 and renewal.renews_at > renewal.due_at)
     return due.item is not None and renewal_schedule.has_policy(due.item) and is_first

@@ -15,7 +15,7 @@ _ALGORITHM = "hmac-sha256"
 
 @dataclass(frozen=True)
 class TsigKey:
-    """A key that signs updates of DNS records (RFC 8945)."""
+    """A TSIG key, which signs updates of DNS records (RFC 8945)."""
 
     name: str
     secret: bytes = field(repr=False)
@@ -23,7 +23,7 @@ class TsigKey:
 
 @dataclass(frozen=True)
 class DnsSettings:
-    """The zone of the alias targets, and the server that accepts its updates."""
+    """The DNS zone that contains the targets of aliases, and the server that accepts updates of the zone."""
 
     zone: str
     host: str
@@ -33,7 +33,7 @@ class DnsSettings:
 
 @dataclass(frozen=True)
 class IssuerSettings:
-    """The CA, our account there, and how challenges are answered. `dns` is None without a zone."""
+    """The CA, the operator's account there, and how challenges are answered. `dns` is None without ACME_DNS_ZONE."""
 
     directory: str
     contact: str = ""
@@ -52,7 +52,7 @@ def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> IssuerSettings:
-    """Return the settings. Raises SettingError for a missing or invalid one."""
+    """Return the settings. Raises SettingError if a setting is missing or invalid."""
 
     def get(name: str) -> str:
         return environment.get(name, "").strip()

@@ -35,7 +35,7 @@ from edge.proofs.resolver import Resolver
 
 @dataclass(frozen=True)
 class Parameters:
-    """Pace, bounds and clock of an issuer. Tests use other values."""
+    """The pace, the limits on orders, and the clock of an issuer. Tests use other values."""
 
     pace: Pace = field(default_factory=Pace)
     bounds: OrderBounds = field(default_factory=OrderBounds)
@@ -68,7 +68,7 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
 
 
 def connect(own: IssuerSettings) -> AcmeClient:
-    """Return the client of the CA with the account of this service. Raises SettingError if the store fails."""
+    """Return a client for the CA with the operator's account. Raises SettingError if the store fails."""
     eab = (own.eab_kid, own.eab_hmac) if own.eab_kid else None
     try:
         key, known = account_keeping.read_key(own.directory), acme_accounts.find(own.directory)

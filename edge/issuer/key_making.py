@@ -1,8 +1,9 @@
 """Private keys of certificates.
 
-A short-lived child process creates and seals each key, so that no key is in the issuer's memory.
+A short-lived child process creates and encrypts each key, so that no key is in the issuer's memory.
 
-`python -m edge.issuer.key_making` makes a key: the wish is JSON on its standard input, the result JSON on its output.
+The child runs `python -m edge.issuer.key_making`. It reads a KeyWish as JSON from its standard input, and writes a
+SealedKey as JSON to its standard output.
 """
 
 import base64
@@ -24,12 +25,12 @@ from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import outcomes
 from edge.process import memory
 
-_TIMEOUT = 60  # seconds
+_TIMEOUT = 60  # seconds for the creation of one key
 
 
 @dataclass(frozen=True)
 class KeyWish:
-    """A key for a certificate of some names, to be sealed for an account and the id of the certificate."""
+    """The names and type of the key to create. `account` and `id` (of the certificate) are its encryption context."""
 
     account: str
     id: str
@@ -39,7 +40,7 @@ class KeyWish:
 
 @dataclass(frozen=True)
 class SealedKey:
-    """A sealed private key, and the certificate request (DER) that is signed with it."""
+    """An encrypted private key, and the certificate request (DER) that is signed with it."""
 
     request: bytes
     key: bytes
@@ -49,7 +50,7 @@ MakeKey = Callable[[KeyWish], SealedKey]  # raises AttemptFailed, aws.Unavailabl
 
 
 def make(wish: KeyWish) -> SealedKey:
-    """Create and seal a key in this process. Raises aws.Unavailable."""
+    """Create and encrypt a key in this process. Raises aws.Unavailable."""
     private = (
         rsa.generate_private_key(65537, 2048) if wish.key_type == "rsa" else ec.generate_private_key(ec.SECP256R1())
     )
@@ -61,7 +62,7 @@ def make(wish: KeyWish) -> SealedKey:
 
 
 def make_in_child(wish: KeyWish) -> SealedKey:
-    """Create and seal a key in a child process. Raises AttemptFailed."""
+    """Create and encrypt a key in a child process. Raises AttemptFailed."""
     command = [sys.executable, "-m", "edge.issuer.key_making"]
     try:
         done = subprocess.run(  # noqa: S603 (the arguments are constant)
@@ -76,13 +77,13 @@ def make_in_child(wish: KeyWish) -> SealedKey:
 
 
 def main() -> None:
-    """Make one key, and write its request and its sealed form."""
+    """Create one key for the KeyWish on standard input. Write the SealedKey to standard output."""
     memory.forbid_dumps()
     wish = json.load(sys.stdin)
     try:
         made = make(KeyWish(**{**wish, "names": tuple(wish["names"])}))
     except aws.AwsError as error:
-        sys.exit(f"A private key could not be encrypted ({error.code}).")
+        sys.exit(f"A private key could not be encrypted ({error.code}): check the KMS key.")
     json.dump({name: base64.b64encode(value).decode() for name, value in asdict(made).items()}, sys.stdout)
 
 

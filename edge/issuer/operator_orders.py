@@ -20,17 +20,17 @@ from edge.issuer.rules import outcomes
 from edge.issuer.stored_order import TxtWriter
 from edge.process import log
 
-_ACCOUNT = "edge"  # the account that is used for the sealed key and in the counts of orders
+_ACCOUNT = "edge"  # instead of an account's id: for the encryption context of the key, and for the counts of orders
 
 
 @dataclass(frozen=True)
 class OperatorOrders:
-    """The operator's certificate of one issuer. `check` is the preflight; it raises AttemptFailed."""
+    """Orders and renews the operator's certificate. `check` is the preflight, which raises AttemptFailed."""
 
     domain: str
     ca: AttemptCa
     txt: TxtWriter
-    check: Callable[[str, str], None]  # called with the domain and the target of its alias
+    check: Callable[[str, str], None]  # called with the domain and the target of its alias for challenges
     counts: OrderCounts = field(default_factory=OrderCounts)
     keys: MakeKey = key_making.make_in_child
     claim: int = 600
@@ -54,7 +54,7 @@ class OperatorOrders:
             operator_certificate.write_renewal(claimed, after)
 
     def _attempt(self, claimed: OperatorRenewal) -> None:
-        """Obtain a certificate, unless the current one does not have to be renewed yet."""
+        """Obtain a certificate if there is none, or the current one must be renewed."""
         pem, now = operator_certificate.read_chain(), int(self.now())
         current = x509.load_pem_x509_certificate(pem.encode()) if pem else None
         if current and attempt.find_validity(current).is_late(now):
@@ -98,7 +98,7 @@ class _OperatorStore:
         operator_certificate.drop_order()
 
     def admit(self) -> None:
-        """Count the order, because the CA counts it. Raises AttemptFailed if a bound forbids it."""
+        """Count the order, because the CA counts it too. Raises AttemptFailed if a limit forbids the order."""
         self.orders.counts.count(_ACCOUNT, self.orders.domain, int(self.orders.now()), replaces=self.is_renewal)
 
     def make_key(self, names: tuple[str, ...], key_type: PolicyKeyType) -> tuple[str, SealedKey]:

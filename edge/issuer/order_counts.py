@@ -1,4 +1,4 @@
-"""Counts of orders in the table, and the bounds that they must not exceed. Blocks."""
+"""Counts orders in the table, and enforces the limits on orders. Blocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,31 +12,31 @@ from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import order_bounds, outcomes
 from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
-# Counts of all orders, and counts of only the orders that do not replace a certificate.
+# The counts in which every order is counted, and those that leave out orders that replace a certificate.
 _ORDERED, _MIRRORED = ("account",), ("every", "registered")
 
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """The counts that all issuers share. All methods raise aws.Unavailable."""
+    """The counts of orders that all issuers share. All methods raise aws.Unavailable."""
 
     bounds: OrderBounds = field(default_factory=OrderBounds)
 
     def find_limit(self, account: str, domain: str, now: int, *, replaces: bool) -> Limit | None:
-        """Return the bound that forbids an order now, or None."""
+        """Return the limit that forbids an order now, or None."""
         history = History(**order_times.read(self._sets(account, domain), now))
         return order_bounds.find_limit(self.bounds, history, now, replaces=replaces)
 
     def count(self, account: str, domain: str, now: int, *, replaces: bool) -> None:
-        """Count an order that follows. Raises AttemptFailed if a bound forbids it.
+        """Count an order before it is sent. Raises AttemptFailed if a limit forbids the order.
 
-        Orders that replace a certificate do not count for the bounds that repeat the limits of the CA.
+        Orders that replace a certificate do not count towards the limits that the CA has too.
         """
         sets = self._sets(account, domain)
         names = _ORDERED if replaces else (*_ORDERED, *_MIRRORED)
         try:
             dynamodb.transact([order_times.add(sets[name], now) for name in names])
-        except TransactionFailed:  # another order was counted since the bounds were checked
+        except TransactionFailed:  # a limit was reached after `find_limit` was called
             limit = self.find_limit(account, domain, now, replaces=replaces)
             failure = outcomes.rate_limited(limit.sentence, limit.not_before) if limit else outcomes.internal()
             raise AttemptFailed(failure, "a limit of orders is reached") from None
@@ -50,7 +50,7 @@ class OrderCounts:
         return order_times.add(_set(f"issued/{domain}", self.bounds.issued), now)
 
     def list_all(self, now: int) -> list[int]:
-        """Return the times of the orders that count for the bound of all accounts."""
+        """Return the times of the orders that count towards the service-wide limit."""
         every = _set(order_times.ALL.id, self.bounds.every)
         return order_times.read({"every": every}, now)["every"]
 

@@ -1,4 +1,4 @@
-"""One order at the CA, from any step to its certificate. Another issuer can continue it from its record. Blocks."""
+"""Completes one order at the CA. The order is stored, so another issuer can continue it at any step. Blocks."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,34 +19,34 @@ from edge.issuer.rules import outcomes
 from edge.process import log
 
 _PAUSE = 1.0  # seconds between reads of an order's status
-_MAX_CHAIN = 65536  # bytes
-_ENDED = frozenset({"invalid", "absent"})  # statuses
+_MAX_CHAIN = 65536  # bytes of a certificate chain
+_ENDED = frozenset({"invalid", "absent"})  # statuses of an order that gets no certificate
 
 
 class OrderingCa(Protocol):
-    """The CA. Every method blocks and raises AttemptFailed."""
+    """The requests to the CA that an order needs. Every method blocks, and raises AttemptFailed."""
 
     def order(self, names: Sequence[str], replaces: x509.Certificate | None) -> str:
         """Order a certificate; return the URL of the order."""
 
     def status(self, order: str) -> str:
-        """Return the status of an order, or "absent" if our account has no order at the URL."""
+        """Return the status of an order, or "absent" if the account has no order with this URL."""
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
-        """Return the pending challenges. Raises AttemptFailed if one was rejected."""
+        """Return the pending challenges of an order. Raises AttemptFailed, also if the CA has rejected a challenge."""
 
     def answer(self, challenge: Challenge) -> None:
-        """Notify the CA that an answer is readable."""
+        """Notify the CA that it can check the answer of a challenge."""
 
     def finalize(self, order: str, request: x509.CertificateSigningRequest) -> None:
-        """Send the certificate request."""
+        """Send the certificate signing request (CSR) of an order."""
 
     def download(self, order: str) -> str:
-        """Return the chain as PEM."""
+        """Return the certificate chain of an order, as PEM."""
 
 
 class OrderStore(Protocol):
-    """The stored order of one domain, and the answers of its challenges. Every method blocks."""
+    """Stores the order of one domain, and publishes the answers of its challenges. Every method blocks."""
 
     def find(self) -> UnfinishedOrder | None:
         """Return the unfinished order, or None."""
@@ -55,16 +55,16 @@ class OrderStore(Protocol):
         """Store an unfinished order."""
 
     def drop(self) -> None:
-        """Remove an order that the CA has ended."""
+        """Remove an order that the CA has ended, and count it as failed."""
 
     def forget(self) -> None:
-        """Remove an order that the CA does not have, and that did not fail."""
+        """Remove an order that the CA does not have. It does not count as failed."""
 
     def admit(self) -> None:
-        """Count a new order. Raises AttemptFailed if a bound forbids it."""
+        """Count a new order. Raises AttemptFailed if a limit forbids it."""
 
     def make_key(self, names: tuple[str, ...], key_type: PolicyKeyType) -> tuple[str, SealedKey]:
-        """Return the id of a new certificate, and a key that is sealed for it."""
+        """Return the id for a new certificate, and its encrypted key."""
 
     def publish(self, challenge: Challenge) -> None:
         """Publish the answer of a challenge, and wait until the CA can read it."""
@@ -75,7 +75,7 @@ class OrderStore(Protocol):
 
 @dataclass(frozen=True)
 class Wanted:
-    """The certificate that is wanted. `replaces` is the certificate that it renews, or None."""
+    """The certificate to obtain. `replaces` is the certificate that it renews, or None."""
 
     names: tuple[str, ...]
     key_type: PolicyKeyType
@@ -85,16 +85,17 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Obtained:
-    """A chain from the CA, and the stored order with its sealed key."""
+    """A certificate chain from the CA, and its order, which contains the encrypted key."""
 
     chain: Chain
     order: UnfinishedOrder
 
 
 def find_current(ca: OrderingCa, store: OrderStore) -> UnfinishedOrder | None:
-    """Return the stored order, or None without one. Raises AttemptFailed.
+    """Return the stored order, or None. Raises AttemptFailed.
 
-    An order that the CA does not have is forgotten, for example an order of an earlier account. A new order can follow.
+    An order that the CA does not have is removed, so that a new order can follow. For example, the order belonged to an
+    earlier ACME account.
     """
     order = store.find()
     if order is None or ca.status(order.url) != "absent":
@@ -113,9 +114,10 @@ def obtain(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Obtained:
-    """Return a certificate from a stored order, or from a new one. Raises AttemptFailed.
+    """Complete the stored order, or a new order. Return its certificate. Raises AttemptFailed.
 
-    The order stays stored for another attempt, unless the CA has ended it. `until` is a Unix second.
+    The attempt ends at the Unix second `until`. After a failure, the order stays stored for another attempt, unless
+    the CA has ended it.
     """
     order, answered = store.find() or _begin(wanted, ca, store), set[str]()
     with _withdrawing(store):
@@ -135,7 +137,7 @@ def obtain(
 
 
 def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder:
-    """Create a key and an order. The order is stored before it is used."""
+    """Create a key and an order at the CA, and store the order."""
     id, made = store.make_key(wanted.names, wanted.key_type)
     store.admit()
     url = ca.order(wanted.names, wanted.replaces)
@@ -152,7 +154,10 @@ def _list_new(wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder, answered: 
 
 
 def _answer(challenge: Challenge, wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder) -> None:
-    """Answer a challenge, unless the CA has already checked the answer of another issuer."""
+    """Notify the CA that it can check a challenge.
+
+    An error is ignored if another issuer has completed the challenge.
+    """
     try:
         ca.answer(challenge)
     except AttemptFailed:
@@ -161,7 +166,7 @@ def _answer(challenge: Challenge, wanted: Wanted, ca: OrderingCa, order: Unfinis
 
 
 def _end(wanted: Wanted, ca: OrderingCa, store: OrderStore, order: UnfinishedOrder) -> None:
-    """Drop an invalid order. Raises AttemptFailed with the reason of the CA."""
+    """Remove an order that the CA has ended. Raises AttemptFailed with the CA's reason."""
     store.drop()
     ca.challenges(order.url, wanted.method)
     raise AttemptFailed(outcomes.internal(), "the CA has ended the order without a reason")
@@ -174,12 +179,12 @@ def _withdrawing(store: OrderStore) -> Iterator[None]:
     finally:
         try:
             store.withdraw()
-        except AttemptFailed as failed:  # this failure must not hide the result of the order
+        except AttemptFailed as failed:  # must not hide the result of the order
             log.event("answer_left", reason=failed.reason)
 
 
 def _checked(pem: str, wanted: Wanted, order: UnfinishedOrder, now: float) -> Chain:
-    """Return a chain if it matches the order. Raises AttemptFailed."""
+    """Parse the certificate chain from the CA, and check that it matches the order. Raises AttemptFailed."""
     try:
         chain = crypto.chains.read(pem, _MAX_CHAIN)
     except ValueError as error:

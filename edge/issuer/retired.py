@@ -21,18 +21,18 @@ from edge.issuer.rules import outcomes
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 
-_AT_ONCE = 100  # revocations after one read
+_AT_ONCE = 100  # certificates that are revoked after one read
 
 
 class RevokingCa(Protocol):
-    """The CA. Every method blocks."""
+    """The request to the CA that revocations need. It blocks."""
 
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
         """Revoke a certificate. Raises AttemptFailed."""
 
 
 class Retired:
-    """Revokes and deletes certificates. All issuers do this at the same time, because each step can be repeated."""
+    """Revokes and deletes certificates. Several issuers can do that at the same time: each step can be repeated."""
 
     def __init__(
         self,
@@ -54,9 +54,10 @@ class Retired:
         await asyncio.to_thread(self.delete_replaced)
 
     def revoke_lost(self) -> None:
-        """Revoke lost and unwanted certificates. Raises aws.AwsError.
+        """Revoke the certificates of lost domains, and certificates that were issued too late. Raises aws.AwsError.
 
-        A certificate that cannot be revoked does not delay others. It is tried again like an order, until it expires.
+        A certificate that cannot be revoked does not delay others. It is tried again, at the same intervals as an
+        order, until it expires.
         """
         now = int(self._now())
         for lost in issued_certificates.find_lost(now)[:_AT_ONCE]:
@@ -70,7 +71,7 @@ class Retired:
                 log.event("certificate_malformed", certificate=lost.certificate_id)
 
     def _revoke(self, lost: LostCertificate) -> None:
-        """Revoke a certificate, unless it was deleted or has expired. Raises AttemptFailed, aws.AwsError."""
+        """Revoke a certificate, unless it is deleted or has expired. Raises AttemptFailed, aws.AwsError."""
         if pem := lost.chain or issued_certificates.read_chain(lost.account, lost.certificate_id):
             certificate = x509.load_pem_x509_certificate(pem.encode())
             if certificate.not_valid_after_utc.timestamp() > self._now():
@@ -79,7 +80,7 @@ class Retired:
         issued_certificates.forget_lost(lost)
 
     def replace_rejected(self) -> None:
-        """Schedule another order, in a day, for each certificate that Envoy rejects. Raises aws.AwsError."""
+        """For each certificate that Envoy rejects, schedule another order in a day. Raises aws.AwsError."""
         for rejected in edge_status.list_rejected_certificates():
             try:
                 self._replace(rejected)
@@ -87,7 +88,10 @@ class Retired:
                 log.event("certificate_malformed", certificate=rejected.certificate_id)
 
     def _replace(self, rejected: RejectedCertificate) -> None:
-        """Schedule another order, unless an order is under way. Raises MalformedRecord, aws.AwsError."""
+        """Schedule another order for a rejected certificate, unless one is running.
+
+        Raises MalformedRecord, aws.AwsError.
+        """
         due, id = issued_certificates.find_renewal(rejected.account, rejected.certificate_id), rejected.certificate_id
         renewal = due.entry.renewal if due else None
         if due is None or renewal is None or renewal.certificate_id != id or renewal.is_claimed or renewal.started_at:
@@ -96,9 +100,9 @@ class Retired:
             log.event("ca_failed", code="internal", reason="Envoy rejects the certificate", certificate=id)
 
     def delete_replaced(self) -> None:
-        """Delete certificates that were replaced a day ago. Raises aws.AwsError.
+        """Delete certificates a day after they were replaced. Raises aws.AwsError.
 
-        A certificate stays while Envoy rejects its replacement.
+        While Envoy rejects the new certificate, the replaced certificate is not deleted.
         """
         due = replaced_certificates.find_due(int(self._now()))
         rejected = edge_status.list_rejected_certificates() if due else frozenset()
@@ -108,14 +112,14 @@ class Retired:
                     continue
                 if replaced_certificates.delete(replaced):
                     log.event("replaced_certificate_deleted", certificate=replaced.certificate_id)
-            except (InUse, MalformedRecord) as error:  # for example, another resource uses the certificate
+            except (InUse, MalformedRecord) as error:  # InUse: for example, an edge names the certificate
                 log.event("replaced_certificate_kept", certificate=replaced.certificate_id, error=type(error).__name__)
 
     def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:
-        """Return whether a host may serve a replaced certificate. Raises MalformedRecord, aws.AwsError.
+        """Return whether an edge host may still serve a replaced certificate. Raises MalformedRecord, aws.AwsError.
 
-        After a restart, a host reports a rejected certificate again only when a visitor requests the name. But the job
-        with the rejection remains until Envoy accepts another certificate.
+        After a restart, a host reports a rejected certificate again only when a visitor requests the name. But the
+        entry in the schedule shows the rejection until another certificate is issued.
         """
         if RejectedCertificate(replaced.account, replaced.replaced_by) in rejected:
             return True

@@ -1,4 +1,4 @@
-"""The unfinished order of one reserved domain in the table, and the answers of its challenges. Blocks."""
+"""The unfinished order of one reserved domain, stored in the table, and the answers of its challenges. Blocks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from edge.issuer.rules.order_bounds import Limit
 
 
 class TxtWriter(Protocol):
-    """Writes the TXT record of a challenge at the target of an alias. Raises AttemptFailed."""
+    """Writes TXT records of challenges at the target of an alias. The methods raise AttemptFailed."""
 
     def add(self, name: str, value: str) -> None:
         """Add a TXT record, and wait until all name servers have it."""
@@ -58,7 +58,7 @@ class StoredOrder:
         issued_certificates.drop_order(self.due)
 
     def require_room(self) -> None:
-        """Raise AttemptFailed if a bound is reached."""
+        """Raise AttemptFailed if a limit on orders is reached."""
         account, now = self.due.entry.account, int(self.now())
         if limit := self.counts.find_limit(account, self.domain, now, replaces=self.is_renewal):
             raise _limited(limit)

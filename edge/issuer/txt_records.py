@@ -1,4 +1,4 @@
-"""TXT records of challenges, by signed updates (RFC 2136, RFC 8945). Every method blocks."""
+"""Writes TXT records of challenges by signed DNS updates (RFC 2136, RFC 8945). Every method blocks."""
 
 import asyncio
 import time
@@ -19,13 +19,13 @@ from edge.proofs.servers import Unreachable
 
 _TIMEOUT = 5.0  # seconds for one update
 _PATIENCE, _PAUSE = 60.0, 1.0  # seconds until all name servers have a record, and between two checks
-_TTL = 1  # seconds: only the CA reads the record, once
+_TTL = 1  # seconds: a short time, because the CA reads the record only once
 
 FindWithout = Callable[[str, str], Coroutine[Any, Any, list[str]]]  # called with a name and a value. Raises Unreachable
 
 
 class TxtRecords:
-    """The TXT records of one zone. `find_without` returns the name servers that do not return a record."""
+    """The TXT records of one zone. `find_without` returns the name servers of the zone that lack a record."""
 
     def __init__(self, settings: DnsSettings, find_without: FindWithout, *, patience: float = _PATIENCE) -> None:
         self._settings, self._find_without, self._patience = settings, find_without, patience

@@ -1,1 +1,1 @@
-"""The link between edge hosts and gateways: mutual TLS and its certificates."""
+"""The connections from edge hosts to gateways: mutual TLS and its certificates."""

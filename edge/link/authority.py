@@ -1,7 +1,7 @@
-"""Certificate authorities of the edge: one for local domains, and one for the link to gateways.
+"""Certificate authorities of the edge: one for local domains, and one for connections between hosts of the edge.
 
-Browsers can trust the local authority. A name constraint limits it to its domain, so that a stolen key is useless for
-other domains.
+A user can make browsers trust the authority for a local domain. Name constraints limit it to that domain, so a stolen
+key is useless for other domains.
 """
 
 import ipaddress
@@ -28,7 +28,7 @@ _SERVES, _CONNECTS = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A certificate chain and its private key in PEM. The key is never written to a file."""
+    """A certificate chain and its private key, in PEM. The key is never written to a file."""
 
     chain: str
     key: str
@@ -58,11 +58,11 @@ class Authority:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
     def issue(self, *names: str) -> KeyPair:
-        """Return a new key and its certificate for DNS names, as client and server."""
+        """Return a new key and a certificate for DNS names. It is valid for clients and servers."""
         return self._issue(names, [_SERVES, _CONNECTS])
 
     def issue_for_server(self, name: str) -> KeyPair:
-        """Return a new key and its certificate for a DNS name, only for servers: it is invalid for clients."""
+        """Return a new key and a certificate for a DNS name. It is valid for servers, but not for clients."""
         return self._issue([name], [_SERVES])
 
     def _issue(self, names: Sequence[str], usages: Sequence[x509.ObjectIdentifier]) -> KeyPair:
@@ -77,12 +77,12 @@ class Authority:
         return KeyPair(chain.public_bytes(Encoding.PEM).decode(), _pem(key))
 
     def to_pem(self) -> str:
-        """Return key and certificate in PEM, for `from_pem`."""
+        """Return the private key and the certificate of the authority in PEM, for `from_pem`."""
         return _pem(self.key) + self.pem
 
 
 def make(name: str, domain: str = "") -> Authority:
-    """Return a new authority, limited to a domain and its subdomains if one is given."""
+    """Return a new authority. If a domain is given, the authority is limited to it and its subdomains."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = _builder(name, subject, key, _YEARS)
@@ -115,7 +115,7 @@ def load_or_make(file: Path, name: str, domain: str) -> Authority:
 
 
 def load_into(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a key pair into a TLS context. Python accepts only files, so this uses a file in memory."""
+    """Load a key pair into a TLS context. Python can only load files, so this writes a file in memory."""
     descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, (pair.key + pair.chain).encode())

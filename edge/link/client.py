@@ -1,4 +1,4 @@
-"""The client's end of the link: a gateway that drains connects to another gateway, like an edge host."""
+"""Connects to a gateway as Envoy does. A gateway that drains passes connections to other gateways in this way."""
 
 import asyncio
 import ssl
@@ -13,7 +13,7 @@ from edge.link.tls import TlsTransport
 
 
 def build_context(link_authority: Authority) -> ssl.SSLContext:
-    """Return a TLS context with a certificate of an edge host. `connect` checks the gateway's name."""
+    """Return a TLS context with a certificate like that which Envoy uses. `connect` checks the gateway's name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -25,9 +25,9 @@ def build_context(link_authority: Authority) -> ssl.SSLContext:
 async def connect(
     context: ssl.SSLContext, gateway: str, address: tuple[str, int], tunnel: str, visitor: Header | None
 ) -> Side:
-    """Return a connection to a tunnel of a gateway, with the PROXY header of its visitor. Raises OSError."""
+    """Connect to a tunnel of a gateway, and send the PROXY protocol header of the visitor. Raises OSError."""
     opening = _Opening(context, gateway, tunnel, visitor)
-    async with asyncio.timeout(HANDSHAKE_TIMEOUT):  # TimeoutError is an OSError
+    async with asyncio.timeout(HANDSHAKE_TIMEOUT):  # raises TimeoutError, which is an OSError
         transport, _ = await asyncio.get_running_loop().create_connection(lambda: opening, *address)
         try:
             return await opening.result
@@ -37,7 +37,7 @@ async def connect(
 
 
 class _Opening(asyncio.Protocol):
-    """A connection until the end of its handshake."""
+    """Waits for the end of a connection's TLS handshake."""
 
     def __init__(self, context: ssl.SSLContext, gateway: str, tunnel: str, visitor: Header | None) -> None:
         self._context, self._gateway, self._tunnel, self._visitor = context, gateway, tunnel, visitor
@@ -53,7 +53,7 @@ class _Opening(asyncio.Protocol):
         secured.begin()
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
-        """Return the protocol of the connection, or None if the gateway is not the expected one."""
+        """Return the protocol for the connection, or None if another gateway has answered."""
         names = (secured.tls.getpeercert() or {}).get("subjectAltName", ())
         if ("DNS", self._gateway.lower()) not in names:
             self.failed()
@@ -64,6 +64,6 @@ class _Opening(asyncio.Protocol):
         return side
 
     def failed(self) -> None:
-        """Handle the end of the connection before the end of its handshake."""
+        """Handle a connection that has ended before its handshake was complete."""
         if not self.result.done():
             self.result.set_exception(ConnectionRefusedError(f"{self._gateway} does not serve {self._tunnel}"))

@@ -1,4 +1,4 @@
-"""Connections that are held: accepted, not answered yet, and later passed on to another gateway."""
+"""Held connections from Envoy: accepted, not answered yet, and later joined to a connection to another gateway."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from edge.link.proxy_protocol import Header
 
 
 class Side(asyncio.Protocol):
-    """One of two connections that are joined: each passes its bytes and its end to the other.
+    """One of two connections that are joined. Each passes its bytes and its end to the other.
 
-    Before `join`, nothing more is read, and earlier data is buffered.
+    Before `join`, reading is paused, and data that has already arrived is buffered.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Side(asyncio.Protocol):
         self._has_ended = True
         if self._other:
             self._other.write_end()
-        return True  # keeps the other direction open
+        return True  # asyncio keeps the connection open for the other direction
 
     def pause_writing(self) -> None:
         if self._other and self._other.transport:
@@ -48,12 +48,12 @@ class Side(asyncio.Protocol):
             self._other.close()
 
     def join(self, other: "Side") -> None:
-        """Begin to pass bytes in both directions."""
+        """Begin to pass bytes to and from another connection."""
         self._follow(other)
         other._follow(self)
 
     def write_end(self) -> None:
-        """Send the end of this direction. Close the connection if both directions have ended."""
+        """Send an end of data. Close the connection if the peer has sent its end, too."""
         if self.transport:
             self.transport.write_eof()
             if self._has_ended:
@@ -78,7 +78,7 @@ class Side(asyncio.Protocol):
 
 
 class Held(Side):
-    """A held connection. `visitor` is its PROXY header, if it had one. `on_end` is called when it is closed."""
+    """A held connection. `visitor` is its PROXY protocol header, or None. `on_end` is called when it is closed."""
 
     def __init__(self, visitor: Header | None, on_end: "Callable[[Held], None]") -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""Headers of the PROXY protocol: the visitor's address for a server. Pure functions.
+"""Headers of the PROXY protocol, by which a server learns the visitor's address. Pure functions.
 
-Headers are written in version 2. In version 1, they are only read, as text of one line.
+Headers are written in version 2. Version 1, a line of text, can only be read.
 
-Specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of the values after the addresses, only the
-two types below are read.
+Specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of the values (TLV) after the addresses,
+only the two types below are read.
 """
 
 import struct
@@ -12,26 +12,26 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeAlias
 
 Address: TypeAlias = tuple[str, int]
-TUNNEL = 0xE0  # the type of a value with a tunnel's id; the range from 0xE0 is for applications
-PRIVATE = 0xE1  # the type of an empty value: the gateway must not forward the header
+TUNNEL = 0xE0  # the type of a value that contains a tunnel's id. Applications may use types from 0xE0 on
+PRIVATE = 0xE1  # the type of an empty value, which forbids the gateway to forward the header
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
-_TEXT, _MAX_TEXT = b"PROXY ", 107  # the start and the most bytes of a header of version 1
+_TEXT, _MAX_TEXT = b"PROXY ", 107  # the first bytes, and the largest size, of a header of version 1
 _MAX_PORT = 65535
 _FIXED = struct.Struct("!12sBBH")
-_MAX = 1024  # bytes after the fixed part
+_MAX = 1024  # bytes of a header of version 2 after its fixed part
 _LOCAL, _PROXY = 0x20, 0x21
 _TCP4, _TCP6 = 0x11, 0x21
-_VALUE = struct.Struct("!BH")  # the type and length before a value
+_VALUE = struct.Struct("!BH")  # the type and length that precede a value
 _IPV4, _IPV6 = struct.Struct("!4s4sHH"), struct.Struct("!16s16sHH")
 
 
 @dataclass(frozen=True)
 class Header:
-    """The addresses of a visitor and its server, or None for the proxy's own connection.
+    """The addresses of a visitor and of the server that it reached. They are None if the proxy itself connects.
 
-    `tunnel` is the id of the requested tunnel, or "". If `is_private`, no upstream may get the header. `encoded` omits
-    `tunnel` and `is_private`.
+    `tunnel` is the id of the requested tunnel, or "". If `is_private`, only the gateway may read the header, and no
+    upstream receives it. `encoded` omits `tunnel` and `is_private`.
     """
 
     source: Address | None = None
@@ -40,11 +40,11 @@ class Header:
     is_private: bool = False
 
     def encoded(self) -> bytes:
-        """Return the bytes of the header. Both addresses must be of one family."""
+        """Return the header as bytes. Both addresses must be IPv4, or both IPv6."""
         return self._encode(b"")
 
     def forwarded(self) -> bytes:
-        """Return the header for another gateway, which must know whether it `is_private`."""
+        """Return the header as bytes for another gateway, with `is_private`."""
         return self._encode(_VALUE.pack(PRIVATE, 1) + b"\0" if self.is_private else b"")
 
     def _encode(self, values: bytes) -> bytes:
@@ -57,9 +57,9 @@ class Header:
 
 
 def read(data: bytes) -> tuple[Header | None, int] | None:
-    """Return a connection's header and its length. Return (None, 0) without a header.
+    """Return the header at the start of a connection, and its length. Return (None, 0) if there is no header.
 
-    Return None if more bytes are needed. Raises ValueError for a header that is not of TCP and version 2.
+    Return None if more bytes are needed. Raises ValueError for a header that is not version 2 or not for TCP.
     """
     if not data.startswith(_SIGNATURE):
         return None if _SIGNATURE.startswith(data) else (None, 0)
@@ -67,21 +67,21 @@ def read(data: bytes) -> tuple[Header | None, int] | None:
         return None
     _, command, family, length = _FIXED.unpack_from(data)
     if command not in (_LOCAL, _PROXY) or length > _MAX:
-        raise ValueError("must be a short header of version 2")
+        raise ValueError(f"must be version 2 of the PROXY protocol, and at most {_FIXED.size + _MAX} bytes long")
     if len(data) < _FIXED.size + length:
         return None
     return _header(command, family, data[_FIXED.size : _FIXED.size + length]), _FIXED.size + length
 
 
 def read_any(data: bytes) -> tuple[Header | None, int] | None:
-    """Read a header of version 1 or 2, with the results of `read`. Raises ValueError for other headers."""
+    """Return the same as `read`, but accept version 1 too. Raises ValueError for other headers."""
     if not data.startswith(_TEXT):
         return None if _TEXT.startswith(data) else read(data)
     end = data.find(b"\r\n", 0, _MAX_TEXT)
     if end >= 0:
         return _parse_text(data[:end].decode("latin-1")), end + 2
     if len(data) >= _MAX_TEXT:
-        raise ValueError(f"must be one line of at most {_MAX_TEXT} bytes")
+        raise ValueError(f"must be one line of at most {_MAX_TEXT} bytes in version 1 of the PROXY protocol")
     return None
 
 
@@ -110,14 +110,14 @@ def _header(command: int, family: int, body: bytes) -> Header:
         *pair, source, destination = _IPV6.unpack_from(body)
         addresses, rest = [str(IPv6Address(it)) for it in pair], body[_IPV6.size :]
     else:
-        raise ValueError("must be for TCP and contain two addresses")
+        raise ValueError("must be for TCP over IPv4 or IPv6, with both addresses")
     values = _values(rest)
     tunnel = values.get(TUNNEL, b"").decode(errors="replace")
     return Header((addresses[0], source), (addresses[1], destination), tunnel, PRIVATE in values)
 
 
 def _values(text: bytes) -> dict[int, bytes]:
-    """Return the values after the addresses, by type."""
+    """Return the values (TLV) that follow the addresses in a header, by type."""
     found: dict[int, bytes] = {}
     while len(text) >= _VALUE.size:
         kind, length = _VALUE.unpack_from(text)

@@ -1,4 +1,4 @@
-"""Key pairs that are renewed periodically, so that no expired certificate is served."""
+"""Renews key pairs periodically, so that no expired certificate is served."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,13 +7,13 @@ from pathlib import Path
 from edge.link.authority import KeyPair
 from edge.process import log
 
-PERIOD = 24 * 3600.0  # seconds; a certificate made here lasts 90 days
+PERIOD = 24 * 3600.0  # seconds between renewals. A certificate from `Authority` is valid for 90 days
 
 
 class RenewedPair:
-    """A key pair that is renewed after each period, and when one of the files changes.
+    """A key pair that is made again after each period, and when one of its files changes.
 
-    If that fails, the previous pair stays, and the failure is logged.
+    If that fails, the failure is logged, and the previous pair is used.
     """
 
     def __init__(self, make: Callable[[], KeyPair], files: Sequence[Path] = (), *, period: float = PERIOD) -> None:

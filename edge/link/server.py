@@ -1,8 +1,8 @@
-"""The gateway's end of the link from Envoy, by mutual TLS.
+"""Accepts connections from Envoy to tunnels of a gateway, by mutual TLS.
 
-The server name is the id of a tunnel. Before TLS Envoy can send the visitor's address by the PROXY protocol. No byte of
-a client reaches a tunnel unless the client has a certificate of the link's authority. The handshake fails for a name
-that is not a tunnel of this gateway. An Envoy on the same host can also use a Unix socket without TLS.
+The server name is the id of a tunnel. Before TLS, Envoy can send the visitor's address by the PROXY protocol. Bytes
+reach a tunnel only if the client has a certificate of the edge's authority. The handshake fails if the server name is
+not a tunnel of this gateway. An Envoy on the same host can also use a Unix socket without TLS.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from edge.link.tls import TlsTransport
 from edge.process import files
 
 CLIENT, SIGN_IN = "edge", "sign-in"  # the names in the certificates of Envoy and of the sign-in service
-MOST_HANDSHAKES = 1024  # concurrent handshakes. Envoy can begin this many for one account
-HANDSHAKE_TIMEOUT = 5.0  # seconds
+MOST_HANDSHAKES = 1024  # concurrent handshakes: Envoy can begin this many for one account
+HANDSHAKE_TIMEOUT = 5.0  # seconds for one handshake
 
 
 class Acceptor(Protocol):
     """A tunnel that accepts connections."""
 
     def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
-        """Return the protocol for a new connection; `visitor` is its PROXY header, if it had one."""
+        """Return the protocol for a new connection. `visitor` is its PROXY protocol header, or None."""
 
 
 class Accepted(Protocol):
-    """A collection of accepted connections."""
+    """A collection to which accepted connections are added."""
 
     def add(self, transport: asyncio.Transport, /) -> None:
         """Add a connection."""
@@ -55,7 +55,7 @@ async def serve(
     period: float = PERIOD,
     accepted: Accepted | None = None,
 ) -> asyncio.Server:
-    """Serve the tunnels that `find` returns, with a new certificate after each period of seconds."""
+    """Accept connections to the tunnels that `find` returns. The certificate is renewed every `period` seconds."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
@@ -70,7 +70,7 @@ async def serve(
         return None
 
     def renew() -> None:
-        loop.call_later(period, renew)  # first, because a renewal can fail, for example without free file descriptors
+        loop.call_later(period, renew)  # before the renewal, which can fail, for example without free file descriptors
         authority.load_into(context, link_authority.issue(gateway.lower()))
 
     loop = asyncio.get_running_loop()
@@ -82,13 +82,14 @@ async def serve(
 
 @contextlib.asynccontextmanager
 async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find]) -> AsyncIterator[None]:
-    """Serve an Envoy on this host at a Unix socket, without TLS.
+    """Accept connections from Envoys on this host at a Unix socket, without TLS.
 
-    The PROXY header names visitor and tunnel. `accept` is called once for each connection, before its header, and
-    returns the function that finds its tunnel. Clients are trusted if they can open the socket, which has mode 0660.
+    A PROXY protocol header names the visitor and the tunnel. `accept` is called once for each connection, before the
+    header is read, and returns the function that finds the tunnel. Every client that can open the socket, which has
+    mode 0660, is trusted.
     """
     pending = _PendingConnections(None)
-    before = os.umask(0o117)  # so that the socket never has another mode
+    before = os.umask(0o117)  # so that the socket has its mode from the start
     try:
         with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
@@ -97,14 +98,15 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     finally:
         os.umask(before)
     try:
-        with contextlib.closing(server):  # `async with` would wait for all connections, from Python 3.12.1 on
+        # `async with` would wait until all connections have ended, from Python 3.12.1 on
+        with contextlib.closing(server):
             yield
     finally:
         path.unlink(missing_ok=True)
 
 
 class _PendingConnections(set["_Pending"]):
-    """The connections for which no tunnel is known yet. The set `accepted` also keeps them afterwards."""
+    """The connections for which no tunnel is known yet. They are also added to `accepted`, and stay there."""
 
     def __init__(self, accepted: Accepted | None) -> None:
         super().__init__()
@@ -112,9 +114,9 @@ class _PendingConnections(set["_Pending"]):
 
 
 class _Pending(asyncio.Protocol):
-    """A connection before its tunnel is known.
+    """A connection for which no tunnel is known yet.
 
-    Above the limit of pending connections, a random one is dropped, so that silent clients cannot block others.
+    If there are too many, a random one is dropped, so that silent clients cannot block others.
     """
 
     def __init__(self, pending: _PendingConnections) -> None:
@@ -154,12 +156,12 @@ class _Pending(asyncio.Protocol):
         self._pending.discard(self)
 
     def _start(self, visitor: Header | None, early: bytes) -> None:
-        """Handle the rest of the connection, after its PROXY header."""
+        """Handle the bytes that arrived after the PROXY protocol header."""
         raise NotImplementedError
 
 
 class _RemotePending(_Pending):
-    """A connection from another host before the end of its TLS handshake."""
+    """A connection from another host until its TLS handshake is complete."""
 
     def __init__(self, context: ssl.SSLContext, requested: Requested, pending: _PendingConnections) -> None:
         super().__init__(pending)
@@ -180,7 +182,7 @@ class _RemotePending(_Pending):
 
 
 class _LocalPending(_Pending):
-    """A connection of an Envoy on this host before its PROXY header."""
+    """A connection of an Envoy on this host until its PROXY protocol header is complete."""
 
     def __init__(self, accept: Callable[[asyncio.Transport], Find], pending: _PendingConnections) -> None:
         super().__init__(pending)

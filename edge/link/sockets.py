@@ -14,7 +14,7 @@ from typing import Protocol
 
 from edge.process import files
 
-_MAX_ADDRESS = 107  # bytes of a path
+_MAX_ADDRESS = 107  # bytes that the kernel permits for the path of a socket
 
 _KEEPALIVE = {  # probes after 60 s of silence; ends the connection after another 60 s without an answer
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
@@ -35,21 +35,21 @@ class Connected(Protocol):
     """The socket of a connection, or asyncio's wrapper of it."""
 
     def fileno(self) -> int:
-        """Return the file descriptor, or a negative number once the socket is closed."""
+        """Return the file descriptor, or a negative number if the socket is closed."""
 
 
 def options(most: int) -> Mapping[tuple[int, int], int]:
     """Return the socket options, by level and name, that limit a socket's buffers to `most` bytes in each direction.
 
-    They limit data that was received but not read, or written but not sent. Data in flight has no limit: distant
-    clients stay fast. A connection inherits the options of its listening socket.
+    They limit data that is received but not read, and data that is written but not sent. They do not limit data in
+    flight, so distant clients stay fast. A connection inherits the options of its listening socket.
     """
     buffers = {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
     return {**buffers, **_KEEPALIVE}
 
 
 def set_options(listening: Iterable[Listening], most: int) -> None:
-    """Set the options of listening sockets, which their connections inherit."""
+    """Set the options of `options` on listening sockets. Their connections inherit the options."""
     for each in listening:
         for (level, name), value in options(most).items():
             each.setsockopt(level, name, value)
@@ -66,7 +66,7 @@ def is_closed_by_peer(connection: Connected) -> bool:
 
 
 def address(path: Path, folder: Path) -> str:
-    """Return the path of a socket relative to a folder, "" if the socket is missing or the path too long."""
+    """Return the path of a socket relative to a folder, or "" if the socket is missing or the path is too long."""
     name = path.name if path.parent == folder else str(path)
     try:
         is_there = path.is_socket()
@@ -76,7 +76,7 @@ def address(path: Path, folder: Path) -> str:
 
 
 def remove_stale(paths: Iterable[Path]) -> None:
-    """Remove sockets without a listener, which killed processes leave."""
+    """Remove the files of sockets to which no process listens. Killed processes leave them."""
     for path in paths:
         with files.shorten_socket_path(path) as short, socket.socket(socket.AF_UNIX) as probe:
             probe.setblocking(False)

@@ -1,6 +1,6 @@
-"""TLS of the link for gateways, with half-close: each direction ends separately, as in TCP.
+"""TLS for connections to gateways, in which each direction can end separately, as in TCP.
 
-asyncio's TLS closes both directions at once. A visitor that ends its own direction could then get no response.
+asyncio's TLS closes both directions at once. A visitor that has sent everything could then not receive a response.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 _AT_ONCE = 64 << 10  # bytes in one read
 _BUFFER = memoryview(bytearray(_AT_ONCE))  # shared by all connections, since each read empties the buffer
-_MOST_UNSENT = 64 << 10  # bytes; above it the protocol must pause writing
+_MOST_UNSENT = 64 << 10  # bytes that are not sent. If there are more, the protocol must pause writing
 _LINGER = 60.0  # seconds in which the peer of a closing connection must accept some unsent bytes
 
 
@@ -18,16 +18,16 @@ class Owner(Protocol):
     """The owner of an accepted connection."""
 
     def handshake_over(self, secured: "TlsTransport") -> asyncio.Protocol | None:
-        """Return the protocol to use after the handshake, or None to end the connection."""
+        """Return the protocol that receives the decrypted data, or None to end the connection."""
 
     def failed(self) -> None:
-        """Handle the end of a connection before the end of its handshake."""
+        """Handle a connection that has ended before its handshake was complete."""
 
 
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
-    """A TLS connection: the protocol of the socket's transport, and the transport of another protocol.
+    """A TLS connection. It is the asyncio protocol of a socket, and the asyncio transport of the protocol above TLS.
 
-    A client passes the `server_name` that it requests, and calls `begin`.
+    For a client, `server_name` is the name that it requests. The client must call `begin`.
     """
 
     def __init__(self, context: ssl.SSLContext, owner: Owner, server_name: str | None = None) -> None:
@@ -94,10 +94,10 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """Send the end of this direction. Incoming data is still delivered."""
+        """Send the end of outgoing data. Incoming data is still delivered."""
         if self._has_ended:
             return
-        self._unread += self._read()  # `unwrap` would drop unread data
+        self._unread += self._read()  # before `unwrap`, which would drop the data that is not read yet
         self._has_ended = True
         with suppress(ssl.SSLError):  # `unwrap` fails because the other direction is still open
             self.tls.unwrap()
@@ -141,7 +141,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
             return
         except ssl.SSLError:
-            self._flush()  # sends the alert with the reason
+            self._flush()  # sends the TLS alert, which contains the reason
             self._raw.close()
             return
         self._flush()
@@ -154,7 +154,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._deliver()
 
     def _deliver(self) -> None:
-        """Pass incoming data and its end to the protocol."""
+        """Pass decrypted data, and the end of incoming data, to the protocol."""
         while self._protocol and not (self._is_paused or self._is_closing):
             data, self._unread = self._unread or self._read(), b""
             if data:
@@ -167,10 +167,10 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             return
 
     def _read(self) -> bytes:
-        """Return the decrypted bytes, if any, and record the end."""
+        """Return the bytes that can be decrypted now. Record the end of incoming data."""
         chunks: list[bytes] = []
         try:
-            # Without pending bytes the read would fail, which is slow.
+            # If no bytes are pending, a read would raise an exception, which is slow.
             while not self._has_peer_ended and (self._incoming.pending or self.tls.pending()):
                 if chunk := self.tls.read(_AT_ONCE):
                     chunks.append(chunk)

@@ -1,6 +1,6 @@
-"""Decides which cold names are read, and remembers the answers for names that are not loaded.
+"""Decides for which cold names the store is read, and remembers which names are not served. Pure.
 
-Pure; times are of a monotonic clock.
+Times are seconds of a monotonic clock.
 """
 
 import math
@@ -11,12 +11,12 @@ from typing import Literal
 
 from chalicelib import domains
 
-Exceeded = Literal["", "host", "domain"]  # the budget that a read exceeds
+Exceeded = Literal["", "host", "domain"]  # the budget that is used up
 
-_KEYS = 4  # candidate keys of a host that count as one read
-_SHARE = 10  # one domain gets a tenth of the budget
-_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
-_MAX_LOADED_AGAIN = 4  # visited names of a base name that are loaded after one read of the change log
+_KEYS = 4  # parents of a host, each a possible domain, that count as one read
+_SHARE = 10  # each domain gets a tenth of the budget
+_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds for which a page, and a refusal, are remembered
+_MAX_LOADED_AGAIN = 4  # names below a base name that are loaded for open connections after one read of the log
 
 
 @dataclass
@@ -29,17 +29,20 @@ class _Bucket:
 
 
 class ReadBudget:
-    """Limits the reads of cold names per second: of all names, and of each registrable domain or base name."""
+    """Limits the reads of cold names per second: for all names together, and for each domain.
+
+    A domain is a registrable domain, or a name directly below TUNNEL_DOMAIN (a base name), with the names below it.
+    """
 
     def __init__(self, per_second: int, tunnel_domain: str, now: float) -> None:
         self._tunnel_domain = tunnel_domain
         self._rate, self._domain_rate = float(per_second), max(1.0, per_second / _SHARE)
         self._all = _Bucket(self._rate, now)
         self._by_domain: dict[str, _Bucket] = {}
-        domains.registrable(tunnel_domain)  # load the list of suffixes now, not while a visitor waits
+        domains.registrable(tunnel_domain)  # loads the public suffix list now, not while a visitor waits
 
     def take(self, name: str, now: float) -> Exceeded:
-        """Count the read of a name, or return the exceeded budget. A name with many labels counts several times."""
+        """Take the reads for a name from the budgets. If a budget is used up, take nothing and return which one."""
         domain, cost = self._group(name), self._cost(name)
         self._all.refill(self._rate, now)
         if self._all.tokens < min(cost, self._rate):
@@ -53,7 +56,7 @@ class ReadBudget:
         return ""
 
     def forget_idle(self, now: float) -> None:
-        """Forget the domains that have their whole budget again."""
+        """Forget the domains that have their full budget again."""
         for bucket in self._by_domain.values():
             bucket.refill(self._domain_rate, now)
         self._by_domain = {name: it for name, it in self._by_domain.items() if it.tokens < self._domain_rate}
@@ -64,7 +67,7 @@ class ReadBudget:
         return domains.registrable(name)
 
     def _cost(self, name: str) -> int:
-        """Return the number of reads that a name costs.
+        """Return how many reads a name costs.
 
         More labels cost more, because each parent can be the domain that proves the name.
         """
@@ -73,14 +76,11 @@ class ReadBudget:
 
 
 class Answers:
-    """Names that are answered without a plan for `lifetime` seconds.
-
-    Each has an account, or "" if none is known. They are in order, the oldest first.
-    """
+    """Names that are not served, each remembered for `lifetime` seconds with its account or "", oldest first."""
 
     def __init__(self, lifetime: float, most: int) -> None:
         self._lifetime, self._most = lifetime, most
-        self._names: dict[str, tuple[str, float]] = {}  # account and time of expiry
+        self._names: dict[str, tuple[str, float]] = {}  # by name: its account, and when the answer expires
 
     def __len__(self) -> int:
         return len(self._names)
@@ -103,7 +103,7 @@ class Answers:
         self._names.pop(name, None)
 
     def take_expired(self, now: float) -> list[str]:
-        """Forget and return the names with expired answers."""
+        """Forget the names with an expired answer, and return them."""
         expired = []
         for name, (_, end) in self._names.items():
             if end > now:
@@ -112,7 +112,7 @@ class Answers:
         return self._take(expired)
 
     def take_affected(self, accounts: Iterable[str], is_named: Callable[[str], bool]) -> list[str]:
-        """Forget and return the names of changed accounts, and the names that `is_named` accepts."""
+        """Forget the names of changed accounts, and the names for which `is_named` returns true. Return them."""
         changed = frozenset(accounts)
         return self._take([it for it, (account, _) in self._names.items() if account in changed or is_named(it)])
 
@@ -123,12 +123,12 @@ class Answers:
 
 
 class Unserved:
-    """The names without a plan: refused names, and unknown names that got a page.
+    """The names that are not served: names with refused handshakes, and unknown names that got a 404 page.
 
-    A page is removed after some seconds, but connections that got the page can stay open for `duration` seconds. If an
-    account begins to serve the name in this time, control must load it for these connections, because they do not
-    request its certificate again. A change of an account loads only a few names of each base name, because strangers
-    can invent names below a base name.
+    The page of a name is removed from Envoy after some seconds, but connections that got it can stay open for
+    `duration` seconds. If an account begins to serve the name in this time, control must load it for these connections,
+    because they do not request its certificate again. A change of an account loads only a few names below each base
+    name, because strangers can invent names there.
     """
 
     def __init__(self, tunnel_domain: str, most_refused: int, most_pages: int, duration: float) -> None:
@@ -137,13 +137,13 @@ class Unserved:
         self._visited = Answers(duration, most_pages)
 
     def add_unknown(self, name: str, account: str, now: float) -> None:
-        """Remember an unknown name that gets a page."""
+        """Remember that visitors of an unknown name get a 404 page."""
         self._visited.add(name, account, now)
 
     def take_affected(self, accounts: Collection[str], is_named: Callable[[str], bool]) -> tuple[list[str], list[str]]:
-        """Forget the affected names.
+        """Forget the names of changed accounts, and the names for which `is_named` returns true.
 
-        Return the names that have a page, and the latest visited names of each base name.
+        Return those with a 404 page in Envoy, and the names to load for open connections: the latest of each base name.
         """
         self.refused.take_affected(accounts, is_named)
         by_base: defaultdict[str, list[str]] = defaultdict(list)
@@ -153,20 +153,20 @@ class Unserved:
         return self.pages.take_affected(accounts, is_named), last
 
     def take_expired(self, now: float) -> list[str]:
-        """Forget expired answers. Return the names whose page ends."""
+        """Forget expired answers. Return the names with a 404 page that must be removed from Envoy."""
         self.refused.take_expired(now)
         self._visited.take_expired(now)
         return self.pages.take_expired(now)
 
 
 def find_base_name(name: str, tunnel_domain: str) -> str:
-    """Return the base name of a name below TUNNEL_DOMAIN, or the domain itself."""
+    """Return the base name of a name: the part with one label below TUNNEL_DOMAIN. Return TUNNEL_DOMAIN for itself."""
     label = name.removesuffix(tunnel_domain).removesuffix(".").rpartition(".")[2]
     return f"{label}.{tunnel_domain}" if label else tunnel_domain
 
 
 def is_host(name: str) -> bool:
-    """Return whether a server name is a host name in its normal form."""
+    """Return whether a server name is a valid host name in normal form, and no wildcard."""
     try:
         return domains.normal(name) == name and not name.startswith(domains.WILDCARD)
     except ValueError:
@@ -174,5 +174,5 @@ def is_host(name: str) -> bool:
 
 
 def is_proved_by(name: str, domain: str) -> bool:
-    """Return whether a reserved domain can decide about a name: it is the name, or above it."""
+    """Return whether a proof of a domain can affect a name, because the domain is the name or a parent of it."""
     return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

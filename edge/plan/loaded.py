@@ -1,4 +1,4 @@
-"""The loaded names, their periods, and the bounds of their memory. Pure; times are seconds of a monotonic clock."""
+"""The loaded names, when they are unloaded, and the bounds on their memory. Pure. Times are monotonic seconds."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Literal
 
-Refusal = Literal["", "host", "account"]  # the bound that a name exceeds
+Refusal = Literal["", "host", "account"]  # the bound that a name would exceed
 
-_PRESSURE = 0.9  # share of the host's memory above which names are unloaded early
-_EARLY = 0.1  # under pressure, the share of a period after which a secret is removed
+_PRESSURE = 0.9  # the share of the host's memory bound above which memory is short
+_EARLY = 0.1  # if memory is short, the share of a period after which a secret is removed
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of loaded names. Memory is estimated.
+    """The bounds on loaded names. Their memory is estimated.
 
-    A secret is removed after a `period` without a request. The scope of its routes stays for `scope_lifetime` seconds
-    after that.
+    The secret of a name is removed from Envoy after a `period` without a request. The scope with the routes of the name
+    stays for `scope_lifetime` seconds after that.
     """
 
     host_kib: int
@@ -33,10 +33,10 @@ class Bounds:
 
 @dataclass
 class LoadedName:
-    """A loaded name. `wildcard` is the edge's host that matches it, "" if the edge or tunnel has the name itself.
+    """A loaded name. `wildcard` is the wildcard host of the edge that serves it, or "" if the name has no wildcard.
 
-    `secret_removed_at` is None while Envoy has the secret. A withdrawn name has neither secret nor scope. Changes of
-    its records are still read: when the name is served again, its open connections must be served too.
+    `secret_removed_at` is None while Envoy has the secret. Envoy has no secret and no scope of a withdrawn name.
+    Changes of its records are still read, because open connections of the name must be served when it is served again.
     """
 
     name: str
@@ -50,20 +50,20 @@ class LoadedName:
 
 @dataclass(frozen=True)
 class Room:
-    """The room for a name: the names of its account to unload before, or the `refusal` of the name."""
+    """The decision about a new or changed name: the names of its account to unload first, or why it is refused."""
 
     unloaded: tuple[str, ...] = ()
     refusal: Refusal = ""
 
 
 class LoadedNames:
-    """All loaded names. Envoy requests a secret only once, so secrets are removed to learn which names are in use."""
+    """All loaded names. To learn which are in use, their secrets are removed: Envoy requests a secret only once."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.kib = 0
         self._bounds = bounds
-        self._with_secret: dict[str, LoadedName] = {}  # names in the order of requests
-        self._without_secret: dict[str, LoadedName] = {}  # names in the order of the removal of their secrets
+        self._with_secret: dict[str, LoadedName] = {}  # names by the time of their latest request
+        self._without_secret: dict[str, LoadedName] = {}  # names by the time at which their secret was removed
         self._by_account: defaultdict[str, dict[str, LoadedName]] = defaultdict(dict)
         self._account_kib: Counter[str] = Counter()
 
@@ -82,7 +82,7 @@ class LoadedNames:
         return self._with_secret.get(name) or self._without_secret.get(name)
 
     def make_room(self, wanted: LoadedName) -> Room:
-        """Return the room for a new or changed name. The host's bound refuses only new names."""
+        """Return which names to unload for a new or changed name. The bound of the host refuses only new names."""
         bounds, before = self._bounds, self.find(wanted.name)
         if wanted.kib > bounds.account_kib:
             return Room(refusal="account")
@@ -93,7 +93,7 @@ class LoadedNames:
         return Room(tuple(unloaded))
 
     def put(self, loaded: LoadedName) -> None:
-        """Add or replace a name, without a change of its `requested_at`."""
+        """Add or replace a name."""
         self.remove(loaded.name)
         self._by_account[loaded.account][loaded.name] = loaded
         self._account_kib[loaded.account] += loaded.kib
@@ -102,7 +102,7 @@ class LoadedNames:
         table[loaded.name] = loaded
 
     def request(self, name: str, now: float) -> None:
-        """Record that Envoy requested the secret of a loaded name and receives it."""
+        """Record that Envoy has requested the secret of a loaded name, and receives it."""
         loaded = self._with_secret.pop(name, None) or self._without_secret.pop(name)
         loaded.requested_at, loaded.secret_removed_at = now, None
         self._with_secret[name] = loaded
@@ -120,9 +120,9 @@ class LoadedNames:
             del self._by_account[loaded.account], self._account_kib[loaded.account]
 
     def take_unrequested(self, now: float) -> list[LoadedName]:
-        """Mark the secrets of names without a recent request as removed. Return these names.
+        """Mark the secrets of names that were not requested for a period as removed. Return these names.
 
-        Under pressure, a tenth of a period is enough. A name in use then requests its secret again.
+        If memory is short, a tenth of a period is enough. If visitors use such a name, Envoy requests its secret again.
         """
         period = self._bounds.period * (_EARLY if self.is_under_pressure else 1)
         due = list(takewhile(lambda it: it.requested_at + period <= now, self._with_secret.values()))
@@ -133,10 +133,10 @@ class LoadedNames:
         return due
 
     def list_unused(self, now: float) -> list[LoadedName]:
-        """Return the names that had no request for two periods, and that can have no open connection.
+        """Return the names to unload: without a request for two periods, and without possible open connections.
 
-        Under pressure, names that can have open connections follow, oldest first, until the pressure ends. Open
-        connections then get 404.
+        If memory is short, names with possible open connections follow, the oldest first, until there is enough memory.
+        Their open connections get 404.
         """
         unused_since = now - 2 * self._bounds.period
         unrequested = takewhile(lambda it: it.requested_at <= unused_since, self._without_secret.values())
@@ -157,7 +157,8 @@ class LoadedNames:
     def _list_unloaded(self, wanted: LoadedName) -> Iterator[LoadedName]:
         """Yield the names of a wildcard or account that must be unloaded to make room for another name.
 
-        Names without a secret come first, the earliest removal first. Then come the names with the oldest request.
+        Names without a secret come first, ordered by the time of its removal. Other names follow, ordered by the time
+        of their latest request.
         """
         every = self._by_account.get(wanted.account, {})
         known = every.get(wanted.name)
@@ -176,6 +177,6 @@ class LoadedNames:
 
 
 def _age(loaded: LoadedName) -> tuple[bool, float]:
-    """Return the sort key for unloading: names without a secret first, then by the time of the request."""
+    """Return the sort key for unloading: names without a secret first, then the oldest request."""
     removed_at = loaded.secret_removed_at
     return removed_at is None, loaded.requested_at if removed_at is None else removed_at

@@ -28,12 +28,12 @@ class NamePlan:
     """The certificate of a name, and its tunnel or edge.
 
     `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Requests
-    go to the tunnel of `site` or to `edge`. If neither is set, `refusal` says why, and `refused_by` is the edge that
-    has the name. A special name needs its own filter chain or listener. A closed name belongs to an edge that refuses
-    its handshakes. Other names without a certificate are unknown.
+    go to the tunnel of `site` or to `edge`. If neither is set, `refusal` is the reason, and `refused_by` is the edge to
+    which the name belongs. A special name needs its own filter chain or listener. A closed name belongs to an edge that
+    refuses its handshakes. A name without a certificate that is not closed is unknown.
 
-    `hosts` are the Host headers that are accepted on connections of the name: the name, and hosts of the edge without a
-    wildcard that use the same certificate.
+    `hosts` are the Host headers that are accepted on connections of the name. They are the name, and those other hosts
+    of the edge, except wildcards, that use the same certificate.
     """
 
     name: str
@@ -57,9 +57,9 @@ class NamePlan:
         return self.edge.restricts_visitors if self.edge else self.site is not None and self.site.restricts_visitors
 
     def close_refused(self, error: str) -> "NamePlan":
-        """Return the plan to use after Envoy rejected its routes.
+        """Return the plan to use after Envoy has rejected the routes of this plan.
 
-        If the routes restrict visitors, it admits no visitor.
+        If the rejected routes restrict visitors, the returned plan admits no visitors.
         """
         if self.site and self.site.restricts_visitors:
             return replace(self, site=replace(self.site, refusals=ip_policies.REFUSE_ALL))
@@ -68,9 +68,9 @@ class NamePlan:
 
 @dataclass(frozen=True)
 class PortPlan:
-    """The tunnel or edge of a TCP port, or neither.
+    """The tunnel or the edge to which a TCP port belongs, or neither.
 
-    Visitors of the tunnel that meet a condition of `refusals` are refused.
+    Visitors of the tunnel who meet a condition in `refusals` are refused.
     """
 
     port: str
@@ -83,7 +83,7 @@ class PortPlan:
 def plan_name(name: str, records: AccountRecords, now: datetime, service: Service) -> NamePlan:
     """Return the plan of a name at the time `now`.
 
-    A host of an edge precedes a tunnel, and a tunnel precedes a wildcard of an edge.
+    An edge with the name as a host comes before a tunnel. A tunnel comes before an edge with a matching wildcard.
     """
     return plan_names([name], records, now, service)[name]
 
@@ -112,7 +112,7 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 
 
 def is_special_edge(edge: ServedEdge) -> bool:
-    """Return whether an edge's names are special, because of mutual TLS, OAuth, a TLS version, or forwarded bytes."""
+    """Return whether the names of an edge are special: it has mutual TLS, OAuth or a TLS version, or forwards bytes."""
     termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
     has_own_manager = bool(edge.modules.get(mutual_tls.MODULE)) or edge_plans.requires_sign_in(edge)
@@ -120,7 +120,7 @@ def is_special_edge(edge: ServedEdge) -> bool:
 
 
 class _Planner:
-    """The plans of an account's names at the time `now`."""
+    """Makes the plans of an account's names for the time `now`."""
 
     def __init__(self, records: AccountRecords, now: datetime, service: Service) -> None:
         self.view = AccountView(records, service)
@@ -149,7 +149,7 @@ class _Planner:
         return NamePlan(name, account, refusal=refusal)
 
     def _plan_at_edge(self, name: str, host: str, edge: ServedEdge) -> NamePlan:
-        """Return the plan of a name that an edge has at a host, which is the name or the wildcard above it."""
+        """Return the plan of a name that an edge serves. `host` is the name, or the wildcard that matches it."""
         plan = self.plan_edge(edge)
         found = next(it for it in plan.hosts if it.name == host)
         if not found.answers:

@@ -23,21 +23,22 @@ from edge.plan.names import NamePlan
 
 # Sizes measured in Envoy. Constants with LETTERS in their name are bytes of memory for each byte of a text. An entry is
 # a route of Envoy: a route of an edge needs several, for example for gRPC and for each pattern of a filter.
-WITHDRAWN_KIB = 1  # a name that is not served, while changes of its records are still read
-_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate and a 404 page; a tunnel; a route of an edge
-_LETTERS_OF_CHAIN = 6.5  # a chain longer than _CHAIN_KIB, as text and parsed
-_CHAIN_KIB = 1.5  # a chain of usual length
-_LETTERS_OF_PATH = 4.0  # the path of an edge's route, in each entry
-_LETTERS_OF_PATTERN = 60.0  # the exact path of a route with a filter: each entry has the path as a pattern
-_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each entry after a route's first; each backend, if there are several
+WITHDRAWN_KIB = 1  # a name that is withdrawn: only control keeps its records
+# a name with certificate and 404 page; its tunnel; a route of its edge
+_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0
+_LETTERS_OF_CHAIN = 6.5  # each byte of a chain beyond _CHAIN_KIB, which Envoy has as text and parsed
+_CHAIN_KIB = 1.5  # a certificate chain of usual length
+_LETTERS_OF_PATH = 4.0  # each byte of the path of an edge's route, in each entry
+_LETTERS_OF_PATTERN = 60.0  # each byte of an exact path if the route has a filter, because an entry has it as a pattern
+_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each entry after the first of a route; each backend, if there are several
 _RESPONSE_KIB = 75.0  # the listener and the cluster of a fixed response
-_LETTERS_OF_RESPONSE = 5.5  # the body and headers of a fixed response
+_LETTERS_OF_RESPONSE = 5.5  # each byte of the body and the headers of a fixed response
 _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group, for HTTP/1.1 and HTTP/2; each of its tunnels
 _ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # the matcher of visitors' addresses, in each entry; each of its networks
 
 
 def estimate(plan: NamePlan, records: AccountRecords) -> int:
-    """Return the KiB that a name takes in Envoy. Resources that several names share count for each of them."""
+    """Return the KiB that a name takes in Envoy. A resource that several names share is counted for each name."""
     if not plan.is_served:
         return WITHDRAWN_KIB
     name = _NAME_KIB + _estimate_chain(plan.certificate, records)
@@ -57,13 +58,13 @@ def find_wildcard(plan: NamePlan) -> str:
 
 
 def _estimate_chain(certificate: str, records: AccountRecords) -> float:
-    """Return the additional KiB of a chain that is longer than usual."""
+    """Return the additional KiB of a certificate chain that is longer than usual."""
     found = records.certificates.get(certificate)
     return _LETTERS_OF_CHAIN * max(0.0, len(found.chain) / 1024 - _CHAIN_KIB) if found else 0.0
 
 
 def _estimate_route(target: RouteTarget) -> float:
-    """Return the KiB of a route of an edge. Each of its entries contains all backends of the route."""
+    """Return the KiB of a route of an edge. Each of Envoy's routes for it contains all backends."""
     rules, count = target.route.modules.get(user_agent_filter.MODULE), len(target.online)
     modules = _memory_of_modules(target)
     passing = 1 + len(user_agents.build_expressions(rules.allow)) if rules else 1
@@ -78,18 +79,18 @@ def _estimate_route(target: RouteTarget) -> float:
 
 
 def _estimate_rules(site: Site | None) -> float:
-    """Return the KiB of the rules for visitors of a tunnel."""
+    """Return the KiB of the reservation's modules that apply to visitors of a tunnel."""
     passwords = basic_auth.MODULE.memory(site.basic_auth).entry_kib if site and site.basic_auth else 0
     return passwords + _estimate_addresses(site.refusals if site else ())
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
-    """Return the KiB of the networks of IP policies, in one entry of a route or for all requests of a host."""
+    """Return the KiB of the networks of IP policies, in one of Envoy's routes or for all requests of a host."""
     return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
 
 
 def _estimate_circuits(target: RouteTarget, records: AccountRecords) -> float:
-    """Return the KiB of clusters that only one route uses, for example because of a circuit breaker."""
+    """Return the KiB of clusters that only one route uses, because of a circuit breaker."""
     added = [it.cluster_kib for it in _memory_of_modules(target) if it.cluster_kib is not None]
     backends = [records.backends.get(id) for id, _ in target.weights] if added else []
     return sum(sum(added) + _estimate_backend(it, records) for it in backends)

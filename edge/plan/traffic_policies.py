@@ -1,4 +1,4 @@
-"""Traffic policies by network: which clients may connect to a port. Pure.
+"""Converts traffic policies to lists of networks that may connect to a port. Pure.
 
 A policy tests only the address of a client. Networks are nested or disjoint, so the smallest network of a policy that
 contains an address decides about it. The result is a list of networks, however deep the expressions are.
@@ -38,16 +38,16 @@ _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Disjoint networks whose clients are admitted or rejected."""
+    """A decision about the clients in some networks, which are disjoint: they are admitted or rejected."""
 
     is_admitted: bool
     networks: tuple[Network, ...]
 
 
 def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
-    """Return verdicts about all addresses. The first verdict that contains an address counts.
+    """Return verdicts that cover all addresses. For an address, the first verdict that contains it counts.
 
-    `rejected` is the condition under which the port closes a connection. IPv4-mapped addresses count as IPv4.
+    `rejected` is the condition under which a connection is closed. IPv4-mapped addresses count as IPv4.
     """
     networks = sorted({*_ROOTS, *_list_networks(rejected)}, key=_sort_key)
     found = _Networks(networks, port, region).find(rejected)
@@ -60,7 +60,7 @@ def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
 
 
 class _Networks:
-    """Sets of sorted networks, as integers. Bit n means the n-th network without the smaller networks in it."""
+    """Represents sets of networks as integers. Bit n is the n-th network without the smaller networks in it."""
 
     def __init__(self, networks: Sequence[Network], port: int, region: str) -> None:
         self._networks, self._port, self._region = networks, port, region
@@ -68,7 +68,7 @@ class _Networks:
         self._all = (1 << len(networks)) - 1
 
     def find(self, condition: Condition) -> int:
-        """Return the networks in which a condition is true."""
+        """Return the set of networks in which a condition is true."""
         match condition:
             case Constant(value):
                 return self._all if value else 0
@@ -86,7 +86,7 @@ class _Networks:
                 return reduce(operator.or_, map(self.find, conditions), 0)
 
     def _find_within(self, network: Network) -> int:
-        """Return a network and the networks in it, which follow it in the order."""
+        """Return the set of a network and the smaller networks in it, which follow it in the order."""
         first = bisect_right(self._keys, _sort_key(network)) - 1
         end = bisect_right(self._keys, (network.version, int(network.broadcast_address), network.max_prefixlen))
         return (1 << end) - (1 << first)
@@ -104,7 +104,7 @@ def _list_networks(condition: Condition) -> Iterator[Network]:
 
 
 def _find_levels(admitted: Mapping[Network, bool]) -> Iterable[tuple[int, bool, Network]]:
-    """Yield each network with a different verdict than the network around it, with its nesting level and verdict."""
+    """Yield each network that has another verdict than the network around it, its nesting level, and its verdict."""
     around: list[Network] = []
     for network in sorted(admitted, key=_sort_key):
         while around and not _contains(around[-1], network):

@@ -261,7 +261,7 @@ def _check_texts(contact: str, metrics_by: str) -> None:
 
 def _check_instance(instance: str, hop_port: str) -> None:
     if instance not in INSTANCES:
-        raise SettingError(f"EDGE_INSTANCE={instance} is not an instance: choose a or b, or leave it out.")
+        raise SettingError(f"EDGE_INSTANCE={instance} must be a or b: correct it or unset it.")
     if int(hop_port) > _LAST_HOP_PORT:
         most = f"choose at most {_LAST_HOP_PORT}, since gateways also use the five ports after it"
         raise SettingError(f"HOP_PORT={hop_port} is too high: {most}.")

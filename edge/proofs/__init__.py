@@ -1,1 +1,1 @@
-"""DNS lookups of the records that prove domains. Only this package uses DNS."""
+"""DNS lookups of the records that prove domains. Other packages send no DNS queries."""

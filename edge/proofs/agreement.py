@@ -1,4 +1,4 @@
-"""Agreement of name servers: of a majority of the answering servers, and of at least a quorum. Pure."""
+"""Decides whether name servers agree: a majority of the answering servers, and at least a quorum, must. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Records:
-    """A server's records of one type for a name, as texts. Empty if it has none."""
+    """The records of one type that a server returns for a name, as texts. Empty if there are none."""
 
     values: frozenset[str]
 
@@ -25,8 +25,8 @@ Answer = Records | Failed
 def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, asked: int, quorum: int) -> Records | None:
     """Return the records on which enough servers agree, or None while more answers are needed.
 
-    `answers` are the answers so far, of `asked` servers. Servers agree if `say` returns the same value for their
-    records.
+    `answers` are the answers so far, of `asked` servers. Servers agree if `say` returns the same value for the records
+    of each.
     """
     known = [it for it in answers if isinstance(it, Records)]
     answering = asked - len(answers) + len(known)  # the most servers that can answer

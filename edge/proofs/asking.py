@@ -1,4 +1,4 @@
-"""One question to one name server, repeated once if no answer arrives."""
+"""Sends a question to one name server. The question is repeated once if no answer arrives."""
 
 import dns.exception
 import dns.flags
@@ -21,7 +21,7 @@ _TRIES = 2
 
 
 async def ask(server: Server, name: Name, kind: RdataType, role: Role) -> Answer:
-    """Return a server's answer for a name. Servers of the zone must answer authoritatively."""
+    """Return a server's answer for a name. The answer of a zone's own server must be authoritative."""
     question = dns.message.make_query(name, kind)
     if role == "authoritative":
         question.flags &= ~dns.flags.RD

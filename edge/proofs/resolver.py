@@ -1,4 +1,4 @@
-"""Lookups of the records that prove a domain, or that decide about its certificates, each bounded in time."""
+"""Looks up the DNS records that prove a domain, or that decide about its certificates. Each lookup has a deadline."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -15,17 +15,17 @@ from edge.proofs import asking
 from edge.proofs.agreement import Answer, Records, agreed, disagreement
 from edge.proofs.servers import Source, Unreachable
 
-DEADLINE = 3.0  # seconds
+DEADLINE = 3.0  # seconds for the lookup of a proof
 _CAA_DEADLINE = 10.0  # seconds for the domain and all its ancestors
 _MOST_ALIASES = 8
 
 
 class _Undecided(Exception):
-    """The answers are not conclusive. The message is a sentence."""
+    """The name servers do not agree, or their answers are unusable. The message is a sentence."""
 
 
 class Resolver:
-    """Checks the records of domains at the name servers that a source finds."""
+    """Looks up records of domains at the name servers that a Source returns."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -84,7 +84,10 @@ class Resolver:
         return CheckResult("absent", f"The CNAME records of {domain} form a chain of more than {_MOST_ALIASES} names.")
 
     async def _caa(self, domain: str) -> frozenset[str]:
-        """Return the records of the closest ancestor that has some; aliases are followed (RFC 8659, section 3)."""
+        """Return the CAA records of a domain, or of its closest parent that has any.
+
+        Aliases are followed (RFC 8659, 3).
+        """
         labels = domain.removeprefix(WILDCARD).split(".")
         for at in range(len(labels)):
             name, passed = ".".join(labels[at:]), set[str]()
@@ -96,7 +99,7 @@ class Resolver:
         return frozenset()
 
     async def _agreed(self, text: str, kind: RdataType, say: Callable[[Records], Hashable]) -> Records:
-        """Return the records that a name's servers agree on. Raises Unreachable and _Undecided."""
+        """Return the records of a name on which its servers agree. Raises Unreachable, _Undecided."""
         try:
             name = dns.name.from_text(text)
         except dns.exception.DNSException:  # the record's name is too long, or an alias is malformed

@@ -18,9 +18,10 @@ from chalicelib.federation import addresses
 from edge.process.settings import SettingError
 from edge.proofs.transport import Bounded
 
-Role: TypeAlias = Literal["authoritative", "resolver"]  # a server of the zone, or a resolver that queries other servers
+# a server that has the zone, or a resolver that queries other servers
+Role: TypeAlias = Literal["authoritative", "resolver"]
 
-_MOST_NAMES = 8  # name servers of which addresses are looked up
+_MOST_NAMES = 8  # the most name servers of a zone for which addresses are looked up
 _TIMEOUT = 1.5  # seconds for one answer of this host's resolver
 
 
@@ -32,12 +33,12 @@ class Server(NamedTuple):
 
 
 class Unreachable(Exception):
-    """No name server of a name can be queried. The message is a sentence."""
+    """No name server for a name can be queried. The message is a sentence."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Name servers to query for one name. At least `quorum` must agree."""
+    """The name servers to query for one name, of which at least `quorum` must agree."""
 
     servers: tuple[Server, ...]
     quorum: int = 2
@@ -52,7 +53,7 @@ class Source(Protocol):
 
 
 class Fixed:
-    """The servers of DNS_SERVERS, for every name."""
+    """Returns the servers of DNS_SERVERS for every name."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self._panel = Panel(tuple(servers), quorum=min(2, len(servers)), role="resolver")
@@ -62,13 +63,13 @@ class Fixed:
 
 
 class Reach(Protocol):
-    """Returns whether the name server at an address may be queried."""
+    """Decides whether the name server at an address may be queried."""
 
     def __call__(self, address: str, /) -> bool: ...
 
 
 class Own:
-    """The authoritative name servers of a zone, found by this host's resolver."""
+    """Finds the authoritative name servers of a zone by this host's resolver."""
 
     def __init__(
         self, finder: dns.asyncresolver.Resolver, *, may_ask: Reach, port: int = 53, most: int = 4, least: int = 2
@@ -91,7 +92,7 @@ class Own:
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
-    """Return the servers of DNS_SERVERS. If it is not set, return the servers of each zone.
+    """Return the source of name servers: DNS_SERVERS or, if it is not set, the servers of each zone.
 
     Raises SettingError if this host has no resolver to find the servers of zones.
     """
@@ -101,7 +102,7 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
 
 
 def every_source(settings: Sequence[tuple[str, int]]) -> Source:
-    """Return the servers of DNS_SERVERS or, if it is not set, all servers of each zone. Raises SettingError."""
+    """Return the same source as `source`, but with all servers of a zone, not a few. Raises SettingError."""
     if settings:
         return Fixed([Server(*it) for it in settings])
     return Own(finder(()), may_ask=lambda _: True, most=_MOST_NAMES, least=1)
@@ -110,7 +111,7 @@ def every_source(settings: Sequence[tuple[str, int]]) -> Source:
 def finder(
     settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")
 ) -> dns.asyncresolver.Resolver:
-    """Return a resolver that asks the servers of DNS_SERVERS, or those of this host. Raises SettingError."""
+    """Return a resolver for DNS_SERVERS. If that is not set, use this host's resolver. Raises SettingError."""
     if settings:
         found = dns.asyncresolver.Resolver(configure=False)
         found.nameservers = [Bounded(*it) for it in settings]
@@ -143,7 +144,7 @@ async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) ->
 
 
 def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lists' items in turn (all first items, then all second ones), without duplicates."""
+    """Return the items of several lists without duplicates: the first items of all lists, then the second ones."""
     return list(dict.fromkeys(it for turn in zip_longest(*lists) for it in turn if it))
 
 

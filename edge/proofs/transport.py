@@ -1,4 +1,4 @@
-"""One question to one name server over UDP, and over TCP if the answer is truncated.
+"""Sends a question to one name server over UDP, and over TCP if the answer is truncated.
 
 Answers come from strangers. Their size is checked before they are parsed, because parsing 300 KiB takes a second.
 """
@@ -17,7 +17,7 @@ _HEADER = struct.Struct("!6H")
 
 
 class TooMuch(dns.exception.FormError):
-    """An answer is larger than any useful one."""
+    """An answer is larger than any useful answer."""
 
 
 async def exchange(question: Message, address: str, port: int, within: float) -> Message:
@@ -37,7 +37,7 @@ async def exchange(question: Message, address: str, port: int, within: float) ->
 
 
 class Bounded(Do53Nameserver):
-    """A resolver of this host that checks the size of answers, because they contain data of strangers."""
+    """The resolver of this host, which rejects large answers before they are parsed: strangers write their content."""
 
     async def async_query(
         self,

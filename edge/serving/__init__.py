@@ -1,1 +1,1 @@
-"""Builds resources from plans, and sends changed resources to Envoy."""
+"""Builds Envoy's resources from plans, and sends changed resources to Envoy."""

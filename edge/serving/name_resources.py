@@ -14,7 +14,7 @@ def build_name_resources(
 ) -> NameResources:
     """Return the resources of a name.
 
-    `pair` is the plan's certificate with its key, or None to leave out the secret.
+    `pair` is the certificate of the plan with its key, or None to leave out the secret.
     """
     return NameResources(
         plan.name,
@@ -27,7 +27,7 @@ def build_name_resources(
 def build_certificate_only(server_name: str, pair: KeyPair) -> NameResources:
     """Return the resources of a server name that has a certificate but no routes.
 
-    Such a name is unknown and below TUNNEL_DOMAIN, and requests get a page with 404. Or the name has capital letters,
-    and requests use the scope of its normal form.
+    Such a name is either unknown and below TUNNEL_DOMAIN, so requests get a 404 page. Or it has capital letters, so
+    requests use the scope of the name in lower case.
     """
     return NameResources(server_name, (), None, listeners.build_secret(server_name, pair.chain, pair.key))

@@ -19,8 +19,8 @@ _RETENTION = 60.0  # seconds in which a replaced scope answers 421
 class NameResources:
     """The resources of one name. Several names can share `clusters`, which include internal listeners.
 
-    There is no scope if the name's connections are forwarded as bytes, or if only the page for unknown names answers.
-    Without a secret, Envoy keeps its current one.
+    There is no `scope` if connections are forwarded as bytes, or if visitors only get the page for unknown names. If
+    `secret` is None, Envoy keeps its current secret.
     """
 
     name: str
@@ -38,26 +38,27 @@ class Rejection:
 
 
 class Sender:
-    """Sends loaded names to Envoy, and removes them. A cluster stays while a name uses it.
+    """Sends loaded names to Envoy, and removes them. A cluster stays while any name uses it.
 
-    A later call about a name ends an earlier one that still waits for Envoy. If a special name becomes normal, its
-    former scope is closed only after `wait_for_matcher`, so that visitors always find one of the two scopes.
+    A call about a name ends an earlier call about this name that still waits for Envoy. If a special name becomes
+    normal, its former scope is closed only after `wait_for_matcher`, so visitors always find one of the two scopes.
     """
 
     def __init__(self, discovery: Discovery, wait_for_matcher: Callable[[str], Awaitable[None]] | None = None) -> None:
         self._discovery, self._wait_for_matcher = discovery, wait_for_matcher
         self._counts = ReferenceCounts()
-        self._scopes: dict[str, Key] = {}  # the scope of each name that Envoy has accepted
-        self._sending: dict[str, NameResources] = {}  # the latest call about each name
-        self._closed: dict[Key, float] = {}  # replaced scopes, with the monotonic time of their removal
+        self._scopes: dict[str, Key] = {}  # by name: the scope that Envoy has accepted
+        self._sending: dict[str, NameResources] = {}  # by name: the latest call that is not complete
+        self._closed: dict[Key, float] = {}  # replaced scopes, and when each is removed
 
     async def send(self, resources: NameResources) -> Rejection | None:
         """Send a new or changed name. Return Envoy's error about the scope or the secret, or None.
 
-        After an error, Envoy keeps what it accepted before. Visitors of a new name still wait, so the caller must send
-        it with another certificate, refuse it or withdraw it.
+        After an error, Envoy keeps the resources that it accepted before. The visitors of a new name still wait, so the
+        caller must send the name with another certificate, refuse it, or withdraw it.
         """
-        call = self._sending[resources.name] = replace(resources)  # a copy, which identifies this call
+        # a new object, by which `_is_latest` recognizes this call
+        call = self._sending[resources.name] = replace(resources)
         try:
             return await self._send(call)
         finally:
@@ -70,14 +71,14 @@ class Sender:
         return self._scopes
 
     async def refuse(self, names: Iterable[str]) -> None:
-        """Answer requests for secrets with a removal, so that no visitor waits."""
+        """Answer Envoy's requests for secrets with a removal, which ends the handshakes of waiting visitors."""
         refused = [*names]
         rejected = [it for it in refused if self._discovery.catalog.refusal(Name("secret", it))]
         self._discovery.apply({Key("secret", it): None for it in rejected})
         self._discovery.refuse(refused)
 
     async def withdraw(self, names: Iterable[str]) -> None:
-        """Remove secrets and scopes of names together, then clusters that no name uses."""
+        """Remove the secrets and scopes of names together, and then the clusters that no name uses."""
         gone = [*names]
         for name in gone:
             self._sending.pop(name, None)
@@ -94,11 +95,11 @@ class Sender:
         self._discovery.apply({Key("secret", name): None for name in names})
 
     async def remove_scopes(self, names: Iterable[str]) -> None:
-        """Remove the scopes of names, then clusters that no name uses."""
+        """Remove the scopes of names, and then the clusters that no name uses."""
         await self.withdraw(names)
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        """Send the clusters of an owner that is not a loaded name. They replace its earlier clusters."""
+        """Send the clusters of an owner that is not a loaded name. Remove its earlier clusters that no name uses."""
         made = {it.key: it for it in clusters}
         self._counts.add(owner, made)
         await self._apply(made)
@@ -142,7 +143,7 @@ class Sender:
         return Rejection(kind, error) if error else None
 
     async def _replace_scope(self, resources: NameResources) -> None:
-        """Record the scope of a name. Connections under its former scope get 421."""
+        """Record the accepted scope of a name. Connections that use its former scope get 421."""
         former, scope = self._scopes.pop(resources.name, None), resources.scope
         if scope:
             self._scopes[resources.name] = scope.key
@@ -157,7 +158,7 @@ class Sender:
             self._discovery.apply(expired)
 
     def _expired(self) -> Changes:
-        """Return the removals of replaced scopes whose time has ended."""
+        """Return the removals of scopes that were replaced _RETENTION seconds ago."""
         gone = [key for key, end in self._closed.items() if end <= time.monotonic()]
         for key in gone:
             del self._closed[key]

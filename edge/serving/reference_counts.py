@@ -1,4 +1,4 @@
-"""Resources that several owners use. Each stays until no owner uses it. Pure."""
+"""Counts the owners of shared resources. A resource stays until it has no owner. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ class ReferenceCounts:
         self._keys: dict[str, frozenset[Key]] = {}  # resources by owner
 
     def add(self, owner: str, keys: Iterable[Key]) -> None:
-        """Add resources of an owner."""
+        """Add resources to those that an owner uses."""
         before = self._keys.get(owner, frozenset())
         self._keys[owner] = before.union(keys)
         self._counts.update(self._keys[owner] - before)

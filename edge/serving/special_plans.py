@@ -19,10 +19,10 @@ from edge.plan.names import NamePlan, PortPlan
 
 @dataclass(frozen=True)
 class SpecialPlans:
-    """The plans of the special names of one account. `tunnels` are names of tunnels with TLS passed through.
+    """The plans of the special names of one account. `tunnels` are the plans of tunnels with TLS passthrough.
 
-    `below` are hosts directly below special wildcards that other edges and tunnels of the account serve. `closed` are
-    hosts whose records cannot be read: Envoy closes their connections.
+    `below` are hosts directly below a special wildcard that other edges and tunnels of the account serve. `closed` are
+    hosts with records that cannot be read. Envoy closes connections to them.
     """
 
     edges: tuple[Plan, ...] = ()
@@ -33,7 +33,7 @@ class SpecialPlans:
 
     @property
     def byte_tunnels(self) -> list[ServedTunnel]:
-        """Return the tunnels that receive TLS or TCP connections directly, not through a tunnel group."""
+        """Return the tunnels to which TLS or TCP connections are forwarded directly, without a tunnel group."""
         passed = (it.site.tunnel for it in self.tunnels if it.site)
         return [*passed, *(it.tunnel for it in self.ports if it.tunnel)]
 
@@ -47,7 +47,7 @@ def make_plans(
 ) -> SpecialPlans:
     """Return the plans of an account's special names. Names that are not special any more are left out.
 
-    `closed` are hosts whose records cannot be read.
+    `closed` are hosts with records that cannot be read.
     """
     every, now = sorted(entries, key=lambda entry: entry.owner), datetime.now(UTC)
     planned_edges = (names.plan_edge(it.owner.id, records, now, service) for it in every if not _is_of_tunnel(it))
@@ -69,13 +69,13 @@ def make_plans(
 
 
 def find_requirements(plans: SpecialPlans) -> Mapping[str, str]:
-    """Return the requirements on the handshakes of HTTP, by host."""
+    """Return the handshake requirements of HTTPS edges, by host."""
     every = ((scopes.handshake_requirement(it), it) for it in plans.edges if not it.is_stream)
     return {host.name: requirement for requirement, plan in every for host in plan.hosts if host.answers}
 
 
 def find_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the changed requirements by host. The requirement "" is the default."""
+    """Return the handshake requirements that have changed, by host. The requirement "" is the default."""
     hosts = before.keys() | after.keys()
     return {it: after.get(it, "") for it in hosts if before.get(it, "") != after.get(it, "")}
 
@@ -89,7 +89,7 @@ def list_hosts(entries: Iterable[SpecialEntry]) -> frozenset[str]:
 
 
 def list_names(entry: SpecialEntry) -> list[str]:
-    """Return the names of an entry: hosts on port 443, and host:port for TCP."""
+    """Return the special names of an entry: hosts without their port 443, or host:port for TCP."""
     if kinds.of(entry.owner.id) is kinds.TCP_EDGES:
         return list(entry.hostports)
     return [it.removesuffix(":443") for it in entry.hostports]

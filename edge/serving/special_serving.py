@@ -1,4 +1,4 @@
-"""Envoy's resources of special names and ports, which stay loaded. Pure."""
+"""Builds Envoy's resources for special names and ports, which stay loaded. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -15,9 +15,10 @@ from edge.serving.special_plans import SpecialPlans
 
 
 class SpecialServing:
-    """The resources of all special names of an edge host. `link_authority` is the CA certificate of gateways, PEM.
+    """The resources of all special names. `link_authority` is the certificate of the CA for gateways, in PEM.
 
-    While a name passes from one account to another, both can have a resource for it. The latest update is used.
+    While a name passes from one account to another, both accounts can have a resource for it. The resource of the
+    latest update is used.
     """
 
     def __init__(self, settings: Settings, link_authority: str) -> None:
@@ -25,7 +26,7 @@ class SpecialServing:
         self._resources, self._shields = _AccountResources(), _AccountResources()
         self._published: dict[Key, Resource] = {}
         self._listeners = blocking.BlockedListeners()
-        self.public_keys: Sequence[Mapping[str, str]] = ()  # of session tokens; update() uses them
+        self.public_keys: Sequence[Mapping[str, str]] = ()  # keys that verify session tokens, used by `update`
 
     def update(self, plans: SpecialPlans, view: AccountView) -> Changes:
         """Replace the plans of an account. Return the changed resources."""
@@ -34,19 +35,19 @@ class SpecialServing:
         return self._listeners.guard(dict(self._publish(touched)))
 
     def build_clusters(self, plans: SpecialPlans, view: AccountView) -> list[Resource]:
-        """Return the clusters of gateways that an account's special names use. Loaded names can use them too."""
+        """Return the clusters of gateways that an account's special names use. Other loaded names can share them."""
         found = {it.gateway for it in plans.byte_tunnels} & view.gateways.keys()
         gateways = (view.gateways[id] for id in sorted(found))
         return [clusters.build_bytes_cluster(it, self._link_authority, self._settings) for it in gateways]
 
     def block(self, networks: Iterable[str], banned: Iterable[str]) -> Changes:
-        """Return the resources that refuse blocked networks, and banned hosts."""
+        """Return the resources that refuse blocked networks and banned hosts."""
         blocked = sorted(networks)
         rules = {it.key: it for it in blocking.build_rules(blocked, banned)}
         return {**rules, **self._listeners.block(blocked)}
 
     def _publish(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Resource | None]]:
-        """Yield the resources that differ from the published ones."""
+        """Yield the resources that differ from those that were returned before."""
         for key in keys:
             found = self._resources.find(key) or self._shields.find(key)
             if found != self._published.get(key):
@@ -66,7 +67,8 @@ class SpecialServing:
                 yield edge_listeners.build_edge_port_listener(port.edge, port.port, self._settings)
             elif port.tunnel:
                 yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings, port.refusals)
-        for host in sorted(plans.closed):  # their connections fail, since the chain finds no cluster
+        # connections to these hosts fail, because no cluster has the name to which the chain forwards
+        for host in sorted(plans.closed):
             yield self._build_part(host, https_listener.INTERNAL, refuses_challenges=False)
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
@@ -101,7 +103,7 @@ class SpecialServing:
         yield self._build_part(plan.name, https_listener.INTERNAL, refuses_challenges=plan.site.refuses_challenges)
 
     def _build_shields(self, plans: SpecialPlans) -> Iterator[Resource]:
-        """Yield matcher parts for names below special wildcards that the wildcard's edge does not serve."""
+        """Yield matcher parts for names below a special wildcard that other edges or tunnels serve."""
         for name in sorted(plans.below.union(*(it.served_elsewhere for it in plans.edges))):
             yield self._build_part(name, tls_contexts.DEFAULT_VERSION, refuses_challenges=True)
 
@@ -112,14 +114,14 @@ class SpecialServing:
 
 
 class _AccountResources:
-    """Resources by account. If several accounts have a resource with one key, the latest resource is used."""
+    """Resources by account. If several accounts have a resource with the same key, the latest resource is used."""
 
     def __init__(self) -> None:
         self._found: dict[Key, dict[str, Resource]] = {}
         self._keys: dict[str, frozenset[Key]] = {}
 
     def put(self, account: str, resources: Iterable[Resource]) -> frozenset[Key]:
-        """Replace the resources of an account. Return the keys of the former and the new resources."""
+        """Replace the resources of an account. Return the keys of its former and its new resources."""
         before, new = self._keys.pop(account, frozenset[Key]()), {it.key: it for it in resources}
         for key in before:
             del self._found[key][account]

@@ -174,7 +174,7 @@ class SessionTunnels:
             sentence = f"One connection has at most {most} tunnels: open another connection."
             raise TunnelRefused(sentence, "too_many_tunnels")
         if (host, port) in [tunnel.requested_address for tunnel in self._tunnels]:
-            raise TunnelRefused("This connection has that tunnel already.")
+            raise TunnelRefused("This connection has a tunnel for the same -R already: request another name or port.")
 
     async def _choose_port(self, requested: RequestedTunnel) -> RequestedTunnel:
         """Return the requested tunnel. Replace port 0 by a free port. Raises TunnelRefused."""

@@ -1,1 +1,1 @@
-"""The preflight of orders: lookups and requests at the domain."""
+"""The preflight before an order: DNS lookups, and requests to the domain."""

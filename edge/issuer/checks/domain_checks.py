@@ -1,4 +1,7 @@
-"""The preflight: lookups and requests that show whether an order would succeed. It sends the CA no request. Blocks."""
+"""The preflight: checks whether an order would succeed, by DNS lookups and requests to the domain. Blocks.
+
+It sends no requests to the CA.
+"""
 
 import asyncio
 import secrets
@@ -23,7 +26,7 @@ from edge.issuer.rules.preflight import CaAccount, Finding, HttpAnswer
 
 _MAX_ADDRESSES = 4
 _PATIENCE = 5.0  # seconds until all edge hosts have read the change log and answer a new token
-_PAUSE = 0.5  # seconds
+_PAUSE = 0.5  # seconds between two requests for a token
 
 
 class Lookups(Protocol):
@@ -38,7 +41,7 @@ class Lookups(Protocol):
 
 @dataclass(frozen=True)
 class DomainChecks:
-    """The preflight of one issuer. Only addresses that `may_connect` admits are contacted, at `port`."""
+    """The preflight. It connects only to addresses for which `may_connect` returns true, at `port`."""
 
     authority: Callable[[], CaAccount]  # raises AttemptFailed
     dns: Lookups
@@ -48,7 +51,7 @@ class DomainChecks:
     patience: float = _PATIENCE
 
     def __call__(self, id: str, stored: ReservedDomain) -> Method:
-        """Return the challenge to use for a reserved domain. Raises AttemptFailed, aws.Unavailable."""
+        """Check a reserved domain. Return which challenge to use for it. Raises AttemptFailed, aws.Unavailable."""
         domain, target = stored.domain, certificate_policies.alias_target(id)
         if domain.startswith(WILDCARD) and not target:
             raise AttemptFailed(outcomes.internal(), f"{domain} has a policy, which needs ACME_DNS_ZONE")
@@ -62,7 +65,7 @@ class DomainChecks:
         return method
 
     def check_operator(self, domain: str, target: str) -> None:
-        """Check the alias and the CAA records of TUNNEL_DOMAIN. Raises AttemptFailed."""
+        """Check the alias for challenges, and the CAA records, of TUNNEL_DOMAIN. Raises AttemptFailed."""
         wildcard = f"{WILDCARD}{domain}"
         alias = asyncio.run(self._find_alias(domain, target))
         _require(preflight.check_domain(wildcard, is_verified=True, alias=alias, target=target))
@@ -79,11 +82,11 @@ class DomainChecks:
         return (await self.dns.look_for_alias(name, target)).kind
 
     def _find_caa(self, domain: str) -> list[CaaRecord]:
-        """Return the CAA records of a domain. If they are unknown, the CA decides."""
+        """Return the CAA records of a domain, or none if they are unknown: then the CA decides."""
         return find_caa(self.dns, domain) or []
 
     def _probe(self, domain: str) -> Sequence[HttpAnswer]:
-        """Publish a token, and fetch its answer from the public addresses of a domain."""
+        """Publish a test token, and fetch its answer from each public address of a domain."""
         found = asyncio.run(self.find_addresses(domain))
         addresses = [it for it in found if self.may_connect(it)][:_MAX_ADDRESSES]
         expected = Expected(domain, secrets.token_urlsafe(32), secrets.token_urlsafe(32))
@@ -94,7 +97,10 @@ class DomainChecks:
             challenge_records.remove(domain)
 
     def _probe_address(self, address: str, expected: Expected) -> HttpAnswer:
-        """Fetch the answer until it is right, for at most the time in which edge hosts read the change log."""
+        """Fetch the answer from an address until it is right.
+
+        Stop when all edge hosts must have read the change log.
+        """
         until = time.monotonic() + self.patience
         while True:
             answer = http_probe.probe(address, self.port, expected)
@@ -113,6 +119,6 @@ def find_caa(dns: Lookups, domain: str) -> list[CaaRecord] | None:
 
 
 def _require(failure: Failure | None) -> None:
-    """Raise AttemptFailed if there is a failure."""
+    """Raise AttemptFailed if `failure` is not None."""
     if failure:
         raise AttemptFailed(failure, failure.code)

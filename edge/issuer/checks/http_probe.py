@@ -1,4 +1,4 @@
-"""Fetches a challenge's answer from one address of a domain, like the CA. Blocks."""
+"""Fetches the answer of a challenge from one address of a domain, as the CA does. Blocks."""
 
 import io
 import socket
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from edge.issuer.rules.preflight import HttpAnswer
 
 PATH = "/.well-known/acme-challenge/"
-_SECONDS = 5.0  # for the requests to one address, including a redirect
+_SECONDS = 5.0  # seconds for the requests to one address, including a redirect
 _MAX_BYTES = 16 * 1024  # bytes of a response that are read
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HTTPS = 443
@@ -21,7 +21,7 @@ _HTTPS = 443
 
 @dataclass(frozen=True)
 class Expected:
-    """The token that an address of a domain should answer, and the answer."""
+    """The token of a challenge, and the answer that an address of the domain should return."""
 
     domain: str
     token: str
@@ -29,7 +29,7 @@ class Expected:
 
 
 def probe(address: str, port: int, expected: Expected) -> HttpAnswer:
-    """Fetch the answer of a token from an address. At most one redirect to https on the same host is followed."""
+    """Fetch the answer of a token from an address. Follow at most one redirect, to https on the same host."""
     deadline = time.monotonic() + _SECONDS
     try:
         response = _get(address, port, expected, deadline)
@@ -88,7 +88,7 @@ def _read(connection: socket.socket, deadline: float) -> bytes:
 
 
 class _Received:
-    """Received bytes, as `HTTPResponse` reads them."""
+    """Adapts received bytes to the socket interface that `HTTPResponse` reads."""
 
     def __init__(self, received: bytes) -> None:
         self._received = received

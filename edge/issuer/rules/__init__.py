@@ -1,1 +1,1 @@
-"""Decisions of the issuer: times, retries, bounds, turns and preflight. Pure."""
+"""The issuer's rules: times of renewals and retries, limits on orders, turns of accounts, the preflight. Pure."""

@@ -1,4 +1,4 @@
-"""Decides which due certificates are attempted first: urgent renewals, then one of each account in turn. Pure."""
+"""Decides which due entries are attempted first: urgent renewals, then one entry of each account in turn. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ class Candidate:
 
 
 def candidate(entry: RenewalEntry, now: int) -> Candidate:
-    """Return the candidate of an entry of the schedule."""
+    """Return an entry of the schedule as a candidate for an attempt."""
     urgent_at = entry.renewal.urgent_at
     is_urgent = 0 < urgent_at <= now
     return Candidate(entry.account, entry.reservation, entry.renewal.due_at, urgent_at if is_urgent else 0)
@@ -26,7 +26,7 @@ def candidate(entry: RenewalEntry, now: int) -> Candidate:
 
 @dataclass
 class AccountTurns:
-    """The turns of accounts. Each attempt, also an urgent renewal, is one turn of its account."""
+    """Remembers when each account last had a turn. An attempt is a turn, also if it is an urgent renewal."""
 
     _count: int = 0
     _last: dict[str, int] = field(default_factory=dict)  # the number of the last turn of each account
@@ -48,7 +48,10 @@ class AccountTurns:
         return [*urgent, *self._in_turn([it for it in found if not it.urgent_at])]
 
     def _in_turn(self, found: Sequence[Candidate]) -> list[Candidate]:
-        """Return candidates round by round. In each round, accounts with the oldest last turn come first."""
+        """Return candidates in rounds, with one of each account.
+
+        In a round, the longest-waiting account comes first.
+        """
         seen, rounds = Counter[str](), defaultdict[int, list[Candidate]](list)
         for it in found:
             rounds[seen[it.account]].append(it)
@@ -57,5 +60,5 @@ class AccountTurns:
         return [it for some in by_turn for it in some]
 
     def _forget(self, accounts: set[str]) -> None:
-        """Forget accounts without due entries: they come first when they have one again."""
+        """Forget accounts without due entries. When they have an entry again, they come first."""
         self._last = {account: turn for account, turn in self._last.items() if account in accounts}

@@ -16,7 +16,7 @@ class CaaRecord(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """An order: the identities of its CA, the URL of its account, its challenge, and whether it is for a wildcard."""
+    """An order, as far as CAA records restrict it. `identities` are the CA's names in CAA records."""
 
     identities: tuple[str, ...]
     account_url: str
@@ -25,7 +25,7 @@ class Wish(NamedTuple):
 
 
 def admits(records: Iterable[CaaRecord], wish: Wish) -> bool:
-    """Return whether CAA records admit an order. A CA without identities does not check them."""
+    """Return whether CAA records permit an order. A CA that has no names for CAA records does not check them."""
     found = [record._replace(tag=record.tag.lower()) for record in records]
     if any(it.flags & _CRITICAL and it.tag not in _KNOWN for it in found):
         return False
@@ -35,7 +35,7 @@ def admits(records: Iterable[CaaRecord], wish: Wish) -> bool:
 
 
 def protects(records: Iterable[CaaRecord], wish: Wish) -> bool:
-    """Return whether CAA records admit only the account of an order, and only by its challenge."""
+    """Return whether CAA records permit only orders of this account, and only with this challenge."""
     issuing = [it for it in records if it.tag.lower() in ("issue", "issuewild")]
     return any(it.tag.lower() == "issue" for it in issuing) and all(
         _is_empty(it.value) or (_admits(it.value, wish) and _names(it.value, wish)) for it in issuing
@@ -47,7 +47,7 @@ def _is_empty(value: str) -> bool:
 
 
 def _names(value: str, wish: Wish) -> bool:
-    """Return whether a record that admits an order names its account, and no other challenge."""
+    """Return whether a record that permits an order requires its account and its challenge."""
     parts = {"".join(part.split()).lower() for part in value.split(";")[1:]}
     return {f"accounturi={wish.account_url}".lower(), f"validationmethods={wish.method}"} <= parts
 

@@ -1,4 +1,4 @@
-"""Bounds of orders: the most orders in a period for a domain, for an account, and for all accounts. Pure.
+"""Limits on the orders in a period: of a domain, of an account, and of all accounts together. Pure.
 
 Times are Unix seconds.
 """
@@ -15,7 +15,7 @@ _HOUR, _DAY = 3600, 86400
 class Bound:
     """At most `count` orders in any period of `seconds`.
 
-    `limit` is the part of a job's sentence that names the bound.
+    `limit` is the sentence that explains the bound to the owner of a domain.
     """
 
     count: int
@@ -23,14 +23,14 @@ class Bound:
     limit: str
 
     def admits_at(self, times: Sequence[int], now: int) -> int:
-        """Return when the next order is admitted after earlier orders at `times`, or 0 for now."""
+        """Return when the next order is admitted after earlier orders at `times`. Return 0 for now."""
         recent = sorted(it for it in times if it > now - self.seconds)
         return recent[-self.count] + self.seconds if len(recent) >= self.count else 0
 
 
 @dataclass(frozen=True)
 class OrderBounds:
-    """All bounds. Tests use smaller ones."""
+    """All limits on orders. Tests use smaller numbers."""
 
     failed: Bound = Bound(5, _DAY, "this domain has had five failed orders in a day")
     issued: Bound = Bound(4, 7 * _DAY, "this domain has got four certificates in a week")
@@ -41,7 +41,7 @@ class OrderBounds:
 
 @dataclass(frozen=True)
 class History:
-    """The times of earlier orders: of the domain, its account, all accounts, and the registered domain."""
+    """The times of earlier orders that count towards each bound, in Unix seconds."""
 
     failed: Sequence[int] = ()
     issued: Sequence[int] = ()
@@ -52,16 +52,16 @@ class History:
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound that is reached, and when it admits the next order."""
+    """A bound that is reached, and the Unix second from which it admits the next order."""
 
     sentence: str
     not_before: int
 
 
 def find_limit(bounds: OrderBounds, history: History, now: int, *, replaces: bool) -> Limit | None:
-    """Return the reached bound that is the last to admit an order, or None if all admit it now.
+    """Return the reached bound that delays the order longest, or None if the order is admitted now.
 
-    Orders that replace a certificate do not count for the bounds that repeat the limits of the CA.
+    Orders that replace a certificate do not count towards the bounds that the CA has too.
     """
     checks = [(bounds.failed, history.failed), (bounds.account, history.account)]
     if not replaces:

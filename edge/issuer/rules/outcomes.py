@@ -1,23 +1,24 @@
-"""The state of a domain's certificate after an attempt: when the next one follows, and what the owner reads. Pure."""
+"""The state of a domain's automatic certificate after an attempt: the next attempt, and the error to show. Pure."""
 
 from dataclasses import dataclass, replace
 
 from chalicelib.model.tls.renewals import ErrorCode, Renewal
 from edge.issuer.rules.renewal_times import Plan, Validity
 
-OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})  # codes of failures that a domain's owner cannot resolve
+# codes of failures that the owner of a domain cannot resolve
+OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})
 _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure. The last repeats
 _SPREAD = 0.2  # the share by which an interval varies at random
 _DAILY = _INTERVALS[-1]
 _PAUSE = 60 * 60  # seconds until the certificate of a suspended account is due again
-_MAX_SENTENCE = 255  # bytes of a sentence of the CA
+_MAX_SENTENCE = 255  # bytes of a sentence from the CA
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt failed: a code, and a sentence that says what to do first.
+    """Why an attempt failed: a code, and a sentence for the owner of the domain that says what to do.
 
-    `not_before` is a Unix second before which the CA or a bound admits no order, 0 for none.
+    `not_before` is a Unix second before which the CA or a limit admits no order, or 0.
     """
 
     code: ErrorCode
@@ -26,9 +27,9 @@ class Failure:
 
 
 def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: str = "") -> Renewal:
-    """Return the state after a failed attempt. `random` is from 0 to 1. The next attempt continues the order.
+    """Return the state after a failed attempt. The next attempt continues the same order.
 
-    The `reason` is for the operator.
+    `random` is from 0 to 1, and varies the time of the next attempt. `reason` is for the operator.
     """
     return replace(
         renewal,
@@ -44,13 +45,16 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: st
 
 
 def find_retry(attempts: int, now: int, random: float) -> int:
-    """Return the time of the next try, after a failure that followed `attempts` others. `random` is from 0 to 1."""
+    """Return the time of the next attempt after a failure, which followed `attempts` others.
+
+    `random` is from 0 to 1.
+    """
     interval = _INTERVALS[min(attempts, len(_INTERVALS) - 1)]
     return now + int(interval * (1 + _SPREAD * (2 * random - 1)))
 
 
 def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
-    """Return the state of an attempt that a bound postpones. This does not count as an attempt."""
+    """Return the state of an order that a limit postpones. That does not count as an attempt."""
     return replace(
         renewal,
         due_at=failure.not_before,
@@ -63,7 +67,7 @@ def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
 
 
 def reject(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after Envoy has rejected a certificate. Another one is ordered daily."""
+    """Return the state after Envoy has rejected a certificate. Another certificate is ordered each day."""
     failure = internal()
     return replace(
         renewal,
@@ -77,7 +81,7 @@ def reject(renewal: Renewal, now: int) -> Renewal:
 
 
 def pause(renewal: Renewal, now: int) -> Renewal:
-    """Return the state of a certificate of a suspended account, to be read again later."""
+    """Return the state of a certificate of a suspended account. The certificate is checked again later."""
     return replace(renewal, due_at=now + _PAUSE, is_claimed=False)
 
 
@@ -93,23 +97,23 @@ def succeed(renewal: Renewal, certificate_id: str, plan: Plan, validity: Validit
 
 
 def postpone(renewal: Renewal, plan: Plan) -> Renewal:
-    """Return the state after the CA has sent its renewal window, and no renewal is due."""
+    """Return the state if no renewal is due yet, with the times of a new renewal plan."""
     return replace(renewal, due_at=plan.due_at, renews_at=plan.renews_at, is_claimed=False)
 
 
 def domain_unproved(domain: str) -> Failure:
-    """Return the failure of a domain that the account has not proved."""
+    """Return the failure for a domain that the account has not proved."""
     return Failure("domain_unproved", f"Prove {domain} with the record in its 'verification'. The order then follows.")
 
 
 def dns_alias_missing(domain: str, target: str) -> Failure:
-    """Return the failure of a wildcard without an alias."""
+    """Return the failure for a wildcard without the alias (CNAME) that challenges by DNS need."""
     name = f"_acme-challenge.{domain.removeprefix('*.')}"
     return Failure("dns_alias_missing", f"Add the record {name} CNAME {target}, which a wildcard requires.")
 
 
 def caa_forbids(domain: str, identities: tuple[str, ...]) -> Failure:
-    """Return the failure of CAA records that do not admit the CA."""
+    """Return the failure for CAA records that do not permit the order."""
     issuer = identities[0] if identities else "the CA"
     return Failure(
         "caa_forbids", f"Add {issuer} to the CAA records of {domain}, which do not permit it to use this challenge."
@@ -117,28 +121,28 @@ def caa_forbids(domain: str, identities: tuple[str, ...]) -> Failure:
 
 
 def http_unreachable(domain: str, address: str, port: int, answer: str) -> Failure:
-    """Return the failure of an address that does not answer the preflight. `answer` is a status or an error."""
+    """Return the failure for an address with a wrong answer in the preflight. `answer` is a status or an error."""
     hint = f"Point {domain} to this service and open port {port}"
     return Failure("http_unreachable", f"{hint}: {address or 'no public address'} {answer}.")
 
 
 def challenge_failed(sentence: str) -> Failure:
-    """Return the failure of a challenge that the CA rejected."""
+    """Return the failure for a challenge that the CA has rejected."""
     return Failure("challenge_failed", f"Check the DNS records of the domain; the CA says: {_clean(sentence)}")
 
 
 def rate_limited(limit: str, not_before: int) -> Failure:
-    """Return the failure of an order that a bound forbids."""
+    """Return the failure for an order that a limit postpones."""
     return Failure("rate_limited", f"Wait until 'retries_at': {limit}.", not_before)
 
 
 def ca_unreachable(not_before: int = 0) -> Failure:
-    """Return the failure of a CA that does not answer."""
+    """Return the failure if the CA does not answer."""
     return Failure("ca_unreachable", "Wait: the CA does not answer, and the order is tried again.", not_before)
 
 
 def rejected_identifier(domain: str, sentence: str) -> Failure:
-    """Return the failure of a domain for which the CA issues no certificates."""
+    """Return the failure for a domain for which the CA issues no certificates."""
     return Failure("rejected_identifier", f"Use another domain than {domain}; the CA says: {_clean(sentence)}")
 
 
@@ -159,11 +163,11 @@ def of_problem(code: str, detail: str, domain: str, not_before: int) -> Failure:
 
 
 def internal() -> Failure:
-    """Return any other failure. Its reason is only in the operator's log."""
+    """Return the failure for any other error. The reason is only in the operator's log."""
     return Failure("internal", "Wait, or ask the operator: the order failed, but not because of the domain.")
 
 
 def _clean(sentence: str) -> str:
-    """Return a sentence of the CA in one line of printable characters, at most 255 bytes long."""
+    """Return a sentence from the CA as one line of printable characters, cut to 255 bytes."""
     line = " ".join("".join(it if it.isprintable() else " " for it in sentence).split())
     return line.encode()[:_MAX_SENTENCE].decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""Decides about an order from the findings of the preflight: its challenge, or why it would fail. Pure."""
+"""Decides from the results of the preflight which challenge an order uses, or why the order would fail. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Finding = Literal["present", "absent", "unknown"]
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """The answer of an address to the preflight: a status, or an error as a phrase.
+    """The answer of an address in the preflight: a status, or a phrase for an error.
 
-    `is_ours` if it was the expected answer.
+    `is_ours` is true if an edge host of this service sent the expected answer.
     """
 
     address: str
@@ -27,19 +27,22 @@ class HttpAnswer:
 
 @dataclass(frozen=True)
 class CaAccount:
-    """The CA's names in CAA records, and the URL of our account there."""
+    """The CA's names in CAA records (`identities`), and the URL of the operator's account at the CA."""
 
     identities: tuple[str, ...]
     account_url: str
 
 
 def choose_method(domain: str, alias: Finding) -> Method:
-    """Return the challenge of a domain: by DNS for wildcards, and for names with an alias."""
+    """Return which challenge a domain uses: DNS for wildcards and for names with an alias, otherwise HTTP."""
     return "dns-01" if domain.startswith(WILDCARD) or alias == "present" else "http-01"
 
 
 def check_domain(domain: str, *, is_verified: bool, alias: Finding, target: str) -> Failure | None:
-    """Return why a certificate for a domain cannot be ordered, from its proof and its alias, or None."""
+    """Return why a certificate for a domain cannot be ordered, or None.
+
+    Checks the proof and the alias of the domain.
+    """
     if not is_verified:
         return outcomes.domain_unproved(domain)
     if not domain.startswith(WILDCARD) or alias == "present":
@@ -54,7 +57,7 @@ def check_caa(domain: str, records: Sequence[CaaRecord], authority: CaAccount, m
 
 
 def check_answers(domain: str, answers: Sequence[HttpAnswer], port: int) -> Failure | None:
-    """Return why the CA would not find the answer of a challenge, or None. Every public address must answer."""
+    """Return why the CA may not find the answer of a challenge, or None. Every public address must answer."""
     if not answers:
         return outcomes.http_unreachable(domain, "", port, "was found")
     wrong = next((it for it in answers if not it.is_ours), None)

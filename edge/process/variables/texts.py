@@ -16,7 +16,7 @@ class InvalidText(Exception):
 def count(name: str, text: str) -> int:
     """Parse a limit, a whole number of at least 1."""
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise InvalidText(f"{name}={text} is not a limit: choose a whole number of at least 1.")
+        raise InvalidText(f"{name}={text} must be a whole number of at least 1.")
     return int(text)
 
 
@@ -33,7 +33,9 @@ def ports(text: str) -> range:
     try:
         return base_names.parse_ports(text)
     except ValueError:
-        raise InvalidText(f"TCP_PORTS={text} is not a range of ports: write 20000-20099, or one port.") from None
+        raise InvalidText(
+            f"TCP_PORTS={text} is not a range of ports: write it like 20000-20099, or name one port."
+        ) from None
 
 
 def domain(text: str) -> str:
@@ -49,7 +51,7 @@ def network(name: str, text: str) -> str:
     try:
         return str(ipaddress.ip_network(text))
     except ValueError:
-        raise InvalidText(f"{name} names {text}, which is not a network: write 10.0.0.0/8.") from None
+        raise InvalidText(f"{name} names {text}, which is not a network: write it like 10.0.0.0/8.") from None
 
 
 def server(name: str, text: str) -> tuple[str, int]:
@@ -59,7 +61,7 @@ def server(name: str, text: str) -> tuple[str, int]:
         host, number = text, "53"
     if address := _address(host):
         return address, port(name, number)
-    raise InvalidText(f"{name} names {text}, which is not an address: write 127.0.0.1:5353 or [::1]:53.")
+    raise InvalidText(f"{name} names {text}, which is not an address: write it like 127.0.0.1:5353 or [::1]:53.")
 
 
 def peer(name: str, text: str) -> tuple[str, int]:
@@ -67,7 +69,7 @@ def peer(name: str, text: str) -> tuple[str, int]:
     host, _, number = text.rpartition(":")
     if found := _address(host) or (host if _HOST.fullmatch(host) else ""):
         return found, port(name, number)
-    raise InvalidText(f"{name} names {text}, which is not a host with a port: write 10.0.0.5:4440.")
+    raise InvalidText(f"{name} names {text}, which is not a host with a port: write it like 10.0.0.5:4440.")
 
 
 def _address(host: str) -> str:

@@ -23,21 +23,25 @@ def read(file: str) -> dict[str, Provider]:
     try:
         found = json.loads(Path(file).read_text())
     except ValueError:
-        raise SettingError(f"OAUTH_ENDPOINTS names {file}, which is not JSON.") from None
+        raise SettingError(f"OAUTH_ENDPOINTS names {file}, which is not valid JSON: correct it.") from None
     return provider_table.with_endpoints(_check(found))
 
 
 def _check(found: Any) -> Mapping[str, Mapping[str, str]]:
     if not isinstance(found, dict):
-        raise SettingError("The file of OAUTH_ENDPOINTS must contain a JSON object with providers as keys.")
+        raise SettingError(
+            f"The file of OAUTH_ENDPOINTS must be a JSON object with providers as keys: {', '.join(PROVIDERS)}."
+        )
     for name, endpoints in found.items():
         if name not in PROVIDERS or not isinstance(endpoints, dict):
             names = ", ".join(PROVIDERS)
-            raise SettingError(f"OAUTH_ENDPOINTS: {name} must be one of {names}, and its value an object.")
+            raise SettingError(
+                f"OAUTH_ENDPOINTS: each key must be one of {names}, with an object as value, not {name}."
+            )
         known = {"authorize", "token", "api"} if name == "github" else {"authorize", "token", "userinfo", "issuer"}
         for key, url in endpoints.items():
             if key not in known:
-                raise SettingError(f"OAUTH_ENDPOINTS: {name}.{key} is not one of {', '.join(sorted(known))}.")
+                raise SettingError(f"OAUTH_ENDPOINTS: {name} has no endpoint {key}: use {', '.join(sorted(known))}.")
             if not _is_allowed(url):
                 raise SettingError(
                     f"OAUTH_ENDPOINTS: {name}.{key} must be an https URL, or http on a loopback address."

@@ -29,7 +29,7 @@ class Proxied(asyncio.Protocol):
         self._peer = str(transport.get_extra_info("peername", ("?",))[0])
         self._timer = asyncio.get_running_loop().call_later(self._timeout, self._refuse, "no header arrived in time")
         if not self._proxies.contain(self._peer):
-            self._refuse("it does not come from a proxy")
+            self._refuse("its address is not in SSH_PROXY_PROTOCOL_FROM")
 
     def data_received(self, data: bytes) -> None:
         if self._transport.is_closing():
@@ -51,7 +51,7 @@ class Proxied(asyncio.Protocol):
 
     def _on_header(self, header: Header | None, early: bytes) -> None:
         if header is None:
-            self._refuse("it has no header")
+            self._refuse("it does not begin with a PROXY protocol header")
         elif header.source is None:  # the proxy's own connection, such as a health check
             self._close()
         else:

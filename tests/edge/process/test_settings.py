@@ -77,29 +77,29 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
         (
             "DNS_SERVERS",
             "127.0.0.1:5353,ns.example",
-            "DNS_SERVERS names ns.example, which is not an address: write 127.0.0.1:5353 or [::1]:53.",
+            "DNS_SERVERS names ns.example, which is not an address: write it like 127.0.0.1:5353 or [::1]:53.",
         ),
         ("DNS_SERVERS", "127.0.0.1:0", "DNS_SERVERS=0 is not a port: choose one from 1 to 65535."),
         (
             "PROXY_PROTOCOL_FROM",
             "10.0.0.0/8,10.0.0.1/8",
-            "PROXY_PROTOCOL_FROM names 10.0.0.1/8, which is not a network: write 10.0.0.0/8.",
+            "PROXY_PROTOCOL_FROM names 10.0.0.1/8, which is not a network: write it like 10.0.0.0/8.",
         ),
         (
             "SSH_PROXY_PROTOCOL_FROM",
             "lb.example.com",
-            "SSH_PROXY_PROTOCOL_FROM names lb.example.com, which is not a network: write 10.0.0.0/8.",
+            "SSH_PROXY_PROTOCOL_FROM names lb.example.com, which is not a network: write it like 10.0.0.0/8.",
         ),
         *(
             (
                 "SIGN_IN_HOSTS",
                 text,
-                f"SIGN_IN_HOSTS names {text}, which is not a host with a port: write 10.0.0.5:4440.",
+                f"SIGN_IN_HOSTS names {text}, which is not a host with a port: write it like 10.0.0.5:4440.",
             )
             for text in ("10.0.0.5", "a b:4440", ":4440", "https://sign-in:4440")
         ),
         ("SIGN_IN_HOSTS", "10.0.0.5:0", "SIGN_IN_HOSTS=0 is not a port: choose one from 1 to 65535."),
-        ("EDGE_INSTANCE", "c", "EDGE_INSTANCE=c is not an instance: choose a or b, or leave it out."),
+        ("EDGE_INSTANCE", "c", "EDGE_INSTANCE=c must be a or b: correct it or unset it."),
         (
             "HOP_PORT",
             "65531",
@@ -110,7 +110,11 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
             "tunnels",
             "TUNNEL_DOMAIN=tunnels is invalid: it must be a domain, for example app.example.com or *.example.com.",
         ),
-        ("TCP_PORTS", "20099-20000", "TCP_PORTS=20099-20000 is not a range of ports: write 20000-20099, or one port."),
+        (
+            "TCP_PORTS",
+            "20099-20000",
+            "TCP_PORTS=20099-20000 is not a range of ports: write it like 20000-20099, or name one port.",
+        ),
         (
             "METRICS_BY",
             "envoy",
@@ -122,8 +126,8 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
             "ABUSE_CONTACT must be one line of at most 255 bytes, for example an email address.",
         ),
         ("ABUSE_CONTACT", "a\nb", "ABUSE_CONTACT must be one line of at most 255 bytes, for example an email address."),
-        ("LEASE", "0", "LEASE=0 is not a limit: choose a whole number of at least 1."),
-        ("MAX_HEAP_MIB", "1.5", "MAX_HEAP_MIB=1.5 is not a limit: choose a whole number of at least 1."),
+        ("LEASE", "0", "LEASE=0 must be a whole number of at least 1."),
+        ("MAX_HEAP_MIB", "1.5", "MAX_HEAP_MIB=1.5 must be a whole number of at least 1."),
     ],
 )
 def test_an_invalid_setting_is_named_in_one_sentence(variable: str, text: str, sentence: str) -> None:

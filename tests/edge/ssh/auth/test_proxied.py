@@ -71,13 +71,21 @@ def test_a_client_has_the_address_in_its_header(sent: tuple[bytes, ...]) -> None
 @pytest.mark.parametrize(
     ("sent", "proxies", "reason"),
     [
-        (V2 + b"SSH-2.0", "10.0.0.0/8", "it does not come from a proxy"),
-        (b"SSH-2.0-OpenSSH\r\n", "127.0.0.0/8", "it has no header"),
+        (V2 + b"SSH-2.0", "10.0.0.0/8", "its address is not in SSH_PROXY_PROTOCOL_FROM"),
+        (b"SSH-2.0-OpenSSH\r\n", "127.0.0.0/8", "it does not begin with a PROXY protocol header"),
         (b"", "127.0.0.0/8", "no header arrived in time"),
         (V2[:20], "127.0.0.0/8", "no header arrived in time"),
         (TOO_LONG, "127.0.0.0/8", "its header has more than 536 bytes"),
-        (V1[:-2] + b" " * 80, "127.0.0.0/8", "its header must be one line of at most 107 bytes"),
-        (V2[:13] + b"\x12" + V2[14:], "127.0.0.0/8", "its header must be for TCP and contain two addresses"),
+        (
+            V1[:-2] + b" " * 80,
+            "127.0.0.0/8",
+            "its header must be one line of at most 107 bytes in version 1 of the PROXY protocol",
+        ),
+        (
+            V2[:13] + b"\x12" + V2[14:],
+            "127.0.0.0/8",
+            "its header must be for TCP over IPv4 or IPv6, with both addresses",
+        ),
     ],
 )
 def test_any_other_connection_is_closed_with_a_line_in_the_log(

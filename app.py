@@ -10,7 +10,8 @@ app = Chalice(app_name="tunnel-edge", configure_logs=False)
 middleware.wrap(app)
 registration.serve_files(app, route_table.FILES, route_table.OPEN)
 
-# The blueprint names the module that the authorizer's Lambda function imports. That module does not import the app.
+# Chalice imports the module of a blueprint's Lambda function instead of `app.py`. So the authorizer starts without the
+# app.
 _gateway = Blueprint("chalicelib.authorizer")
 _gateway.lambda_function(name="authorizer")(authorizer.authorize)
 app.register_blueprint(_gateway)

@@ -16,7 +16,8 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
     Deny means that an address sends too many requests without a valid token. The GatewayResponses of the deployment
     answer it with a 429. Raises Exception("Unauthorized") for a rejected token, which the gateway answers with a 401,
-    and aws.AwsError, which it answers with a 5xx. The app refuses unsupported versions.
+    and aws.AwsError, which it answers with a 5xx. Unsupported API versions are allowed here, because the app refuses
+    them.
     """
     try:
         address = ((event.get("requestContext") or {}).get("identity") or {}).get("sourceIp") or ""

@@ -1,4 +1,4 @@
-"""Certificate authorities in PEM: one certificate that may sign others. It may have expired."""
+"""Certificate authorities in PEM. Each is exactly one certificate that may sign others. It may have expired."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Authority:
 
 
 def read(text: str, max_bytes: int) -> Authority:
-    """Parse an authority's certificate. Raises ValueError for other texts, and above `max_bytes`."""
+    """Parse an authority's certificate. Raises ValueError for any other text, and for more than `max_bytes`."""
     content = _only_certificate(pem.blocks(text)).decode()
     encoded = pem.encode("CERTIFICATE", content)
     if len(encoded) > max_bytes:

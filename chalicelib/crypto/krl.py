@@ -13,8 +13,8 @@ from operator import sub
 
 _HEADER = struct.Struct(">8sIQQQ")  # magic, version of the format, version of the list, date, flags
 _MAGIC, _FORMAT = b"SSHKRL\n\0", 1
-_CERTIFICATES, _SHA256 = 1, 5  # sections of a list
-_LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # sections of an authority's certificates
+_CERTIFICATES, _SHA256 = 1, 5  # types of the list's sections
+_LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # types of the subsections about one authority's certificates
 _SERIAL_BYTES = 8
 _NEAR = 8 * _SERIAL_BYTES  # serials at most this far apart take no more space in one bitmap than in a list
 _RANGE_BYTES = 5 + 2 * 8  # two serials, with the header of the section
@@ -27,7 +27,7 @@ _Run = tuple[int, int]  # consecutive serials: the first and the last of them
 
 @dataclass(frozen=True)
 class Revoked:
-    """Serials revoked for an authority, which is given as its public key line."""
+    """The revoked serials of an authority. `authority` is the authority's public key line."""
 
     authority: str
     serials: Collection[int]
@@ -82,7 +82,7 @@ def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
 
 
 def _serials(ordered: list[int]) -> Iterator[bytes]:
-    """Yield the smallest sections: bitmaps and ranges for close serials, a list for the rest."""
+    """Yield the sections that take the fewest bytes: bitmaps and ranges for close serials, a list for the others."""
     single, groups = _parted(ordered)
     for runs in (runs for group in groups for runs in _neighbours(_runs(sorted(set(group))))):
         if _BITMAP_BYTES + (runs[-1][1] - runs[0][0]) // 8 < sum(map(_bytes, runs)):
@@ -126,7 +126,7 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """Yield groups of runs. One bitmap of a group is smaller than a list of its serials."""
+    """Yield groups of runs that are so close together that one bitmap is smaller than a list of their serials."""
     together: list[_Run] = []
     for run in runs:
         if together and not _fits(together, run):
@@ -142,7 +142,7 @@ def _fits(together: list[_Run], run: _Run) -> bool:
 
 
 def _bytes(run: _Run) -> int:
-    """Return the bytes that a run takes as a list or as a range: the smaller size."""
+    """Return how many bytes a run takes: as a list, or as a range if that is smaller."""
     return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
 
 

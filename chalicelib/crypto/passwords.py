@@ -5,7 +5,7 @@ import hmac
 import os
 
 _SALT = 16  # bytes
-# a digest takes 2 MiB and some milliseconds, for the edge as much as for somebody who guesses passwords
+# a digest takes 2 MiB and some milliseconds, both when the edge verifies a password and when an attacker guesses one
 _COST, _BLOCK, _LANES = 1 << 11, 8, 1
 _LENGTH = 32  # bytes
 

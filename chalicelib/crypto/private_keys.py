@@ -30,7 +30,7 @@ _MAX_DER_BYTES = 4096  # the most bytes that the vault encrypts; the largest val
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _DAMAGED = "must be an intact private key: its content cannot be parsed"
 
-# Diffie-Hellman keys are rejected with a message, so a warning says nothing more
+# Diffie-Hellman keys are rejected with an error message, so the library's warning about them adds nothing
 warnings.filterwarnings("ignore", message="Diffie-Hellman over finite fields")
 
 
@@ -50,7 +50,7 @@ def read(text: str) -> PrivateKey:
 def usable(key: object) -> PublicKey:
     """Return a public key if certificates may have its type and size. Raises ValueError."""
     if isinstance(key, rsa.RSAPublicKey):
-        # OpenSSL does not serve shorter keys, and does not trust them
+        # OpenSSL refuses shorter keys, both as a server and as a client
         if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
             raise ValueError(f"must use an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits, not {key.key_size}")
         return key

@@ -90,7 +90,7 @@ def _canonical(name: str, blob: bytes) -> bytes:
     if name not in _TYPES:
         raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
     key = keys.load_openssh(name, base64.b64encode(blob).decode())
-    # the wire form of a security key also contains its application
+    # the wire form of a FIDO security key also has its application string, which `keys.wire` would lose
     return blob if name in _SECURITY_KEYS else keys.wire(key)
 
 

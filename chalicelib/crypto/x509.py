@@ -182,7 +182,7 @@ def _hexadecimal(serial_number: int) -> str:
 def _key_usages(usages: x509.KeyUsage | None) -> list[str]:
     if usages is None:
         return []
-    # Without key agreement the library raises for encipher_only and decipher_only.
+    # Unless key_agreement is set, the library raises an error when encipher_only or decipher_only is read.
     asked = _KEY_USAGES | _KEY_AGREEMENT_USAGES if usages.key_agreement else _KEY_USAGES
     return [name for name, attribute in asked.items() if getattr(usages, attribute)]
 

@@ -51,10 +51,10 @@ HostportsOn443 = Annotated[list[_On443], *_Bounded]
 
 
 class Listeners(EditableResource):
-    """The resource of a kind of edges.
+    """The endpoints of one kind of edge.
 
-    A new hostport of an edge closes the account's tunnel at this hostport. Below TUNNEL_DOMAIN, the edge also takes the
-    name for its account.
+    If an edge gets a new hostport, the account's tunnel at that hostport is closed. If the host is below TUNNEL_DOMAIN,
+    the host name then belongs to the account of the edge.
     """
 
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -36,7 +36,7 @@ class HTTPSListener(DescribedShape):
 
 
 class HTTPSEdgeChange(HTTPSListener):
-    # Some clients send every field that they know: an empty one must not change where TLS ends.
+    # Some clients send every field that they know. So an empty `terminate_at` must not change where TLS ends.
     terminate_at: Annotated[TlsEnd, unless_blank] = EDGE
 
 

@@ -36,7 +36,7 @@ def to_text(value: object) -> str | None:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches the whole text. The time is linear for each `*`."""
+    """Return whether a pattern matches the whole text. Each `*` takes time linear in the length of the text."""
     first, *others = pattern.split(ANY)
     if not others:
         return text == pattern

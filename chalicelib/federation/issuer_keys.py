@@ -64,7 +64,7 @@ class CachedKeys:
 
 
 def key_of(issuer: str) -> tuple[str, str]:
-    """Return the scope and id of the record with an issuer's keys."""
+    """Return the partition key `scope` and the id of the record with an issuer's keys."""
     return f"issuer#{hashlib.sha256(issuer.encode()).hexdigest()}", ID
 
 
@@ -139,7 +139,7 @@ def _await_other(issuer: str, kid: str | None, now: int, cached: CachedKeys) -> 
     end = time.monotonic() + TURN
     while not cached.fits(kid, now):
         if cached.turn <= cached.fetched and now < cached.fetched + USABLE:
-            return cached.keys  # no process fetches, so `kid` is unknown
+            return cached.keys  # the last fetch succeeded, and no key has this `kid`
         if time.monotonic() > end or clock.seconds() >= cached.turn + TURN:
             raise IssuerUnreachable("another process did not get the keys in time")
         time.sleep(_POLL)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from chalicelib.federation import claims
 from chalicelib.federation.claims import Patterns
 
-MAX_BYTES = 255  # of an issuer
+MAX_BYTES = 255  # of an issuer's URL
 DEFAULT = (
     "https://token.actions.githubusercontent.com=repository_id|repository_owner_id "
     "https://gitlab.com=project_id|namespace_id https://agent.buildkite.com=organization_id|organization_slug "
@@ -52,7 +52,7 @@ def find_problem(issuer: str) -> str | None:
 
 
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
-    """Return the groups of tenant claims of which `required` restricts no claim to exact values.
+    """Return the groups of tenant claims in which `required` restricts no claim to exact values.
 
     If there are any, the credential would also accept tokens of other tenants. A pattern with `*` is not an exact
     value.
@@ -68,7 +68,7 @@ def allows_loopback(port: int) -> bool:
 
 @lru_cache(maxsize=8)
 def _parse(setting: str) -> tuple[AllowedIssuer, ...]:
-    """Return the entries of a setting. An entry without claims requires `sub`."""
+    """Return the entries of a setting. For an entry without claims, credentials must restrict `sub`."""
     return tuple(_parse_entries(setting))
 
 

@@ -25,7 +25,7 @@ from chalicelib.model.limits import rates
 from chalicelib.storage.client.aws import AwsError
 
 VERSIONS = ("2", "0")  # supported values of the version header, the current one first
-VERSION_HEADER = "Service-Version"  # the default, which VERSION_HEADERS replaces
+VERSION_HEADER = "Service-Version"  # the default; the setting VERSION_HEADERS replaces it
 _FORMS = "te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}|[0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100}"
 _BEARER = re.compile(f"(?i:Bearer) +({_FORMS})", flags=re.ASCII)
 
@@ -53,7 +53,9 @@ class Caller:
         return Limited(self.account, self.key, self.limits)
 
     def scope(self, path: str) -> str:
-        """Return the storage scope of a list in the caller's account. No request reaches another account's scope."""
+        """Return the partition key `scope` of a list in the caller's account. No request reads another account's
+        partitions.
+        """
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
@@ -62,9 +64,13 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin, name=self.name)  # active: inactive callers are not authenticated
+            # always active, because inactive callers are not authenticated
+            return Owner(self.id, self.admin, name=self.name)
         if not self.admin:
-            raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
+            raise Forbidden(
+                "Only an admin may set 'owner_id' to another user or bot.",
+                {"owner_id": "must be absent or your own id"},
+            )
         owner = accounts.find_owner(self.account, requested)
         if owner is None:
             raise UnknownReference(
@@ -154,7 +160,8 @@ def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
 def limit(
     caller: Caller, method: str, template: str, query: Mapping[str, Sequence[str]], headers: dict[str, str]
 ) -> None:
-    """Count a request, and add the headers of its limits. `template` is the path of its endpoint.
+    """Count a request toward its limits, and add the response headers that describe them. `template` is the path of its
+    endpoint.
 
     Raises RateLimited if its account or API key sends too many requests.
     """
@@ -164,7 +171,7 @@ def limit(
 
 
 def require_version(caller: Caller, headers: Mapping[str, str]) -> None:
-    """Raise UnsupportedVersion if the caller of a request with these headers has no version."""
+    """Raise UnsupportedVersion if the caller has no version. `headers` are those of the request, for the message."""
     if not caller.version:
         raise _unsupported({name.lower(): value for name, value in headers.items()})
 
@@ -189,13 +196,15 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
         raise _lacking(caller, missing)
     for bounds in (caller.limits.networks, caller.limits.account_networks):
         if bounds and not networks.contain(bounds, address):
-            raise Forbidden("This API key may not be used from this address.")
+            raise Forbidden(
+                "This API key may not be used from this address: its networks or its account's do not contain the address."
+            )
 
 
 def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:
     """Raise Forbidden if a body names resources that the caller's API key must not read.
 
-    `at` is the prefix of the fields' dotted paths.
+    `at` is the prefix of the dotted paths that the error names.
     """
     if unreadable := scopes.find_unreadable(caller.limits.scopes, values):
         named = {f"{at}{path}": f"requires the scope {scope}" for path, scope in unreadable.items()}

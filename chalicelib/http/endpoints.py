@@ -1,4 +1,4 @@
-"""Endpoints as plain tuples, and the steps from a request to its view.
+"""Endpoints as named tuples, and the steps from a request to its view.
 
 Every request takes these steps in this order: route, token, limits, version, scope, body, permission, view.
 """
@@ -100,9 +100,10 @@ class Endpoint(NamedTuple):
     - `response` is the shape of the response, `media` the media types of responses that are not JSON.
     - `errors` are errors beyond the common ones, `headers` response headers beyond the common ones.
     - `permits` raises Forbidden for callers that may not use the endpoint.
-    - `authorizer` None opens the endpoint: it requires neither token nor version, and its caller is ANONYMOUS.
-    - `is_oauth` accepts a form too, ignores idempotency keys, and adds the fields of RFC 6749 to errors.
-    - `is_versioned` False makes the ETag depend only on the response, not on the item's revision.
+    - If `authorizer` is None, the endpoint requires neither token nor version, and its caller is ANONYMOUS.
+    - If `is_oauth`, the body can also be a form, idempotency keys are ignored, and errors also have the fields of RFC
+      6749.
+    - If `is_versioned` is False, the ETag depends only on the response, not on the item's revision.
     """
 
     method: str

@@ -40,7 +40,7 @@ class InvalidRequest(ApiError):
 
     @staticmethod
     def of(wrong: Mapping[str, str]) -> "InvalidRequest":
-        """Return the error for a map of dotted paths to rules, with at least one entry."""
+        """Return the error for at least one wrong field: `wrong` maps its dotted path to what it must be."""
         named = dict(list(wrong.items())[:_MAX_NAMED])
         first, rule = next(iter(named.items()))
         rest = f" {len(wrong) - 1} more: see the details." if len(wrong) > 1 else ""

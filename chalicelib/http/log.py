@@ -41,7 +41,7 @@ class Sample:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all requests."""
+        """Empty the sample and start it now."""
         self.requests, self.since = 0, time.monotonic()
         self.accounts.clear()
 

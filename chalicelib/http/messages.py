@@ -18,7 +18,7 @@ from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape, names
 
 S = TypeVar("S", bound=Shape)
-Parameters = Mapping[str, After]  # of a query: each has a name and a rule that parses its text
+Parameters = Mapping[str, After]  # of a query: the rule that parses the text of each parameter, by name
 
 MAX_BYTES = 256 * 1024
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -63,7 +63,7 @@ def read_body(
 
 
 def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> tuple[S | None, dict[str, str]]:
-    """Return the body as the shape, or the validation errors by dotted path."""
+    """Return the body as an instance of the shape, or the validation errors by dotted path."""
     from chalicelib.schema import models  # imports pydantic, which requests without a body do not need
 
     return models.check(shape, values, path)

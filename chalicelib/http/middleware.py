@@ -173,25 +173,32 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin. Only the operator can switch it off.")
         case TooManyNames():
-            return errors.Conflict(f"The account has {name_counts.MAX_NAMES} names, the maximum.")
+            return errors.Conflict(
+                f"The account has {name_counts.MAX_NAMES} names, the maximum: delete an edge or a reservation first."
+            )
         case TooManyItems():
             return errors.Conflict(str(error))
         case ListFull():
-            return errors.Conflict(f"The revocation list has {revocation_lists.MAX_ENTRIES} entries, the maximum.")
+            return errors.Conflict(
+                f"The revocation list has {revocation_lists.MAX_ENTRIES} entries, the maximum: delete some first."
+            )
         case Taken(key=key) if base_names.is_taken_by_operator(error):
             return errors.Conflict(
                 base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}
             )
         case Taken(key=key):
             field = key.field or key.kind
-            return errors.Conflict(f"'{field}' is in use already.", {field: "must be a value that nothing else uses"})
+            return errors.Conflict(
+                f"'{field}' is in use already.",
+                {field: "must be a value that nothing else uses"},
+            )
         case InUse(referrers=referrers):
             named = {f"used_by.{place}": referrer for place, referrer in enumerate(referrers[:10])}
             return errors.Conflict(f"The resource is in use by {', '.join(referrers[:10])}.", named)
         case TooManyReferrers(reference=reference):
             rule = f"{reference.id} can have at most {references.MAX_REFERRERS} resources that refer to it"
             return errors.Conflict(
-                f"'{reference.field}'names a resource to which too many others refer already.", {reference.field: rule}
+                f"'{reference.field}' names a resource to which too many others refer already.", {reference.field: rule}
             )
 
 

@@ -28,9 +28,9 @@ class Enabled(Shape):
 
 
 def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a function for `conflicts`, which rejects the module if its holder has one of the modules `others`.
+    """Return a function for `Module.conflicts`. It rejects the module if its holder has one of the modules `others`.
 
-    The validation error of this function is about `field`.
+    The function's validation error is about `field`.
     """
 
     def conflicts(request: Any, holder: Item) -> dict[str, str]:
@@ -44,7 +44,7 @@ def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """A module at a path. Its holder is the edge, route or authority that it belongs to.
+    """A module at a path. Its holder is the item that it belongs to: an edge, route, authority or reservation.
 
     - `shape` is the shape of requests, `stored` the stored type. `shows` is the shape of responses if it differs.
     - `to_response` makes the response from the stored module and its holder. By default, the response has the stored
@@ -127,12 +127,13 @@ class Module:
         writes.retried(attempt)
 
     def _holder(self, call: Call) -> Item:
-        """Return the holder. If it is not registered in this account, its body is empty."""
+        """Return the edge, route or authority. If it is not registered in this account, its body is empty."""
         place = self.place(call)
         return table.read_any(*place) or Item(*place, {}, revision=0)
 
     def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
-        """Return the holder with the requested module. With STRICT_REFERENCES, its references are recorded too.
+        """Return the edge, route or authority with the requested module. With STRICT_REFERENCES, the references of the
+        module are recorded too.
 
         `at` is the module's path in the body. Raises aws.Unavailable if a secret cannot be encrypted.
         """
@@ -154,7 +155,7 @@ class Module:
         return self.to_response(module, holder, call) if self.to_response else asdict(module)
 
     def check(self, request: Shape | None, holder: Item, *, at: str = "") -> None:
-        """Raise InvalidRequest if the module contradicts its holder.
+        """Raise InvalidRequest if the module contradicts its edge, route or authority.
 
         `at` is the module's path in the body.
         """
@@ -162,7 +163,7 @@ class Module:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
     def place(self, call: Call) -> tuple[str, str]:
-        """Return the scope and id of the holder in the caller's account."""
+        """Return the item's partition key `scope` and id, for the edge, route or authority of a request."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path)), call.id
 
     def _unset(self) -> NotFound:

@@ -101,7 +101,7 @@ def text(
 
 
 def last(found: Sequence[Item]) -> str:
-    """Return the id of the last of some items, "" if there are none."""
+    """Return the id of the last item, or "" if there are no items."""
     return found[-1].id if found else ""
 
 

@@ -25,7 +25,7 @@ _NO_PASSWORD = f"must have {_SHORTEST} to {_LONGEST} characters and no control c
 
 
 class BasicCredential(Shape):
-    """A user that may pass."""
+    """A visitor's user name and password."""
 
     username: Annotated[str, form(_USERNAME, _NO_USERNAME), max_bytes(_MAX_USERNAME)]
     f"""The name of the user, at most {_MAX_USERNAME} bytes without a colon."""
@@ -35,7 +35,7 @@ class BasicCredential(Shape):
 
 
 class ShownBasicCredential(Shape):
-    """A user that may pass."""
+    """A visitor's user name. The password is never shown."""
 
     username: str
     """The name of the user."""
@@ -65,7 +65,7 @@ class ShownBasicAuth(Enabled):
 
 
 def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a copy of a shape with the description for one kind of holder."""
+    """Return a copy of a shape with a description that names `holder`, for example "an HTTPS edge route"."""
     described = f"Lets only visitors of {holder} pass that send a user name and its password (RFC 7617)."
     return type(shape.__name__, (shape,), {"__doc__": described})
 

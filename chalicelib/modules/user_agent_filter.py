@@ -1,6 +1,6 @@
 """The user agent filter of HTTPS edge routes (SPEC 2.9), with RE2 patterns.
 
-They are compiled as Envoy compiles them: Envoy reads patterns and headers byte by byte (Latin-1).
+The patterns are compiled as Envoy compiles them: Envoy reads patterns and headers byte by byte (Latin-1).
 """
 
 from collections.abc import Mapping

@@ -185,5 +185,5 @@ _RATE = click.IntRange(0, rates.MAX_RATE)
 @click.pass_context
 def _limit(context: click.Context, /, account: str, only_reserved: bool | None, **requests: int | None) -> None:
     if only_reserved is None and set(requests.values()) == {None}:
-        raise click.UsageError("name at least one limit to set", context)
+        raise click.UsageError("set at least one limit, for example --requests-per-second N", context)
     limit_account(account, only_reserved=only_reserved, requests=requests)

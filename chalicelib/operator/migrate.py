@@ -53,7 +53,7 @@ def migrate(applies: bool, folder: Path | None) -> None:
 
 def forms() -> Forms:
     """Return the stored types of each kind and of its modules."""
-    # accounts have no endpoint, so no resource has their type
+    # accounts have no endpoint, so no `Resource` declares their stored type
     own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
     served = {resource.kind: resource for resource in (*resources.load_all(), *edges.load_all())}
     return Forms(
@@ -111,7 +111,7 @@ class Run:
                 yield from self._migrate(record)
 
     def _migrate_last(self, places_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Migrate the edges without the keys of their names, oldest first. Called when all of them are known."""
+        """Migrate the edges that lack the items which keep their names unique. The oldest edge gets a name first."""
         for scope, id in sorted(places_of_edges, key=lambda place: ids.unprefixed(place[1])):
             if record := dynamodb.get(scope, id):
                 yield from self._migrate(record)

@@ -23,7 +23,9 @@ def ban_name(name: str) -> None:
     except ValueError as error:
         raise CommandError(f"{name} {error}.") from None
     except TooManyPatterns:
-        raise CommandError(f"{bans.MAX_PATTERNS} patterns are banned already, the maximum.") from None
+        raise CommandError(
+            f"{bans.MAX_PATTERNS} patterns are banned already, the maximum: remove one with 'names allow' first."
+        ) from None
 
 
 def allow_name(name: str) -> None:
@@ -45,7 +47,7 @@ def forget_settings(*, is_forced: bool) -> str:
             "and wait for the end of their cooldowns. If these names stay served, or no longer matter, use --force."
         )
     if not (former := base_names.forget_settings()):
-        raise CommandError("This table has no TUNNEL_DOMAIN yet: nothing was changed.")
+        raise CommandError("This table stores no TUNNEL_DOMAIN, so there is nothing to forget.")
     return former
 
 
@@ -54,7 +56,7 @@ def parse_host(name: str) -> str:
     url = _URL.fullmatch(name.lower())
     host = url[1] or url[2] if url else name.lower()
     if not re.fullmatch(rf"{DOMAIN}(:[1-9][0-9]{{0,4}})?", host):
-        raise CommandError(f"{name} is not a whole host name, for example demo.tunnels.localhost.")
+        raise CommandError(f"{name} is not a complete host name, for example demo.tunnels.localhost.")
     return str(host)
 
 

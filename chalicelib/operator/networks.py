@@ -24,7 +24,7 @@ def block_network(network: str) -> str:
 def unblock_network(network: str) -> None:
     """Remove a block. Raises CommandError if there is none."""
     if not blocks.unblock(_normalize(network)):
-        raise CommandError(f"{network} is not blocked.")
+        raise CommandError(f"{network} is not blocked: 'networks list' shows the blocked networks.")
 
 
 def _normalize(text: str) -> str:

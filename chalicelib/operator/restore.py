@@ -33,9 +33,9 @@ group = OperatorGroup("revocations", help="Revocations made after the time to wh
 
 @dataclass(frozen=True)
 class ListedRevocation:
-    """One line of the list. `id` is the revoked resource, or the SSH authority that revoked.
+    """One line of the list. `id` is a revoked resource, or the SSH authority that revoked a key or certificate.
 
-    `record` is the revocation by the authority, or empty for a revoked resource.
+    `record` is the authority's revocation. It is empty if `id` is a revoked resource.
     """
 
     account: str
@@ -117,7 +117,7 @@ def _revoke(authority: Issuer, record: Mapping[str, Any]) -> bool:
         revocations.revoke(Change(OPERATOR), authority, Revocation.of(record))
     except ListFull:
         raise CommandError(
-            f"The list of {authority.id} is full: delete revocations that are no longer needed."
+            f"The revocation list of {authority.id} is full: delete revocations that are no longer needed."
         ) from None
     except AlreadyRevoked:
         pass  # an earlier run has revoked it already

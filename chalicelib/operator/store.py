@@ -1,4 +1,4 @@
-"""Creation of the table and the key alias in the environment's settings, and a check of SSH policies."""
+"""Creates the table and the key alias that TABLE_NAME and KEY_ID name, and checks the policies of SSH authorities."""
 
 from collections.abc import Iterator
 
@@ -32,9 +32,9 @@ def create_store() -> list[str]:
 
 
 def find_short_trails() -> Iterator[str]:
-    """Yield a sentence for each policy with certificates that live longer than audit events.
+    """Yield a sentence for each SSH policy that permits certificates to live longer than audit events.
 
-    Offboarding finds certificates by their events, so it would miss older ones.
+    Offboarding finds certificates by their audit events, so it would miss certificates older than the events.
     """
     days = trail.audit_days()
     for account in table.newest(accounts.SCOPE):

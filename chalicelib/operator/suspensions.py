@@ -95,7 +95,9 @@ def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[Offboardin
         except LastAdmin:
             raise CommandError(f"{id} is the last active admin of {account_id}: add another one first.") from None
         except ListFull:
-            raise CommandError("The list of an SSH authority is full: no more certificates can be revoked.") from None
+            raise CommandError(
+                "The revocation list of an SSH authority is full: delete revocations that are not needed, then repeat."
+            ) from None
         if report is None:
             raise UnknownId(f"The account {account_id} has no {kinds.of(id).name} {id}.")
         yield report

@@ -21,7 +21,7 @@ _OWNER_ID = After(OWNER.check, {"type": "string", **OWNER.json_schema, "descript
 
 
 class OwnedResource(EditableResource):
-    """A kind of which resources have owners. Certificates have a hidden one: the user or bot that requested them."""
+    """A kind of resource with an owner. The owner of a certificate is hidden: the user or bot that requested it."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         listing, *others = super().endpoints()
@@ -60,5 +60,5 @@ def only_own(call: Call, item: Item) -> None:
 
 
 def owner_of(item: Item) -> str | None:
-    """Return the owner in a record, or None. Early certificates have no recorded owner."""
+    """Return the owner in a record, or None. Certificates of early releases have no recorded owner."""
     return item.body.get("owner_id") or item.unseen.get("owner_id")

@@ -26,7 +26,7 @@ class Documented:
 def at_most_bytes(limit: int) -> JsonSchema:
     """Return the schema of a string of at most `limit` bytes of UTF-8.
 
-    It can only limit the characters, which have at least one byte each.
+    The schema can only limit the number of characters, which have at least one byte each.
     """
     return {"maxLength": limit, MAX_BYTES: limit}
 

@@ -22,7 +22,7 @@ S = TypeVar("S", bound=Shape)
 class Body(BaseModel):
     """The base of all models.
 
-    Types are strict, unknown fields are errors, and the representation contains no values.
+    Types are strict, unknown fields are errors, and `repr` shows no values.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
@@ -103,7 +103,7 @@ def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
 
 
 def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of the fields beside the last one of a path."""
+    """Return the names of all fields of the object in which the path ends."""
     names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
     if len(path) == 1:
         return list(names)

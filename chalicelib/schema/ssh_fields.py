@@ -59,7 +59,7 @@ def _networks(text: str) -> str:
 
 def _command(text: str) -> str:
     if not text.strip() or "\0" in text:
-        raise ValueError("must be a command")
+        raise ValueError("must be a command without NUL characters, and not empty")
     return text
 
 
@@ -76,7 +76,7 @@ def _extensions(values: dict[str, str]) -> dict[str, str]:
 
 
 def check_bind(extensions: Mapping[str, str]) -> dict[str, str]:
-    """Return the validation error of the rules in the extension bind@tunnel-edge."""
+    """Return the validation error of the bind rules in the extension bind@tunnel-edge, by field."""
     try:
         if acl.EXTENSION in extensions:
             acl.split(extensions[acl.EXTENSION])

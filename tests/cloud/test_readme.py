@@ -60,7 +60,7 @@ def test_every_shell_line_of_the_page_on_ssh_works(served: Served, tmp_path: Pat
         "cyd is refused",
         "bob is refused",
     ]
-    assert said.count('"The authority has revoked this public key."') == 2
+    assert said.count('"The authority has revoked this public key: use a new key."') == 2
     signed = [line.split("\t") for line in said if "\tsucrt_" in line]
     assert [address for _, address, *_ in signed] == ["127.0.0.1"]  # of bob's, and nobody else's
 

@@ -86,7 +86,7 @@ def test_settings_are_forgotten_once_no_names_exist_or_by_force(
     operator.main(["names", "forget-settings"])
     said = f"The table no longer has TUNNEL_DOMAIN={D} and TCP_PORTS=20000-20099. "
     assert capsys.readouterr().out == f"{said}The next process that uses names stores its own settings.\n"
-    with pytest.raises(SystemExit, match="This table has no TUNNEL_DOMAIN yet"):
+    with pytest.raises(SystemExit, match="This table stores no TUNNEL_DOMAIN"):
         operator.main(["names", "forget-settings"])
     admin.create("/edges/https", {"hostports": [f"a.{OTHER}:443"]})
     operator.main(["names", "forget-settings", "--force"])

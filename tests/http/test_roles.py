@@ -16,7 +16,7 @@ OTHERS = "Only an admin may change what another user or bot owns."
 REQUESTED = "Only an admin may delete certificates that others requested."
 REVOKED = "Only an admin may revoke keys, serials and certificates of others, and delete such revocations."
 AUTHORITY = "Only an admin may change or delete an SSH certificate authority."
-SIGNER = "The policy of the authority does not name you as a signer."
+SIGNER = "The policy of the authority does not name you as a signer: an admin can add your id to 'signers'."
 
 
 @pytest.fixture

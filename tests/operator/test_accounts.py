@@ -38,7 +38,7 @@ def test_accounts_are_listed_with_their_users_and_bots(capsys: Output) -> None:
 def test_an_account_is_limited_only_with_a_choice(capsys: Output) -> None:
     account, _, _ = created(capsys)
     assert refused("accounts", "limits", account) == 2
-    assert "name at least one limit to set" in capsys.readouterr().err
+    assert "set at least one limit, for example --requests-per-second N" in capsys.readouterr().err
     for option, limited in (("--only-reserved", True), ("--no-only-reserved", False)):
         assert said(capsys, "accounts", "limits", account, option) == []
         assert json.loads(said(capsys, "accounts", "list", "--json")[0])["only_reserved"] is limited

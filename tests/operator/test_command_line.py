@@ -14,7 +14,10 @@ from tests.operator.commands import Output, refused, said
 def test_the_beginning_of_an_option_stands_for_it_unless_another_begins_like_it(capsys: Output) -> None:
     assert said(capsys, "accounts", "create", "acme", "--adm", "alice", "--exp=90d")
     assert [json.loads(line)["name"] for line in said(capsys, "accounts", "list", "--js")] == ["acme"]
-    assert refused("names", "forget-settings", "--") == "This table has no TUNNEL_DOMAIN yet: nothing was changed."
+    assert (
+        refused("names", "forget-settings", "--")
+        == "This table stores no TUNNEL_DOMAIN, so there is nothing to forget."
+    )
     for option in ("--no-admin", "-adm", "--e-x"):
         assert refused("accounts", "create", "other", option, "alice") == 2
         assert "error: No such option" in capsys.readouterr().err

@@ -28,8 +28,8 @@ def test_a_network_is_blocked_until_it_is_unblocked_and_the_operators_trail_tell
     ("words", "sentence"),
     [
         (["block", "here"], "here is not a network, for example 192.0.2.0/24 or 2001:db8::/32."),
-        (["block", "0.0.0.0/0"], "0.0.0.0/0 is larger than a /8."),
-        (["unblock", "192.0.2.0/24"], "192.0.2.0/24 is not blocked."),
+        (["block", "0.0.0.0/0"], "0.0.0.0/0 is too large: a blocked network can be a /8 or smaller."),
+        (["unblock", "192.0.2.0/24"], "192.0.2.0/24 is not blocked: 'networks list' shows the blocked networks."),
     ],
 )
 def test_what_is_no_network_is_not_blocked(words: list[str], sentence: str) -> None:

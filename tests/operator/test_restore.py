@@ -182,7 +182,10 @@ def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_lis
 ) -> None:
     itself = "tunnel-edge is this table itself: TABLE_NAME must be the restored table."
     assert refused("revocations", "list", "tunnel-edge") == itself
-    assert refused("revocations", "list", LATER) == f"The table {LATER} cannot be read (ResourceNotFoundException)."
+    assert (
+        refused("revocations", "list", LATER)
+        == f"The table {LATER} cannot be read (ResourceNotFoundException): check its name, region and your permissions."
+    )
     tables.restore()  # to before there was anything
     assert said(capsys, "revocations", "list", LATER) == []
     tables.swap()

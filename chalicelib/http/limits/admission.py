@@ -63,14 +63,15 @@ class Limited(NamedTuple):
     limits: KeyLimits
 
     def use(self, name: str, rate: Rate, cost: int = 1) -> Use:
-        """Return a request's use of a limit."""
+        """Return the record that a request takes `cost` of a limit. `name` is the name of the limit."""
         return Use(f"{self.account}#/limits/{self.key if name == 'key' else name}", rate, cost)
 
 
 def admit(
     caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]], headers: dict[str, str]
 ) -> None:
-    """Count a request, and add the headers of its limits. `template` is the path of its endpoint.
+    """Count a request toward its limits, and add the response headers that describe them. `template` is the path of its
+    endpoint.
 
     Raises RateLimited if a limit is exceeded, unless the request is in RESERVED and the key has some of its reserve
     left.
@@ -130,7 +131,7 @@ def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] 
 
 
 def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
-    """Return the use of each limit that applies to a request, by the name of the limit."""
+    """Return what a request takes of each limit that applies to it, by the name of the limit."""
     uses, own = dict[str, Use](), caller.limits.account_rates
     if rate := rates.of_account(own):
         uses["account"] = caller.use("account", rate)
@@ -156,7 +157,7 @@ def _events(query: Mapping[str, Sequence[str]]) -> int:
 
 @cache
 def _policy(name: str, rate: Rate) -> str:
-    """Return a policy: a quota that is refilled during a window of whole seconds."""
+    """Return a limit as the header RateLimit-Policy shows it: a quota that is refilled in a window of whole seconds."""
     window = max(1, math.ceil(rate.burst / rate.per_second))
     return f'"{name}";q={rate.per_second * window};w={window}'
 

@@ -25,12 +25,12 @@ def normalize(text: str) -> str:
     """Return a pattern in its normal form. Raises ValueError, aws.Unavailable."""
     pattern = text.lower()
     if not re.fullmatch(_FORM, pattern):
-        raise ValueError("is not a pattern of host names, for example *bank* or *.bank.example")
+        raise ValueError("must be a pattern of host names, for example *bank* or *.bank.example")
     if len(pattern.replace("*", "")) < _MIN_CHARACTERS:
         raise ValueError(f"must have at least {_MIN_CHARACTERS} characters other than '*'")
     domain = base_names.domain_in_use()
     if domain and matches(f".{domain}", [pattern]):
-        raise ValueError(f"would ban every name below {domain}")
+        raise ValueError(f"must not ban every name below {domain}")
     return pattern
 
 

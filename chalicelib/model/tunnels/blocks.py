@@ -16,7 +16,7 @@ def normalize(text: str) -> str:
     except ValueError:
         raise ValueError("is not a network, for example 192.0.2.0/24 or 2001:db8::/32") from None
     if found.prefixlen < _MIN_PREFIX[found.version]:
-        raise ValueError(f"is larger than a /{_MIN_PREFIX[found.version]}")
+        raise ValueError(f"is too large: a blocked network can be a /{_MIN_PREFIX[found.version]} or smaller")
     return str(found)
 
 

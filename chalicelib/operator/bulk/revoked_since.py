@@ -1,4 +1,4 @@
-"""Finds what a restored table admits and a later table does not, by parallel scans of both."""
+"""Finds credentials, owners and accounts that a restored table admits and a later table does not, by parallel scans."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ from chalicelib.storage.records.items import Item
 
 DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS, kinds.FEDERATED_CREDENTIALS)}
 SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
-# the authority's key in each line about a revocation, because the restored table may lack the authority
+# a field of each line about an SSH revocation: the public key of the authority, which the restored table may lack
 PUBLIC_KEY = "authority_public_key"
 _SHOWN = ("name", "active", "owner_id", "description", "enabled")
 _PROJECTION = f"#scope, #id, #unseen, #expires, #lease, {', '.join(f'#body.#{name}' for name in _SHOWN)}"
@@ -106,7 +106,9 @@ class Comparison:
             with dynamodb.in_table(self.later):
                 yield
         except AwsError as error:
-            raise CommandError(f"The table {self.later} cannot be read ({error.code}).") from None
+            raise CommandError(
+                f"The table {self.later} cannot be read ({error.code}): check its name, region and your permissions."
+            ) from None
 
 
 def _is_admitted(item: Item) -> bool:

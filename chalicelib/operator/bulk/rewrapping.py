@@ -1,4 +1,4 @@
-"""`secrets rewrap`: seals every secret of the table under another key, while the API serves."""
+"""`secrets rewrap`: encrypts every secret of the table under another KMS key, while the API serves."""
 
 import json
 import sys
@@ -29,16 +29,17 @@ group = OperatorGroup("secrets", help="The secrets in the table, which KMS seals
 
 @dataclass(frozen=True)
 class Rewrapping:
-    """The sealing of all secrets under a key. `folder` has its progress."""
+    """A run that encrypts all secrets under the key `key`. `folder` has its progress."""
 
     key: str
     folder: Path
     report: Callable[[str], object]
 
     def run(self) -> Counter[str]:
-        """Seal all secrets, in passes, until a pass finds none under another key. Return the counts of this pass.
+        """Encrypt all secrets under the key, in passes, until a pass finds none under another key. Return counts of
+        secrets.
 
-        The counts "found" and "unreadable" are those of the last pass. "again" counts the sealed secrets of all passes.
+        "found" and "unreadable" count the secrets of the last pass. "again" counts the secrets that any pass encrypted.
         Raises CommandError, aws.AwsError.
         """
         again = 0
@@ -48,7 +49,9 @@ class Rewrapping:
             if not counts["again"]:
                 break
             if number == _MAX_PASSES:
-                raise CommandError(f"A process still seals secrets under another key: all must use {self.key} first.")
+                raise CommandError(
+                    f"A process still uses another key for new secrets: first set KEY_ID of all processes to {self.key}."
+                )
         return Counter({**counts, "again": again})
 
     def _pass(self, number: int) -> Counter[str]:
@@ -87,6 +90,6 @@ def _rewrap(key: str, folder: Path | None) -> None:
     sealed = counts["found"] - counts["unreadable"]
     print(f"{counts['found']} secrets: {sealed} are sealed under {key}, {counts['again']} of them were sealed again.")
     if counts["unreadable"]:
-        raise CommandError(f"{counts['unreadable']} secrets cannot be opened for their records. They are listed above.")
+        raise CommandError(f"{counts['unreadable']} secrets cannot be decrypted. They are listed above.")
     print("No secret is sealed under another key.")
     print(WARNING)

@@ -28,7 +28,9 @@ def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
     """Yield the lines of `acme status`. Raises CommandError, aws.Unavailable."""
     directory = os.environ.get("ACME_DIRECTORY", "").strip()
     if not directory:
-        raise CommandError("ACME_DIRECTORY is not set: automatic certificates are not offered here.")
+        raise CommandError(
+            "ACME_DIRECTORY is not set, so there are no automatic certificates: set it as the issuer has it."
+        )
     account = acme_accounts.find(directory)
     yield f"directory {directory}"
     yield f"account {account.url if account and account.url else 'none yet: the issuer registers it'}"
@@ -55,7 +57,7 @@ def renew(domain: str) -> RenewalEntry:
     """Request an immediate renewal of a domain's certificate. Raises CommandError, aws.Unavailable."""
     found = table.look_up(PROVED_DOMAIN, domain)
     if not found:
-        raise CommandError(f"No account has proved {domain}.")
+        raise CommandError(f"No account has a reserved domain {domain} that is proved.")
     entry = renewal_schedule.order_now(found["account"], found["id"], clock.seconds())
     if entry is None:
         raise CommandError(f"{domain} has no policy of automatic certificates, or an attempt at it is running.")

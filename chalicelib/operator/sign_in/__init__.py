@@ -1,1 +1,1 @@
-"""Commands about the sign-in of visitors: managed applications, and the keys of the service."""
+"""Commands about the sign-in of visitors: managed OAuth applications, and the keys of the sign-in service."""

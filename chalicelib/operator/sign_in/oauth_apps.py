@@ -1,4 +1,4 @@
-"""Managed applications: the operator's OAuth applications, for modules without a client_id."""
+"""Managed OAuth applications: the operator's own, which routes use if their OAuth module has no client_id."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def _set(provider: str, client_id: str) -> None:
 @reason_option
 def _remove(provider: str) -> None:
     if not managed_apps.remove(provider):
-        raise CommandError(f"{provider} has no application.")
+        raise CommandError(f"There is no OAuth application for {provider}: nothing was removed.")
 
 
 @group.command("list", help="List the applications, without their secrets.")

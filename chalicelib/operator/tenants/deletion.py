@@ -58,7 +58,9 @@ _OWNERS = (kinds.BOT_USERS, kinds.USERS)
 
 @dataclass
 class Deletion:
-    """The deletion of an account. `ended` counts the deleted resources by kind, `unrevoked` lists certificates."""
+    """The deletion of an account. `ended` counts the deleted resources by kind. `unrevoked` lists certificates that
+    stay valid, because the revocation list of their authority is full.
+    """
 
     account: str
     events: Events
@@ -141,7 +143,7 @@ def _names_account(scope: str) -> bool:
 
 
 def _every(scope: str) -> Iterator[Item]:
-    """Yield the items of a scope and of its shards."""
+    """Yield the items of a partition and of the shards into which it is divided."""
     further = shards.further(scope).scopes if places.is_sharded(scope) else []
     for part in (scope, *further):
         yield from table.every(part)

@@ -101,7 +101,7 @@ class Import:
         for some in _batches(self._records(old, "all")):
             wanted = {_place(record): record for record in some}
             for place, present in table.records(wanted).items():
-                # a chunk of a revocation list is no separate conflict: the list's head is checked
+                # one conflict for each revocation list: only its first item is checked, not its chunks
                 if not (_may_replace(present, old) or "packed" in present):
                     yield f"{place[0]} is taken: {_advice(place)}"
 
@@ -191,7 +191,7 @@ def _may_replace(present: Record, old: str) -> bool:
 def _put(record: Record, present: Record | None, account: str) -> Write:
     """Return the write of a record.
 
-    If a deletion has left the head of a revocation list, the write only adds the account to it.
+    If a deletion has left the first item of a revocation list, the write only changes that item's account.
     """
     if present is None:
         return Write.put(record, _ABSENT)

@@ -45,7 +45,7 @@ def _permit(caller: Caller) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _AccountModule(Module):
-    """A module of the caller's account. The tokens of the account copy parts of it."""
+    """A module of the caller's account. The record of each token of the account has a copy of its rules."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         put, *others = super().endpoints()
@@ -55,7 +55,7 @@ class _AccountModule(Module):
         return accounts.SCOPE, call.caller.account
 
     def put(self, call: Call) -> Item | None:
-        """Set the rules, and copy them to all tokens. If a call was interrupted, repeat it."""
+        """Set the rules, and copy them to the records of all tokens. If a call was interrupted, repeat it."""
         if not places.is_latest_format():
             raise Conflict("Rules for API keys are not accepted until the operator sets RECORD_FORMAT to 4.")
         allowed = call.body.allowed_networks if call.body.enabled else None

@@ -140,7 +140,7 @@ def make(caller: Caller, id: str, request: KeyCreate) -> New:
 
 
 def make_within(rules: AccountRules | None, caller: Caller, id: str, request: KeyCreate) -> New:
-    """Return a new key that obeys its account's rules. With None, the key ignores them.
+    """Return a new key that obeys `rules`, the account's rules for API keys. With None, no rules apply to the key.
 
     Raises Forbidden, UnknownReference, aws.Unavailable.
     """
@@ -166,7 +166,7 @@ def issue(
 ) -> New:
     """Return a new key. `rules` are the account's rules, as its token copies them.
 
-    If the key belongs to a federated credential that is disabled meanwhile, `disabled` is raised.
+    If the key descends from a federated credential that is disabled before the key is stored, `disabled` is raised.
     """
     root = {trees.ROOT: caller.federated} if caller.federated else {}
     token, digest = api_keys.new_token(id)

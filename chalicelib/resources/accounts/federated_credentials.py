@@ -59,10 +59,10 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
 
 
 def _chain(caller: Caller) -> dict[str, str]:
-    """Return the attribute with the credentials from which the caller's key descends, if any. Raises Conflict."""
+    """Return the attribute with the federated credentials from which the caller's key descends. Raises Conflict."""
     if len(caller.federated.split()) >= federated_credentials.MAX_CHAIN:
         most = f"More than {federated_credentials.MAX_CHAIN} federated credentials"
-        raise Conflict(f"{most}, each created with a key of the previous one, are not permitted.")
+        raise Conflict(f"{most} in a chain, each created with a key of the previous one, are not permitted.")
     return {trees.ROOT: caller.federated} if caller.federated else {}
 
 
@@ -144,7 +144,7 @@ class FederatedCredentials(EditableResource):
 def remove(change: Change, scope: str, id: str) -> bool:
     """Remove a credential. Return False if it does not exist.
 
-    Raises Conflict if keys of its tree are live, and the errors of `Change.commit`.
+    Raises Conflict if API keys that descend from the credential are valid, and the errors of `Change.commit`.
     """
 
     def attempt() -> bool:
@@ -166,7 +166,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _check_unused(credential: Item) -> None:
-    """Raise Conflict if keys of the tree are live."""
+    """Raise Conflict if API keys that descend from the credential are valid."""
     if count := len(trees.live_keys(credential.account, credential.id)):
         raise Conflict(f"{count} valid API keys descend from the credential: offboard the credential first.")
 

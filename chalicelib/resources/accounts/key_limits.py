@@ -30,7 +30,7 @@ class KeyLimit(Shape):
 
 
 def requested(limit: Any) -> dict[str, int]:
-    """Return a requested limit as it is stored."""
+    """Return a requested limit in its stored form. By default, the burst is one second's requests."""
     per_second = limit.requests_per_second
     return {rates.REQUESTS: per_second, rates.BURST: limit.burst or per_second}
 
@@ -44,6 +44,6 @@ def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, i
 
 
 def find_above(limits: Mapping[str, int], most: Mapping[str, int], rule: str) -> dict[str, str]:
-    """Return a rule for each limit that exceeds its bound, by field of the request."""
+    """Return the validation error of each limit that exceeds its bound in `most`, by the path of its field."""
     above = {name: bound for name, bound in most.items() if limits.get(name, bound) > bound}
     return {f"limits.{name}": rule.format(bound) for name, bound in above.items()}

@@ -20,7 +20,7 @@ _EXCLUSIVE = "must not be set together with {}: DELETE the other one first"
 
 
 class CertificatePolicyGiven(Shape):
-    """The issue and renewal of the certificate of a domain."""
+    """The settings for automatic certificates of a domain."""
 
     authority: Authority
     """Who issues the certificate: `letsencrypt` is the authority that the operator has chosen."""
@@ -30,7 +30,7 @@ class CertificatePolicyGiven(Shape):
 
 
 class CertificatePolicyShown(Shape):
-    """The issue and renewal of the certificate of a domain."""
+    """The settings for automatic certificates of a domain."""
 
     authority: Authority
     """Who issues the certificate: `letsencrypt` is the authority that the operator has chosen."""
@@ -66,7 +66,7 @@ class CertificateStatus(Shape):
 
 
 def check(stored: ReservedDomain, given: CertificatePolicy | None) -> None:
-    """Raise InvalidRequest for a certificate together with a policy, or a policy that the domain cannot have."""
+    """Raise InvalidRequest if both a certificate and a policy are set, or if the domain cannot have the policy."""
     if stored.policy and stored.chosen_certificate_id:
         sides = ((CERTIFICATE, POLICY), (POLICY, CERTIFICATE))
         raise InvalidRequest.of({field: _EXCLUSIVE.format(other) for field, other in sides})

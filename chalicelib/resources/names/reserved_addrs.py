@@ -44,7 +44,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
         raise Conflict("No ports can be reserved here: the operator has not set TCP_PORTS.")
     addr = base_names.find_free_address(caller.account, [base_names.port_address(port) for port in base_names.ports()])
     if addr is None:
-        raise Conflict("All ports are reserved: none is left.")
+        raise Conflict("All ports of TCP_PORTS are reserved: delete a reserved address, or ask the operator for more.")
     values = {name: value for name, value in request.values().items() if name != "addr"}
     return New(ReservedAddr.of({**values, "addr": addr}))
 

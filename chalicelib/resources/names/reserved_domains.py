@@ -174,7 +174,7 @@ def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _remove(change: OneChange, scope: str, id: str) -> bool:
-    """Delete a reserved domain. Return False if it does not exist. Raises what `commit` does."""
+    """Delete a reserved domain. Return False if it does not exist. Raises the errors of `Change.commit`."""
 
     def attempt() -> bool:
         item = table.find(scope, id)
@@ -223,7 +223,7 @@ class ReservedDomains(EditableResource):
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:
             body = {**_unmarked(item.body), "certificate_id": ""}
-            # the certificate is a reservation's only reference
+            # a reservation has no other references than the one to its certificate
             references = replace_references(item.references, {"": ()})
             return replace(item, body=body, references=references) if item.body.get("certificate_id") else item
 
@@ -243,7 +243,7 @@ class ReservedDomains(EditableResource):
             before = self.get(call)
             stored = ReservedDomain.of(before.body)
             if stored.progress is None:
-                raise Conflict("The domain is below the domain of tunnels, so it needs no proof.")
+                raise Conflict("The domain is below the operator's domain for tunnels, so no proof is necessary.")
             try:
                 after = reservations.set_proof(before, proofs.request_check(stored.progress, now))
             except TooSoon as soon:

@@ -1,6 +1,6 @@
 """SSH credentials (SPEC 2.3).
 
-The unique key of a public key contains the ACL too, so that the SSH gateway needs only one read.
+The item that keeps a public key unique also contains the ACL, so that the SSH gateway reads only this item at a login.
 """
 
 from contextlib import suppress
@@ -69,7 +69,9 @@ def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
 
 
 class SshCredentials(OwnedResource):
-    """SSH credentials. The key of a new one gets a copy of the owner's state. Until then, a login reads the owner."""
+    """SSH credentials. After a creation, the owner's state is copied into the item that keeps the public key unique.
+    Until then, a login also reads the owner.
+    """
 
     def post(self, call: Call) -> Made:
         made = super().post(call)

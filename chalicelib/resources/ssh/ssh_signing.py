@@ -115,7 +115,9 @@ def check(
     Raises Forbidden if the policy names other signers. Admins may always sign. Raises aws.Unavailable.
     """
     if bounds.signers is not None and not caller.admin and caller.id not in bounds.signers:
-        raise Forbidden("The policy of the authority does not name you as a signer.")
+        raise Forbidden(
+            "The policy of the authority does not name you as a signer: an admin can add your id to 'signers'."
+        )
     name = _name_of(caller) if bounds.names_the_caller else None
     if wrong := policies.find_violations(bounds, certificate, name, created_at):
         raise InvalidRequest.of(wrong)
@@ -162,8 +164,9 @@ def signed(
 
 def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:
     """Raise InvalidRequest or Conflict if a certificate must not be signed."""
-    if certificate.valid_until <= certificate.valid_after:  # a second may have passed since the end was checked first
+    # the start may be a second later than when the body was checked
+    if certificate.valid_until <= certificate.valid_after:
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
     if signer.has_revoked_key:
         rule = "must be a key that the authority has not revoked"
-        raise Conflict("The authority has revoked this public key.", {"public_key": rule})
+        raise Conflict("The authority has revoked this public key: use a new key.", {"public_key": rule})

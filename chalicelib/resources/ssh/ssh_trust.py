@@ -1,6 +1,7 @@
 """The public key and revocation list of an SSH authority, which servers fetch without a token.
 
-Neither contains a secret. One read finds both by the authority's id. They stay until the last revocation has ended.
+Neither contains a secret. One read finds both by the authority's id. If the authority is deleted, both stay until its
+last revocation has ended.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ from chalicelib.storage.records.revocation_lists import Head
 
 _KIND = kinds.SSH_CERTIFICATE_AUTHORITIES
 _MAX_ALSO = 10
-# entries in all lists of one request: a random serial takes 8 bytes, which base64 makes a third longer
+# the most entries in all lists of a request, so that the answer fits: a serial takes 8 bytes, in base64 a third more
 _MAX_ENTRIES = 500_000
 _TOO_LARGE = "These lists are too large for one answer: request fewer of them at once."
 

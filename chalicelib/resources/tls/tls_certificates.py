@@ -127,7 +127,9 @@ def make(caller: Caller, id: str, request: TLSCreate) -> New:
 
 
 def _remove(change: Change, scope: str, id: str) -> bool:
-    """Delete a certificate, unless a policy uses it. Return False if it does not exist."""
+    """Delete a certificate, unless the policy of a reserved domain for automatic certificates uses it. Return False if
+    it does not exist.
+    """
 
     def attempt() -> bool:
         item = table.find(scope, id)
@@ -139,7 +141,9 @@ def _remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _require_unused(certificate: Item) -> Sequence[Write]:
-    """Return the check that no policy starts to use a certificate. Raises Conflict if a policy uses it now."""
+    """Return the check that no reserved domain's policy starts to use a certificate. Raises Conflict if one uses it
+    now.
+    """
     reservation = issued_certificates.find_reservation(certificate)
     if reservation is None:
         return ()

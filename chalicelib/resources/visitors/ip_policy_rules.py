@@ -64,7 +64,7 @@ class IPPolicyRule(DescribedShape, Shown):
 
 
 class IPPolicyRules(EditableResource):
-    """Rules. The record of their policy has copies of them."""
+    """Rules of IP policies. The record of a policy has copies of its rules."""
 
     def post(self, call: Call) -> Made:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))

@@ -91,7 +91,9 @@ def test_a_chain_of_credentials_is_bounded(admin: Client, issuer: Issuer) -> Non
     for _ in range(8):
         key = signed_in(admin, issuer, issuer.credential(key, scopes=["*"])["id"])
     answer = key.post("/federated_credentials", issuer.fields(owner_id=admin.user))
-    msg = "More than 8 federated credentials, each created with a key of the previous one, are not permitted."
+    msg = (
+        "More than 8 federated credentials in a chain, each created with a key of the previous one, are not permitted."
+    )
     assert_refusal(answer, 409, "conflict", msg)
 
 

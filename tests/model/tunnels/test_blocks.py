@@ -25,8 +25,8 @@ def test_a_network_has_one_form(text: str, network: str) -> None:
         ("", "is not a network"),
         ("host", "is not a network"),
         ("192.0.2.0/33", "is not a network"),
-        ("10.0.0.0/7", "is larger than a /8"),
-        ("2001::/18", "is larger than a /19"),
+        ("10.0.0.0/7", "is too large: a blocked network can be a /8 or smaller"),
+        ("2001::/18", "is too large: a blocked network can be a /19 or smaller"),
     ],
 )
 def test_what_is_no_network_or_too_large_is_refused(text: str, problem: str) -> None:

@@ -13,9 +13,9 @@ from tests.tunnels import NAME, OTHER, opened
 
 PATTERN_RULES = [
     ("*b*", "*b* must have at least 3 characters other than '*'."),
-    ("*bank_*", "*bank_* is not a pattern of host names, for example *bank* or *.bank.example."),
-    ("*localhost*", "*localhost* would ban every name below tunnels.localhost."),
-    ("*.tunnels.localhost", "*.tunnels.localhost would ban every name below tunnels.localhost."),
+    ("*bank_*", "*bank_* must be a pattern of host names, for example *bank* or *.bank.example."),
+    ("*localhost*", "*localhost* must not ban every name below tunnels.localhost."),
+    ("*.tunnels.localhost", "*.tunnels.localhost must not ban every name below tunnels.localhost."),
 ]
 
 
@@ -45,7 +45,7 @@ def test_a_banned_name_ends_its_tunnel_and_is_had_by_none_until_it_is_allowed(ad
     opened(admin.account)
     for arguments, sentence in (
         (["allow", NAME], f"The name {NAME} is not banned."),
-        (["ban", "demo"], "demo is not a whole host name, for example demo.tunnels.localhost."),
+        (["ban", "demo"], "demo is not a complete host name, for example demo.tunnels.localhost."),
     ):
         with pytest.raises(SystemExit) as refused:
             operator.main(["names", *arguments])
@@ -68,7 +68,7 @@ def test_banned_patterns_are_bounded_listed_and_allowed_again_each_with_an_event
     operator.main(["names", "ban", "*BAD7*", "--reason", "once more"])
     with pytest.raises(SystemExit) as refused:
         operator.main(["names", "ban", "*bank*"])
-    assert refused.value.code == "100 patterns are banned already, the maximum."
+    assert refused.value.code == "100 patterns are banned already, the maximum: remove one with 'names allow' first."
     operator.main(["names", "allow", "*bad7*"])
     operator.main(["names", "ban", NAME])
     operator.main(["names", "list"])

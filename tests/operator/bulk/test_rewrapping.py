@@ -85,7 +85,7 @@ def test_a_secret_that_was_sealed_for_another_record_is_reported(admin: Client, 
         ExpressionAttributeValues={":other": {"B": vault.seal(b"x", vault.context("acct_other", "cert_1"))}},
     )
     message = refused("secrets", "rewrap", "--key", KEY)
-    assert message == "1 secrets cannot be opened for their records. They are listed above."
+    assert message == "1 secrets cannot be decrypted. They are listed above."
 
 
 def test_an_unknown_key_is_reported(admin: Client) -> None:

@@ -26,7 +26,10 @@ def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_directory_there_is_no_status(admin: Client) -> None:
-    assert refused("acme", "status") == "ACME_DIRECTORY is not set: automatic certificates are not offered here."
+    assert (
+        refused("acme", "status")
+        == "ACME_DIRECTORY is not set, so there are no automatic certificates: set it as the issuer has it."
+    )
     assert str(refused("acme", "rotate")).startswith("There is no account at the CA of ACME_DIRECTORY")
 
 
@@ -67,7 +70,10 @@ def test_the_status_shows_records_to_publish_and_what_fails(offered: None, admin
 
 def test_a_certificate_of_a_proved_domain_can_be_renewed_at_once(offered: None, admin: Client, capsys: Output) -> None:
     made = admin.create("/reserved_domains", {"domain": "app.example.com", "certificate_management_policy": POLICY})
-    assert refused("acme", "renew", "app.example.com") == "No account has proved app.example.com."
+    assert (
+        refused("acme", "renew", "app.example.com")
+        == "No account has a reserved domain app.example.com that is proved."
+    )
     body = {"account": admin.account, "id": made["id"]}
     dynamodb.do(Write.put({"scope": "domain#app.example.com", "id": "claim", "body": body, "revision": 1}))
     (due,) = renewal_schedule.find_due(clock.seconds(), 10)

@@ -24,7 +24,7 @@ def test_ports_are_reserved_until_none_is_left(
         "addr": made[0]["addr"],
         "region": "",
     }
-    none = "All ports are reserved: none is left."
+    none = "All ports of TCP_PORTS are reserved: delete a reserved address, or ask the operator for more."
     assert_refused(stranger.post("/reserved_addrs", {}), 409, "conflict", none, {})
     assert_taken(stranger.post("/edges/tcp", {"hostports": [made[0]["addr"]]}))
     admin.create("/edges/tcp", {"hostports": [made[0]["addr"]]})

@@ -177,7 +177,7 @@ def test_a_wish_makes_a_look_due_once_a_minute(admin: Client) -> None:
     assert 1 < wait <= 60
     assert_refused(again, 429, "rate_limited", f"A check was requested less than a minute ago: wait {wait} seconds.")
     below = reserved(admin, TEAM)
-    sentence = "The domain is below the domain of tunnels, so it needs no proof."
+    sentence = "The domain is below the operator's domain for tunnels, so no proof is necessary."
     assert_refused(admin.post(f"{address(below)}/verify", None), 409, "conflict", sentence, {})
 
 

@@ -126,13 +126,16 @@ REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {
     ],
     "critical_options": [
         *(({name: ""}, {f".{name}": UNKNOWN_OPTION}) for name in ("verify-required", "force_command")),
-        *(({"force-command": value}, {".force-command": "must be a command"}) for value in ("", " \t", "a\0b")),
+        *(
+            ({"force-command": value}, {".force-command": "must be a command without NUL characters, and not empty"})
+            for value in ("", " \t", "a\0b")
+        ),
         ({"force-command": None}, {".force-command": STRING}),
         ({"force-command": "c" * 16385}, {".force-command": "must be at most 16384 bytes of UTF-8"}),
         ({"source-address": ["::1"]}, {".source-address": STRING}),
         (
             {"source-address": "", "force-command": ""},
-            {".force-command": "must be a command", ".source-address": NETWORKS},
+            {".force-command": "must be a command without NUL characters, and not empty", ".source-address": NETWORKS},
         ),
         *(({"source-address": addresses}, {".source-address": NETWORKS}) for addresses in NO_NETWORKS),
         *((value, {"": "must be an object"}) for value in ("", "x", 1, True, ["x"])),

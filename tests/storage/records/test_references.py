@@ -153,7 +153,7 @@ def test_a_backend_is_pointed_at_by_a_thousand_at_most(admin: Client) -> None:
     answer = admin.put(f"{edge}/backend", {"backend_id": backend})
     rule = {"backend_id": f"{backend} can have at most 1000 resources that refer to it"}
     assert_refused(
-        answer, 409, "conflict", "'backend_id'names a resource to which too many others refer already.", rule
+        answer, 409, "conflict", "'backend_id' names a resource to which too many others refer already.", rule
     )
     assert admin.get(f"{edge}/backend").json == {"enabled": True, "backend": None}
 

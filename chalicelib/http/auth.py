@@ -53,9 +53,7 @@ class Caller:
         return Limited(self.account, self.key, self.limits)
 
     def scope(self, path: str) -> str:
-        """Return the partition key `scope` of a list in the caller's account. No request reads another account's
-        partitions.
-        """
+        """Return the partition key `scope` of a list of the caller's account, never of another account."""
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
@@ -64,13 +62,9 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            # always active, because inactive callers are not authenticated
-            return Owner(self.id, self.admin, name=self.name)
+            return Owner(self.id, self.admin, name=self.name)  # authentication refuses inactive callers
         if not self.admin:
-            raise Forbidden(
-                "Only an admin may set 'owner_id' to another user or bot.",
-                {"owner_id": "must be absent or your own id"},
-            )
+            raise Forbidden("Only an admin may set another owner_id.", {"owner_id": "must be absent or your own id"})
         owner = accounts.find_owner(self.account, requested)
         if owner is None:
             raise UnknownReference(
@@ -160,8 +154,7 @@ def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
 def limit(
     caller: Caller, method: str, template: str, query: Mapping[str, Sequence[str]], headers: dict[str, str]
 ) -> None:
-    """Count a request toward its limits, and add the response headers that describe them. `template` is the path of its
-    endpoint.
+    """Count a request toward its limits, and add the headers that describe them. `template` is its endpoint's path.
 
     Raises RateLimited if its account or API key sends too many requests.
     """
@@ -171,7 +164,7 @@ def limit(
 
 
 def require_version(caller: Caller, headers: Mapping[str, str]) -> None:
-    """Raise UnsupportedVersion if the caller has no version. `headers` are those of the request, for the message."""
+    """Raise UnsupportedVersion if the caller has no version. `headers` are those of the request."""
     if not caller.version:
         raise _unsupported({name.lower(): value for name, value in headers.items()})
 
@@ -196,9 +189,7 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
         raise _lacking(caller, missing)
     for bounds in (caller.limits.networks, caller.limits.account_networks):
         if bounds and not networks.contain(bounds, address):
-            raise Forbidden(
-                "This API key may not be used from this address: its networks or its account's do not contain the address."
-            )
+            raise Forbidden("This API key may not be used from this address: its allowed networks exclude it.")
 
 
 def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:

@@ -1,6 +1,6 @@
 """Creation of the table and the KMS key without a stack, as infra/deploy/data.yaml defines them.
 
-The environment contains the names of both.
+TABLE_NAME and KEY_ID are their names.
 """
 
 from typing import Any

@@ -1,4 +1,5 @@
-"""Renews the state of a process that starts from a snapshot, because other processes start from the same snapshot.
+"""Renews the state of a process that starts from a Lambda snapshot, because other processes start from the same
+snapshot.
 
 Ids and tokens use the system's random source, which already differs in each process.
 """
@@ -18,7 +19,7 @@ def on_restore(renew: Callable[[], None]) -> None:
 
 
 def renew() -> None:
-    """Renew the random numbers of pauses and the connections, and call the functions of `on_restore`."""
+    """Seed the random numbers again, close the connections, and call the functions that `on_restore` registered."""
     random.seed()
     aws.close_connections()
     call_counts.take()

@@ -22,7 +22,7 @@ _OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
 _lock = threading.Lock()
-_is_sweep_scheduled = False  # true also for an empty cache, because entries can expire before a sweep
+_is_sweep_scheduled = False  # not derived from the cache, which can be empty before the sweep, because entries expire
 
 
 class Unreadable(Exception):
@@ -35,7 +35,9 @@ def key_id() -> str:
 
 
 def second_key_id() -> str:
-    """Return the id or alias of a second key for decryption, while secrets are sealed again, or ""."""
+    """Return the id or alias of a second key for decryption, while secrets move to another key. Return "" if there is
+    none.
+    """
     return os.environ.get("SECOND_KEY_ID", "")
 
 
@@ -57,10 +59,10 @@ def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes]
 
 
 def seal_text(text: str, context: Mapping[str, str], former: Iterable[bytes]) -> bytes:
-    """Encrypt a text, b"" for an empty one. Raises aws.Unavailable.
+    """Encrypt a text. The result is b"" for an empty text. Raises aws.Unavailable.
 
-    An unchanged text keeps its sealed bytes `former`, because new bytes would differ and look like a change. Bytes that
-    cannot be decrypted are replaced.
+    `former` contains earlier encrypted bytes. Bytes that decrypt to the same text are returned, because new bytes would
+    look like a change.
     """
     same = (it for it in former if text and it and _has(it, context, text))
     if found := next(same, b""):
@@ -80,7 +82,7 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
     """Decrypt sealed bytes. Return the result of `read`, cached if possible. Raises aws.Unavailable."""
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
-        # one access, because an entry can expire before a second one
+        # only one access of the cache, because the entry could expire before a second one
         if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:
             return cast(T, known)
     secret = read(_decrypt(sealed, context))
@@ -97,7 +99,7 @@ def unseal_readable(sealed: bytes, context: Mapping[str, str], read: Callable[[b
 
 
 def seal_again(sealed: bytes, context: Mapping[str, str], key: str) -> bytes | None:
-    """Return the secret sealed under another key, or None if it is sealed under this key already.
+    """Return the secret encrypted under the KMS key `key`, or None if it is already encrypted under that key.
 
     KMS does not reveal the secret. Raises Unreadable, aws.Unavailable.
     """

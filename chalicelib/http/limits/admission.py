@@ -70,8 +70,7 @@ class Limited(NamedTuple):
 def admit(
     caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]], headers: dict[str, str]
 ) -> None:
-    """Count a request toward its limits, and add the response headers that describe them. `template` is the path of its
-    endpoint.
+    """Count a request toward its limits, and add the headers that describe them. `template` is its endpoint's path.
 
     Raises RateLimited if a limit is exceeded, unless the request is in RESERVED and the key has some of its reserve
     left.

@@ -50,7 +50,7 @@ class Rewrapping:
                 break
             if number == _MAX_PASSES:
                 raise CommandError(
-                    f"A process still uses another key for new secrets: first set KEY_ID of all processes to {self.key}."
+                    f"A process still uses another key for new secrets: set KEY_ID of all processes to {self.key}."
                 )
         return Counter({**counts, "again": again})
 

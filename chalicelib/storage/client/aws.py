@@ -124,7 +124,7 @@ def region() -> str:
 
 
 def _connect(service: str) -> Any:
-    # otherwise botocore builds the user agent twice per call
+    # a fixed user agent: otherwise botocore builds it twice per call
     config = _CONFIG.merge(Config(user_agent=_session().user_agent()))
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
         from localstack_client.session import Session as LocalStack  # installed only in the development environment
@@ -134,7 +134,7 @@ def _connect(service: str) -> Any:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
-    # AWS does not read the headers that it adds
+    # the removed handler adds headers that AWS does not read
     made.meta.events.unregister("request-created", handlers.add_retry_headers)
     made.meta.events.register_first(f"before-call.{name}", _set_host)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
@@ -277,7 +277,7 @@ def translate_errors() -> Iterator[None]:
         raise translated(error) from None
 
 
-# Lambda gives a full CPU to the import, and only a part of a CPU to a request.
+# Create the clients now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     with suppress(BotoCoreError):  # the first call raises the error again
         client("dynamodb")

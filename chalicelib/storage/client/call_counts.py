@@ -11,7 +11,7 @@ _THROTTLES = frozenset(("ProvisionedThroughputExceededException", "RequestLimitE
 
 
 def note(service: str, code: str = "") -> None:
-    """Count a call of KMS, or a call that failed with an error code."""
+    """Count a call of KMS, or a throttled call of another service. `code` is the error code of a failed call."""
     if service == "kms":
         COUNTS[KMS_ERRORS if code else KMS_CALLS] += 1
     elif code in _THROTTLES:

@@ -21,7 +21,7 @@ OPERATIONS = {"batch_get_item": "BatchGetItem", "get_item": "GetItem", "query": 
 
 
 class DirectReader:
-    """Sends reads of one botocore client to `host`. Handlers of provide-client-params still run.
+    """Sends reads of one botocore client to `host`. botocore's handlers of the event provide-client-params still run.
 
     `find_credentials` returns the current credentials, or None. `parse` returns the JSON object in a body, or None.
     Both can raise ValueError or BotoCoreError.

@@ -1,4 +1,4 @@
-"""Requests to DynamoDB: plain records in and out, and errors translated.
+"""Requests to DynamoDB, with records of plain Python values. Errors of AWS become exceptions of this API.
 
 In an expression, `#id` is the attribute `id`, and `:name` is a value that is passed with the expression.
 """
@@ -22,7 +22,8 @@ OLDEST_FORMAT = 2  # the oldest `schema` of records that can be read; records of
 _NONE: Mapping[str, Any] = {}
 _PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each attempt to read unprocessed keys, which botocore does not retry
 _TRIES = 24  # attempts of a transaction that conflicts with others
-_PAUSE, _MAX_PAUSE = 0.02, 0.2  # the longest pause in seconds before the second attempt, and before any attempt
+# seconds: the longest pause before the second attempt, and the longest pause before a later one
+_PAUSE, _MAX_PAUSE = 0.02, 0.2
 _THROTTLED = ("ProvisionedThroughputExceeded", "ThrottlingError")  # reasons of a cancelled transaction
 _CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
@@ -69,8 +70,8 @@ class Write:
         """Return the write that changes a record.
 
         `sets` are new values of attributes. "body.name" is an attribute of the map `body`, and None removes the
-        attribute. `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings.
-        `defaults` are used for attributes that the record lacks.
+        attribute. The values of `adds` are added to numbers or to sets of strings. Those in `removes` are removed from
+        sets of strings. The values of `defaults` are set only if the record lacks the attribute.
         """
         present = {name: value for name, value in sets.items() if value is not None}
         clauses = {
@@ -131,7 +132,7 @@ class TransactionFailed(Exception):
 
 
 class Throttled(aws.Unavailable):
-    """DynamoDB throttled a transaction: the partitions of `scopes`, or of their indexes, are overloaded."""
+    """DynamoDB throttled a transaction, because the partitions with the keys `scopes` or of an index are overloaded."""
 
     def __init__(self, scopes: list[str]) -> None:
         super().__init__("ThrottlingException")
@@ -139,13 +140,13 @@ class Throttled(aws.Unavailable):
 
 
 def get(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record with a key, or None. The read is consistent. Raises aws.Unavailable."""
+    """Return the record with a primary key, or None. The read is consistent. Raises aws.Unavailable."""
     found = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
     return plain(found) if found else None
 
 
 def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
-    """Return the records with some keys (scope and id) in one consistent call. Raises aws.Unavailable."""
+    """Return the records with some primary keys in one consistent call. Raises aws.Unavailable."""
     wanted = [attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
     left: Mapping[str, Any] = {table_name(): {"Keys": wanted, "ConsistentRead": True}}
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -265,7 +266,7 @@ def _conditional(condition: Condition | None) -> dict[str, Any]:
 
 
 def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return the parameters of a request for some expressions, with the names and values that they use."""
+    """Return the parameters of a request for some expressions, with the names and values that the expressions use."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
     given = {f":{name}": attribute(value) for name, value in values.items()}
     return {
@@ -294,4 +295,4 @@ def _plain(attribute: Mapping[str, Any]) -> Any:
             return set(kept)
         case "NULL":
             return None
-    return kept  # this code never writes such a type, so decoding the record rejects it
+    return kept  # returned as it is: this API never writes such a type, so decoding the record rejects the value

@@ -12,7 +12,7 @@ from botocore.session import Session
 
 SERVICES = ("dynamodb", "kms")
 _RULES = "endpoint-rule-set-1"
-# botocore loads everything if one of these settings is used
+# if one of these settings is used, botocore loads all of its data itself
 _SETTINGS = ("data_path", "use_dualstack_endpoint", "use_fips_endpoint")
 
 

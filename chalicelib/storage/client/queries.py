@@ -18,7 +18,7 @@ def pages(
     first: Literal["highest", "lowest"] = "highest",
     **expressions: str,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records that a query selects, page by page, the highest or the lowest id first.
+    """Yield the records that a query selects, page by page, in descending or ascending order of their ids.
 
     `limit` applies only to the first page. It counts records before the filter, so this page can be empty. Raises
     aws.Unavailable.

@@ -30,7 +30,7 @@ _OK, _END = b"HTTP/1.1 200 ", b"\r\n\r\n"  # the start of an answer's first line
 
 
 def install(session: Session) -> None:
-    """Make the clients of a session use a Transport. Handlers of before-send still run."""
+    """Make the clients of a session use a Transport. botocore's handlers of the event before-send still run."""
     other_authorities = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
 
     class Client:
@@ -110,7 +110,7 @@ class Transport:
         with suppress(IndexError):  # another thread may take the last connection at the same time
             while True:
                 connection = self._idle.pop()
-                # before a request, data can only be the end of the connection
+                # no request is open, so a readable connection means that the service has closed it
                 if not wait_for_read(connection.sock, 0):
                     return connection
                 connection.close()

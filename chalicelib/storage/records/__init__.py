@@ -1,1 +1,1 @@
-"""Items in the table: keys, references, shards, the change log, and their writes."""
+"""Items in the table: their unique keys, references, shards, change log and writes."""

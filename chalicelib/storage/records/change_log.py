@@ -1,6 +1,6 @@
 """The change log, which the live edge reads. Each transaction adds one record.
 
-Each record has a separate key in a random shard, so that changes never wait for each other. Its id starts with the
+Each record is a new one in a random shard, so that changes never wait for each other. Its id starts with the
 millisecond of the writer's clock. A record can therefore appear late, and readers must read the last OVERLAP seconds
 again.
 """
@@ -18,11 +18,11 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import places
 from chalicelib.storage.records.shards import Shards
 
-OVERLAP = 60  # seconds: more than a writer's deadline and the difference of clocks together
+OVERLAP = 60  # seconds: longer than the longest write plus the largest difference between the clocks of writers
 SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
-# The scopes of items that the edge reads directly or uses for decisions about rights, and of the keys that decide who
-# owns a name.
+# The partition keys of items that the edge reads, or that decide what a client may do, and of the records that decide
+# which account owns a name.
 _LOGGED = (
     r"accounts|(?:domain|tunnel_name)#.+"
     r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
@@ -32,7 +32,7 @@ _LOGGED = (
 
 
 class Place(NamedTuple):
-    """The scope and id of an item or a record."""
+    """The primary key of an item or a record: its partition key `scope` and its `id`."""
 
     scope: str
     id: str
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """A transaction and the changed items. `at` is its Unix time by the writer's clock."""
+    """An entry of the log: a transaction and the items that it changed. `at` is its Unix time by the writer's clock."""
 
     id: str
     places: tuple[Place, ...]
@@ -85,7 +85,9 @@ def _of_shard(shard: str, after: str) -> Iterable[Change]:
 
 
 def _item_of(write: Write) -> Sequence[str] | None:
-    """Return the scope and id of the item that a write changes. None for a check, which changes nothing."""
+    """Return the primary key (`scope` and `id`) of the item that a write changes. None for a check, which changes
+    nothing.
+    """
     if write.action == "ConditionCheck":
         return None
     key = write.request.get("Key") or write.request["Item"]

@@ -1,4 +1,4 @@
-"""Cooldowns of released shared keys: for a day only the same account can take them again.
+"""Cooldowns of released names (shared keys): for a day, only the same account can take them again.
 
 One record lists all keys of an account with the same end of their cooldown. So a change writes only one record, even if
 it releases many keys. The id is the end as a Unix second, so the oldest record comes first.
@@ -19,7 +19,7 @@ SCOPE = "/names/cooldown"
 
 @dataclass(frozen=True)
 class Cooldowns:
-    """The keys of an account with a cooldown until the Unix second `until`."""
+    """The shared keys of an account whose cooldown ends at the Unix second `until`."""
 
     account: str
     until: int
@@ -28,12 +28,12 @@ class Cooldowns:
 
     @staticmethod
     def of(record: Mapping[str, Any]) -> "Cooldowns":
-        """Return the cooldowns of a record."""
+        """Return the cooldowns that a record lists."""
         account = str(record["scope"]).partition("#")[0]
         return Cooldowns(account, int(record["id"]), frozenset(record.get("names", ())), record["revision"])
 
     def without(self, values: Collection[str]) -> Write:
-        """Return the write that removes some keys from the record. It fails if the record has changed."""
+        """Return the write that removes some shared keys from the record. It fails if the record has changed."""
         scope, id = _key(self.account, self.until)
         same = Condition("#revision = :revision", {"revision": self.revision})
         if self.values <= {*values}:
@@ -42,13 +42,13 @@ class Cooldowns:
 
 
 def begin(account: str, until: int, values: Iterable[str]) -> Write:
-    """Return the write that lists the cooldowns of some keys."""
+    """Return the write that adds some shared keys to the list of cooldowns."""
     adds: Mapping[str, Any] = {"names": {*values}, "revision": 1}
     return Write.update(*_key(account, until), Condition(""), sets={"schema": OLDEST_FORMAT}, adds=adds)
 
 
 def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
-    """Return the cooldowns with given ends. Raises aws.Unavailable."""
+    """Return the cooldowns of an account that end at the given Unix seconds. Raises aws.Unavailable."""
     found = map(Cooldowns.of, table.records(_key(account, until) for until in ends).values())
     return {it.until: it for it in found}
 

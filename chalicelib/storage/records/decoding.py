@@ -70,7 +70,7 @@ def second(stored: str, field: str, text: str) -> int:
 
 
 def report(scope: str, id: str, malformed: MalformedRecord) -> None:
-    """Log that a malformed record was skipped, with its key."""
+    """Log that a malformed record was skipped, with the record's primary key."""
     _logger.error(json.dumps({"level": "ERROR", "event": EVENT, "scope": scope, "id": id, **malformed.facts}))
 
 
@@ -83,7 +83,7 @@ class _Mismatch(Exception):
 
 
 class _Form(NamedTuple):
-    """The compiled form of a class. `defaults` contains _ABSENT for fields without a constant default."""
+    """A stored class, compiled for decoding. `defaults` contains _ABSENT for fields without a constant default."""
 
     fields: Mapping[str, "_Type"]
     defaults: dict[str, Any]

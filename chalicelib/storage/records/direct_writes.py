@@ -1,4 +1,6 @@
-"""Writes without an audit event: leases, marks of collections with shards, and copied attributes of unique keys."""
+"""Writes without an audit event: leases, markers of collections that are divided into shards, and attributes of unique
+keys.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,13 +16,15 @@ _AT_ONCE = 100  # writes in one transaction
 
 
 def spread(collection: str) -> None:
-    """Mark a collection as divided into shards. This process then puts new items into them. Raises aws.Unavailable."""
+    """Mark a collection as divided into shards. From then on, this process puts new items into the shards. Raises
+    aws.Unavailable.
+    """
     dynamodb.do(Write.update(collection, places.MARK, Condition(""), adds={"revision": 1}))
     places.spread(collection)
 
 
 def drop(item: Item) -> None:
-    """Remove an item that consists only of modules. Raises ConditionFailed, aws.Unavailable."""
+    """Remove an item that has modules but no body. Raises ConditionFailed, aws.Unavailable."""
     dynamodb.do(Write.delete(*item.place, Condition("attribute_not_exists(#body)")))
 
 
@@ -41,9 +45,9 @@ def set_once(key: UniqueKey, name: str, value: Any) -> None:
 
 
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: Sequence[Write] = ()) -> bool:
-    """Set attributes of unique keys, in transactions with the checks. Skips keys that no item holds.
+    """Set attributes of unique keys, in transactions that also contain `checks`. Skips keys that no item holds.
 
-    Returns False if a check fails; some attributes can be set by then. Raises aws.Unavailable.
+    Returns False if a check fails. Earlier transactions may have set some attributes. Raises aws.Unavailable.
     """
     count = _AT_ONCE - len(checks)
     for start in range(0, len(changes), count):
@@ -91,7 +95,7 @@ def do_logged(write: Write) -> bool:
 
 
 def set_mark(item: Item, name: str, value: Any) -> None:
-    """Set a hidden attribute of an item, or remove it if the value is None. Raises aws.Unavailable.
+    """Set a hidden attribute of an item, or remove the attribute if the value is None. Raises aws.Unavailable.
 
     The revision stays. Does nothing if the item has no hidden attributes any more.
     """

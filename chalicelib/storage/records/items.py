@@ -1,6 +1,6 @@
-"""Items, which are stored under a scope and an id, and their records in DynamoDB.
+"""Items, and their records in DynamoDB. The primary key of the table is `scope` (partition key) and `id` (sort key).
 
-Records have the attribute names of 1.0.0: `parts` are modules, `claims` unique keys, `points` references, and
+The attributes of records have the names of 1.0.0: `parts` are modules, `claims` unique keys, `points` references, and
 `pointed_by` referrers.
 """
 
@@ -69,11 +69,11 @@ class Item:
     - `lease`: used instead of `expires` if the end must be recorded. The item ends at that Unix second, but its record
       stays for another day, so that the event of the end can be written
     - `revision`: the number of its writes, 0 before the first one
-    - `indexed`, `acted`: its keys in the table's indexes by resource and by actor, if any
+    - `indexed`, `acted`: its keys in the table's indexes `by-resource` and `by-actor`, if any
     - `changed`: the Unix second of its last change, None before the first one
-    - `read_at`: the key of the record that was read, None for a new item
-    - `malformed`: the error in its record, or None. A malformed item has an empty body, no modules, and only the unique
-      keys, references and referrers that can be read
+    - `read_at`: the primary key of the record from which the item was read, None for a new item
+    - `malformed`: the error in its record, or None. A malformed item has an empty body and no modules. Malformed unique
+      keys, references and referrers are left out
     """
 
     scope: str
@@ -100,12 +100,12 @@ class Item:
 
     @property
     def path(self) -> str:
-        """Return the scope without the account's id."""
+        """Return the path of the API to which the item belongs: `scope` without the account's id."""
         return self.scope.partition("#")[2]
 
     @property
     def place(self) -> Place:
-        """Return the place of the record that was read, or else the place for a new record."""
+        """Return the primary key of the record that was read, or else the primary key for a new record."""
         return self.read_at or places.written(self.scope, self.id)
 
     @property
@@ -119,7 +119,7 @@ class Item:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
-        """Return the item of a record. Its body is empty if only modules were ever set."""
+        """Return the item of a record. The body is empty if the record has only modules."""
         read_at = record["scope"], record["id"]
         scope, id = places.of_item(*read_at)
         try:
@@ -168,18 +168,18 @@ class Item:
 
 
 def scope(account: str, path: str) -> str:
-    """Return the scope of an account's items at a path, for example `acct_…#/edges/tcp`."""
+    """Return the partition key `scope` of an account's items at a path, for example `acct_…#/edges/tcp`."""
     return f"{account}#{path}"
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the scope and id of the item to which the items in a scope belong, or None if there is no such item."""
+    """Return the primary key of the parent of the items in a partition, for example of the edge of routes, or None."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
 
 def of_record(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record, or None if it has expired or only modules were ever set. Raises MalformedRecord."""
+    """Return the item of a record, or None if it has expired or has only modules. Raises MalformedRecord."""
     item = live_item(record)
     if item and item.malformed:
         raise item.malformed
@@ -203,7 +203,7 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # the item may have no record yet
+    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # an item without a body may have no record yet
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
@@ -248,13 +248,13 @@ def unchanged(item: Item) -> Condition:
 
 
 def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
-    """Return a malformed item with the unique keys, references and referrers that can be read."""
+    """Return a malformed item with the unique keys, references and referrers of its record, without malformed ones."""
     keys, targets, referrers = _keys(found), _references(found), frozenset(found.pointed_by)
     return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
 def _readable(record: Mapping[str, Any]) -> Record:
-    """Return the unique keys, references and referrers of a malformed record that can be read."""
+    """Return the unique keys, references and referrers of a malformed record, without malformed ones."""
     found: dict[str, Any] = {}
     for name in ("claims", "points", "pointed_by"):
         try:
@@ -289,7 +289,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the changed modules by path in the record, or all at one path if the item had or has no modules."""
+    """Return the changed modules by attribute path, or all modules at one path if the item had or has none."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

@@ -1,16 +1,16 @@
-"""Places of records. They can differ from the scopes and ids of items.
+"""Primary keys of records ("places"). They can differ from the `scope` and `id` of the items in the records.
 
 All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges:
 the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
-`acct_…#/edges/https/routes` and the id `E/R`. In format 2, which 2.0.0 writes, the record has the scope and id of the
-route. RECORD_FORMAT selects the format of writes; all formats can be read. In format 4, records of API keys contain
+`acct_…#/edges/https/routes` and the id `E/R`. In format 2, which 2.0.0 writes, the record has the same scope and id as
+the route. RECORD_FORMAT selects the format of writes; all formats can be read. In format 4, records of API keys contain
 what 2.0.0 cannot read: networks, scopes with ids, tokens with a checksum.
 
 A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates in format 3
 (`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When DynamoDB
 throttles a write, the process marks the collection permanently. From then on it puts new items into shards by id. A
-marked collection is read from all shards. Marks are records without a body. Their ids sort after all others, so that
-the newest page begins with the marks.
+marked collection is read from all shards. The markers are records without a body. Their ids sort after all others, so
+that the newest page begins with them.
 """
 
 import os
@@ -20,12 +20,12 @@ from typing import Protocol, TypeVar
 
 from chalicelib.storage.records import shards
 
-Place = tuple[str, str]  # the scope and id of a record
+Place = tuple[str, str]  # the primary key of a record: `scope` and `id`
 
-MARKS = "~"  # ids of marks begin with it
+MARKS = "~"  # ids of markers begin with it
 MARK = f"{MARKS}shards"
 
-_MAX_KNOWN = 10_000  # collections in the set below
+_MAX_KNOWN = 10_000  # the most collections in the set below
 _spread: set[str] = set()  # collections whose new items this process puts into shards
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
@@ -34,13 +34,13 @@ _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return the place of an item's record in format 3."""
+    """Return the primary key of an item's record in format 3."""
     collection, before = collected(scope)
     return collection, f"{before}{id}"
 
 
 def written(scope: str, id: str) -> Place:
-    """Return the scope and id for the record of a new item."""
+    """Return the primary key for the record of a new item, in the format that RECORD_FORMAT selects."""
     if written_format() < 3:
         return scope, id
     if is_sharded(scope):
@@ -49,9 +49,9 @@ def written(scope: str, id: str) -> Place:
 
 
 def possible(scope: str, id: str) -> list[Place]:
-    """Return the places where an item's record can be.
+    """Return the primary keys that an item's record can have.
 
-    In this order, reads also find a record that is moved at the same time.
+    Reads in this order also find a record that another process moves at the same time.
     """
     own, last = (scope, id), latest(scope, id)
     places = [last]
@@ -65,7 +65,7 @@ def possible(scope: str, id: str) -> list[Place]:
 
 
 def lasting(place: Place) -> Place:
-    """Return the place of a record after its migration to the written format. Its shard stays the same."""
+    """Return the primary key of a record after its migration to the format of new records. The shard stays the same."""
     scope, id = of_item(*place)
     if written_format() < 3:
         return scope, id
@@ -73,19 +73,19 @@ def lasting(place: Place) -> Place:
 
 
 def is_sharded(scope: str) -> bool:
-    """Return whether a scope is a collection that can have shards."""
+    """Return whether a partition key `scope` is that of a collection that can be divided into shards."""
     return (found := _SHARDED.fullmatch(scope)) is not None and not found[2]
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the scope in which the records of a scope's items are, and the prefix of their ids."""
+    """Return the partition key of the records of a collection's items, and the prefix of their ids."""
     if found := _TOGETHER.fullmatch(scope):
         return f"{found[1]}{found[3]}", f"{found[2]}/"
     return scope, ""
 
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
-    """Return the scope and id of an item, given the place of its record in any format."""
+    """Return the `scope` and `id` of an item, given the primary key of its record in any format."""
     if found := _SHARDED.fullmatch(scope):
         return found[1], id
     if "/" in id and (found := _COLLECTION.fullmatch(scope)):
@@ -125,7 +125,7 @@ T = TypeVar("T", bound=Identified)
 
 
 def next_place(collection: str, id: str) -> tuple[str, int]:
-    """Return the scope for a new item of a collection, and the number of its shard."""
+    """Return the partition key for a new item of a collection, and the number of its shard."""
     if collection not in _spread:
         return collection, 0
     others = shards.further(collection)
@@ -133,7 +133,7 @@ def next_place(collection: str, id: str) -> tuple[str, int]:
 
 
 def spread(collection: str) -> None:
-    """Put new items of a collection into shards in this process. The collection must be marked already."""
+    """Make this process put new items of a collection into shards. The collection must have its marker already."""
     if len(_spread) >= _MAX_KNOWN:
         _spread.clear()  # a collection is added again when DynamoDB next throttles it
     _spread.add(collection)
@@ -142,7 +142,8 @@ def spread(collection: str) -> None:
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
     """Merge pages into one of at most `count` items, newest first. Also return whether there are more."""
     known = list(pages)
-    # The older items of a page with more are unknown, so older items of other pages must wait for the next page.
+    # If a page says that its partition has more items, they are unknown. So items of other partitions that are older
+    # than that page wait for the next one.
     reached = max((found[-1].id for found, has_more in known if has_more), default="")
     every = sorted((it for found, _ in known for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
     return every[:count], bool(reached) or len(every) > count

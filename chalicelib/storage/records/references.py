@@ -1,7 +1,7 @@
-"""References from one item to another, the target. Both records contain a reference, so that the target cannot be
-deleted.
+"""References from one item to another, the target. The records of both items contain the reference, so that the target
+cannot be deleted.
 
-The transaction that writes the referring item writes both.
+One transaction writes both records.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -31,7 +31,7 @@ class Reference:
 
     @property
     def target(self) -> tuple[str, str]:
-        """Return the scope and id of the target."""
+        """Return the primary key (`scope` and `id`) of the target."""
         return self.scope, self.id
 
 
@@ -62,7 +62,7 @@ class InUse(Exception):
 def replace_references(
     before: tuple[Reference, ...], by_module: Mapping[str, Iterable[Reference]]
 ) -> tuple[Reference, ...]:
-    """Return an item's references, with those of some modules replaced.
+    """Return an item's references after the references of some modules were replaced.
 
     If no reference differs, the order is unchanged, so that the item equals its former state.
     """
@@ -80,8 +80,8 @@ def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
 def record(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
     """Return the write that adds references to the record of their target.
 
-    `changed` is the Unix second if this counts as a change of the target, or None. The write fails with MissingTarget
-    if the target does not exist, or has `max_referrers` referrers already.
+    If the write counts as a change of the target, `changed` is the Unix second of the change, otherwise None. The write
+    fails with MissingTarget if the target does not exist, or has `max_referrers` referrers already.
     """
     first = named[0]
     free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
@@ -117,10 +117,10 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
 
 
 def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the attributes to set and to add if this counts as a change of a target."""
+    """Return the attributes to set, and the amounts to add, if the write counts as a change of the target."""
     return ({"changed": changed}, {"revision": 1}) if changed else ({}, {})
 
 
 def _paths(references: list[Reference], scope: str, id: str) -> set[str]:
-    path = scope.partition("#")[2]  # without the account's id, which both items have
+    path = scope.partition("#")[2]  # without the account's id, which is the same for both items
     return {f"{path}/{id}/{reference.module}".rstrip("/") for reference in references}

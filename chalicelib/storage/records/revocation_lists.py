@@ -1,7 +1,8 @@
-"""Stored revocation lists of SSH authorities: a head, and 64 chunks of packed entries.
+"""Stored revocation lists of SSH authorities. A list is a head (one record with its properties), and 64 chunks of
+packed entries.
 
-A revocation rewrites one chunk: a few KB, even in the largest list. The key of a list does not contain the account's
-id, because servers fetch a list by the authority's id only. The head contains it.
+A revocation rewrites one chunk: a few KB, even in the largest list. The partition key of a list does not contain the
+account's id, because servers fetch a list by the authority's id only. The head contains the account's id.
 """
 
 import hashlib
@@ -122,7 +123,7 @@ def is_for(chunk: Chunk, entry: "crypto.packed_revocations.Entry") -> bool:
 
 
 def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[str, str]:
-    """Return the scope and id of the record of an entry's chunk."""
+    """Return the primary key of the chunk in which an entry is stored."""
     return _scope(authority), _place(entry)
 
 
@@ -212,9 +213,9 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
 
 
 def _count(head: Head, end: int | None, added: int) -> Write:
-    """Return the write of the head for changed chunks.
+    """Return the write that updates the head after changes of chunks.
 
-    `end` is the Unix second at which the last of their entries ends, None if an entry has no end. Several of these
+    `end` is the Unix second at which the last entry of these chunks ends, None if an entry has no end. Several of these
     writes can succeed at the same time, unless the list has an expiry.
     """
     if head.expires is None and head.stamp:
@@ -233,7 +234,7 @@ def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added:
 
 
 def _latest(ends: Sequence[int | None]) -> int | None:
-    """Return the latest of some Unix seconds. None if one of them is None, and 0 if there are none."""
+    """Return the latest of some Unix seconds. Return None (no end) if one of them is None, and 0 if there are none."""
     return None if None in ends else max((end for end in ends if end is not None), default=0)
 
 
@@ -254,7 +255,7 @@ def _expiry(end: int | None) -> dict[str, int]:
 
 
 def _place(entry: "crypto.packed_revocations.Entry") -> str:
-    """Return the chunk of an entry by a digest, because clients can choose consecutive serials."""
+    """Return the number of an entry's chunk. A digest decides it, because clients can choose consecutive serials."""
     key = entry[0]
     content = key if isinstance(key, bytes) else key.to_bytes(8)
     return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"

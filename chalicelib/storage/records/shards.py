@@ -1,7 +1,8 @@
-"""Shards: scopes that divide the records of one kind, because one partition takes 500 changes a second.
+"""Shards: several partitions for the records of one kind, because one partition takes only 500 changes a second.
 
-A kind with many writes at all times has fixed shards, declared as `Shards`. A collection of an account gets `further`
-shards when DynamoDB throttles it. Stored keys contain the numbers of shards, so another count requires a migration.
+A kind with many writes at all times has a fixed number of shards, declared as `Shards`. A collection of an account gets
+more shards (see `further`) when DynamoDB throttles it. Stored keys contain the numbers of shards, so another count
+requires a migration.
 """
 
 import zlib
@@ -12,7 +13,7 @@ _FURTHER = 8
 
 @dataclass(frozen=True)
 class Shards:
-    """`count` shards. The scope of each is the prefix and its number. The first number is `first`."""
+    """`count` shards. The partition key of each is the prefix and the shard's number. The lowest number is `first`."""
 
     prefix: str
     count: int
@@ -20,7 +21,7 @@ class Shards:
 
     @property
     def scopes(self) -> list[str]:
-        """Return the scopes of all shards in order."""
+        """Return the partition keys of all shards in order."""
         return [f"{self.prefix}{number}" for number in range(self.first, self.first + self.count)]
 
     def number_of(self, id: str) -> int:
@@ -28,13 +29,13 @@ class Shards:
         return self.first + zlib.crc32(id.encode()) % self.count
 
     def scope_of(self, id: str) -> str:
-        """Return the scope of the shard that holds a record."""
+        """Return the partition key of the shard that holds a record."""
         return f"{self.prefix}{self.number_of(id)}"
 
 
 def further(collection: str) -> Shards:
-    """Return the further shards of a throttled collection.
+    """Return the shards that a throttled collection gets in addition to its first one.
 
-    Its first shard has the collection's scope and the number 0.
+    The first shard has the number 0. Its partition key is that of the undivided collection.
     """
     return Shards(f"{collection}/", _FURTHER, first=1)

@@ -3,7 +3,7 @@
 The record has the same form as the record of a unique key. `holder` is the exclusive holder, if any. `sharers` are the
 paths of the items that share the key, and `account` is their account. When the last sharer releases the key, its
 cooldown begins: until the Unix second `rests` no other account can take it. A write that takes or releases a key also
-changes the account's count `names` or `cooldown`.
+changes the number of `names`, or of names in `cooldown`, of the account.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,28 +27,30 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 class Endings(Protocol):
-    """Decides whether the holders of keys have ended, and records their ends.
+    """Decides whether the items that hold keys have ended, and records the ends of these items.
 
-    `lease` is the record with the lease of a holder without a separate lease, or None if it was deleted.
+    `lease` is the record with the lease of a holder that has no lease in its own record, or None if that record was
+    deleted.
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the scope and id of the record with a holder's lease, or None if the holder's own record has it.
+        """Return the primary key of the record with a holder's lease, or None if the holder's own record has the lease.
 
-        `home` is the scope of the holder, `attributes` are the attributes of its key.
+        `home` is the partition key of the holder, `attributes` are the attributes of the shared key.
         """
 
     def end_lease(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
-        """Return the writes after which a holder's lease that is over cannot be renewed, or None while it runs."""
+        """Return the writes after which a lease that is over cannot be renewed. Return None while the lease runs."""
 
     def record_end(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write]:
         """Return the writes that record the end of a holder."""
 
 
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
-    """Return the writes that release and take keys for an item. They fail if a record changes meanwhile.
+    """Return the writes that release and take shared keys for an item. The writes fail if a key's record changes
+    before.
 
-    They fail with Taken for a key that the item cannot take. Raises aws.Unavailable.
+    For a key that the item cannot take, the write fails with Taken. Raises aws.Unavailable.
     """
     account, shared = _account(scope), [key for key in taken if key.hold == "together"]
     records = table.records((key.scope, ID) for key in (*released, *shared))
@@ -57,7 +59,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     listed = cooldowns.read(account, ends.values())
     resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
     until = clock.seconds() + cooldowns.PERIOD
-    while until in listed:  # a transaction can write each record only once
+    while until in listed:  # a transaction can write each record only once, so each end of a cooldown has only one list
         until += 1
     releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
     begun = [value for value, write in releases.items() if write.counts]
@@ -70,7 +72,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
 
 
 def take(key: UniqueKey, scope: str, id: str) -> Write:
-    """Return the write that takes a key exclusively, for some kinds even if the key has sharers.
+    """Return the write that takes a key exclusively. If the key's `hold` is "over", it may have sharers.
 
     It fails with Taken.
     """
@@ -87,8 +89,8 @@ def take_over(
 ) -> list[Write] | None:
     """Return the writes that take a key from a holder that has ended or has the same successor.
 
-    They also delete the holder, and record its end. Return None if the caller must make its own write again, with other
-    `counts`, because the key's record has changed. Raises aws.Unavailable, and Taken if the holder keeps the key.
+    The writes also delete the holder and record its end. Return None if the key's record has changed: then the caller
+    must build its write again with other `counts`. Raises aws.Unavailable, and Taken if the holder keeps the key.
     """
     record = dynamodb.get(key.scope, ID) or {}
     holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
@@ -129,7 +131,9 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 def _read_holder(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the holder of a key, the record with its lease, and the writes that end a lease in another record."""
+    """Return the holder of a key, the record with the holder's lease, and, if that is another record, the writes that
+    end the lease.
+    """
     place = record.get("home", ""), record["holder"]
     leased_at = endings.find_lease(place[0], record.get("body", {})) if endings else None
     before, lease = dynamodb.get_each(place, leased_at) if leased_at else (dynamodb.get(*place), None)
@@ -194,7 +198,9 @@ def _write(
     after: Mapping[str, Any] | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> Write:
-    """Return the write that takes a key on a condition. `after` removes the former holder's attributes."""
+    """Return the write that takes a key if a condition is true. `after` is the former holder, if its attributes must be
+    removed.
+    """
     sets: dict[str, Any] = {"schema": OLDEST_FORMAT, "expires": None, **(after or {})}
     if key.hold != "over":
         sets["account"] = _account(scope)

@@ -1,6 +1,7 @@
-"""Reads of the table (DynamoDB): items by scope and id, lists of items, and attributes of unique keys.
+"""Reads of the table (DynamoDB): items by `scope` and `id`, lists of items, and attributes of unique keys.
 
-A scope contains the items of one kind of one account. So a list is one Query and a read is one GetItem.
+The items of one kind of one account have the same partition key `scope`. So a list is one Query and a read is one
+GetItem.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ _KEYS = {
     "scope": "#scope = :scope",
 }
 _AT_ONCE = 100  # writes per transaction, and records per read
-_MAX_MARKS = 2  # marks per collection
+_MAX_MARKS = 2  # the most markers of a collection
 _OR_MARKS = " OR begins_with(#id, :marks)"
 _LISTED = "#scope, #id, #body, #parts, #unseen, #claims, #points, #pointed_by, #expires, #lease, #revision"
 _read: ContextVar[dict[tuple[str, str], dict[str, Any] | None]] = ContextVar("read")
@@ -37,7 +38,7 @@ def read(scope: str, id: str) -> Item | None:
 def read_any(scope: str, id: str) -> Item | None:
     """Return the item.
 
-    Its body is empty if only modules of it were ever set. Raises MalformedRecord, aws.Unavailable.
+    Its body is empty if it has only modules. Raises MalformedRecord, aws.Unavailable.
     """
     item = items.live_item(_record(scope, id))
     if item and item.malformed:
@@ -72,7 +73,7 @@ def well_formed(found: Iterable[Item]) -> Iterator[Item]:
 
 
 def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the records that exist at some places (scope and id), 100 per call. Raises aws.Unavailable."""
+    """Return the records that exist with some primary keys (`scope` and `id`), 100 per call. Raises aws.Unavailable."""
     wanted, found = list(dict.fromkeys(places)), _read.get({})
     unknown = [it for it in wanted if it not in found]
     for start in range(0, len(unknown), _AT_ONCE):
@@ -98,7 +99,7 @@ def look_up(kind: str, value: str) -> dict[str, Any] | None:
 
 
 def newest(scope: str) -> list[Item]:
-    """Return all well-formed items of a scope, newest first, without their sealed values.
+    """Return all well-formed items of a partition, newest first, without their encrypted secrets.
 
     Raises aws.Unavailable.
     """
@@ -139,7 +140,7 @@ def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of one partition, and its marks if `before` is None. Raises aws.Unavailable."""
+    """Return a page of one partition, and the partition's markers if `before` is None. Raises aws.Unavailable."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
     found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
@@ -154,7 +155,7 @@ def is_spread(collection: str) -> bool:
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return at most `count` items with a value in an index, like `page`. An index can lag by a second."""
+    """Return a page like `page`, of the items that have `value` in an index. An index can lag by a second."""
     found: list[Item] = []
     for records in queries.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
@@ -170,7 +171,7 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
 
 
 def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[Item]:
-    """Yield the items with a value in an index that meet a condition, newest first.
+    """Yield the items that have `value` in an index and meet a condition, newest first.
 
     Only items with ids above `after` are read. An index can lag by a second. Raises aws.Unavailable.
     """
@@ -191,17 +192,21 @@ def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
 
 
 def every(scope: str) -> Iterator[Item]:
-    """Yield all items of a scope, including malformed ones and items that have only modules. Raises aws.Unavailable."""
-    selections = [{"scope": scope}, _older(scope, None)]  # in this order, items that are moved meanwhile are found too
+    """Yield all items of a partition, including malformed items and items that have only modules. Raises
+    aws.Unavailable.
+    """
+    # in this order, items that another process moves at the same time are found too
+    selections = [{"scope": scope}, _older(scope, None)]
     for selected in selections if selections[0] != selections[1] else selections[:1]:
         for page in queries.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
             yield from map(Item.from_record, page)
 
 
 def beneath(scopes: Sequence[str]) -> Iterator[Item]:
-    """Yield the items of some scopes of one collection, last scope first, newest item first.
+    """Yield the items of several parents, for example the routes of several edges, in descending order.
 
-    Scopes between them are read too. Malformed items are included, sealed values are left out. Raises aws.Unavailable.
+    `scopes` are the partition keys of these items. The items of all parents between the first and the last one are
+    read. Malformed items are included, sealed values are left out. Raises aws.Unavailable.
     """
     collection, first = places.collected(min(scopes))
     last = places.collected(max(scopes))[1]
@@ -210,7 +215,7 @@ def beneath(scopes: Sequence[str]) -> Iterator[Item]:
 
 
 def in_format_2(scope: str) -> list[Item]:
-    """Return the items of a scope that are stored in format 2, newest first, without sealed values.
+    """Return the items with a `scope` that are stored in format 2, newest first, without their encrypted secrets.
 
     Raises aws.Unavailable.
     """
@@ -230,7 +235,7 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
 
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record of an item from one of its possible places. Raises aws.Unavailable."""
+    """Return the record of an item. Tries each primary key that the record can have. Raises aws.Unavailable."""
     return next(filter(None, (_get(*place) for place in places.possible(scope, id))), None)
 
 
@@ -270,7 +275,7 @@ def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
-    """Return the values of a query for all items of a scope, or only for items older than the id `before`."""
+    """Return the values of a query for all items of a partition, or only for those with ids lower than `before`."""
     collection, begin = places.collected(scope)
     if begin:
         below = (

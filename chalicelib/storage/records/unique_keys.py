@@ -1,7 +1,8 @@
 """Unique keys: values that only one item in the service can have. Each has a separate record.
 
-Each key has a separate scope, so that DynamoDB distributes keys over all partitions. Transactions write them. When the
-item that holds a key has expired, the next item that wants the key takes it over.
+Each unique key has a separate partition key `scope`, so that DynamoDB distributes them over all partitions. The
+transaction that writes an item writes its unique keys. When the item that holds a key has expired, the next item that
+wants the key takes it over.
 """
 
 from collections.abc import Mapping
@@ -17,13 +18,13 @@ ID = "claim"  # the id of every unique key's record
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """A value of the field `kind` that only one item can have, with attributes.
+    """A value of the field `kind` that only one item can have. Its record also stores the `attributes`.
 
     `field` is the dotted path of the value in the request, if it differs from `kind`. An item with the same `successor`
-    as the holder takes the key over at once, even if the holder is live. `expires` is the Unix second at which the
-    key's record expires with the item, or None. `hold` is for kinds of `shared_keys`: the item is an exclusive holder
-    ("alone"), a sharer with others of its account ("together"), or an exclusive holder even if there are sharers
-    ("over").
+    as the current holder takes the key at once, even if the holder is live. `expires` is the Unix second at which the
+    key's record expires with the item, or None. `hold` is for the kinds in `shared_keys`: "alone" makes the item an
+    exclusive holder, "together" a sharer with other items of its account, and "over" an exclusive holder even if there
+    are sharers.
     """
 
     kind: str
@@ -40,7 +41,7 @@ class UniqueKey:
 
 
 class Taken(Exception):
-    """Another item holds the unique key. `by` is the scope of that item, or "" if unknown."""
+    """Another item holds the unique key. `by` is the partition key `scope` of that item, or "" if unknown."""
 
     def __init__(self, key: UniqueKey, *, by: str = "") -> None:
         super().__init__(key.kind)

@@ -18,12 +18,12 @@ from chalicelib.storage.records.shared_keys import Endings
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 
 T = TypeVar("T")
-# Per item and per change. A transaction can have 100 actions: four are for the item, event, idempotency key and change
-# log.
+# The most unique keys and references of an item or a change. A transaction can have 100 actions: four are for the item,
+# event, idempotency key and change log.
 MAX_RELATIONS = 96
 TRIES = 12  # attempts of a change that fails with Overtaken
 _UNLEASED = Condition("attribute_exists(#id) AND attribute_not_exists(#lease) AND attribute_not_exists(#expires)")
-_PAUSE = 0.02  # seconds; the longest pause before the second attempt, which grows by as much with each attempt
+_PAUSE = 0.02  # seconds: the longest pause before the second attempt; it grows by this number with each attempt
 
 
 class Overtaken(Exception):
@@ -31,7 +31,9 @@ class Overtaken(Exception):
 
 
 class TransactionTooLarge(Exception):
-    """An item or a change has more relations than one transaction can write. `field` names their field."""
+    """An item or a change has more unique keys and references than one transaction can write. `field` names their
+    field.
+    """
 
     def __init__(self, named: Iterable[Reference]) -> None:
         super().__init__()
@@ -39,7 +41,8 @@ class TransactionTooLarge(Exception):
 
 
 def put(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes of a new item. `holder` is the parent that shows the item: its revision grows too.
+    """Return the writes of a new item. `holder` is the parent in which responses show the item: the parent's revision
+    grows too.
 
     Writing the same item again is harmless, so a retry after a lost answer succeeds. Raises TransactionTooLarge.
     """
@@ -74,7 +77,9 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that remove an item after the end of its lease. They fail if its own lease was renewed."""
+    """Return the writes that remove an item after the end of its lease. They fail if the lease in the item's own record
+    was renewed.
+    """
     gone = replace(item, unique_keys=(), references=())
     condition = items.lapsed() if item.has_own_lease else _UNLEASED
     return [Write.delete(*item.place, condition), *_relations(item, gone, None)]
@@ -83,7 +88,7 @@ def end(item: Item) -> list[Write]:
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
     """Divide the throttled collections of new items into shards. Return whether there were any.
 
-    Afterwards, `moved` returns the write of such an item at its new place. Raises aws.Unavailable.
+    Afterwards, `moved` returns the write of such an item in its shard. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
     busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
@@ -93,7 +98,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def moved(write: Write) -> Write:
-    """Return the write of a new item, moved to the current place for its record."""
+    """Return the write of a new item, with the primary key that its record must have now."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
@@ -110,10 +115,10 @@ def commit(
 ) -> None:
     """Do all writes or none.
 
-    `proof` is the place of a record among the writes: after a lost answer, the record's existence proves that they were
-    done. The items in `created` take over a unique key if its holder has ended or has the same `successor`. `endings`
-    records the ends of such holders. Raises aws.Unavailable, TooManyReferrers, and the `failing` of the write with a
-    false condition, or Overtaken if it has none.
+    `proof` is the primary key of a record that the writes create. After a lost answer, the record's existence proves
+    that they were done. The items in `created` take over a unique key if its holder has ended or has the same
+    `successor`. `endings` records the ends of such holders. If the condition of a write is false, raises the exception
+    `failing` of the write, or Overtaken if it has none. Raises aws.Unavailable, TooManyReferrers.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
@@ -153,14 +158,16 @@ def pause(number: int) -> None:
 
 
 def _error_of(failing: Exception | None) -> Exception:
-    """Return the exception for a failed write: its `failing`, or Overtaken if it has none."""
+    """Return the exception for a write with a false condition: the exception `failing` of the write, or Overtaken if it
+    has none.
+    """
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
 
 
 def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
-    """Merge two writes of a unique key into one, if one item releases it and another takes it."""
+    """Merge two writes of the same unique key into one, if one item releases the key and another item takes it."""
     released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
     taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
     if not released.keys() & taken.keys():
@@ -213,7 +220,8 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
 def _take_over(
     writes: Sequence[Write], taken: Taken, created: Sequence[Item], endings: Endings | None
 ) -> Sequence[Write]:
-    """Return the writes with which a created item takes a key over. There are none if no item holds the key any more.
+    """Return the writes with which a created item takes a unique key from its holder. There are none if no item holds
+    the key any more.
 
     Raises Taken if the holder is live.
     """

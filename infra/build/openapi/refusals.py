@@ -23,9 +23,7 @@ _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     ),
     errors.UnsupportedVersion(auth.unsupported_version([auth.VERSION_HEADER])),
     errors.Unauthenticated("The API key is unknown or was deleted."),
-    errors.Forbidden(
-        "Only an admin may set 'owner_id' to another user or bot.", {"owner_id": "must be absent or your own id"}
-    ),
+    errors.Forbidden("Only an admin may set another owner_id.", {"owner_id": "must be absent or your own id"}),
     errors.Forbidden("Only an admin may see and change bots."),
     errors.Forbidden("This API key lacks the scope api_keys:write."),
     errors.NotFound("This account has no resource with that id under /api_keys."),

@@ -195,7 +195,7 @@ def test_nobody_can_make_an_admin_of_a_bot_over_http(admin: Client) -> None:
     assert_invalid(admin.patch(uri(created), {"admin": True}), {"admin": rule})
     answer = acting(admin, created).post("/api_keys", {"owner_id": admin.user})
     details = {"owner_id": "must be absent or your own id"}
-    assert_refused(answer, 403, "forbidden", "Only an admin may set 'owner_id' to another user or bot.", details)
+    assert_refused(answer, 403, "forbidden", "Only an admin may set another owner_id.", details)
 
 
 def test_a_bot_that_the_operator_made_an_admin_stays_one_and_is_not_shown_as_one(admin: Client) -> None:

@@ -134,7 +134,7 @@ def test_only_an_admin_names_another_owner(admin: Client, member: Client, strang
     assert member.create(PATH, {"public_key": public_key()})["owner_id"] == member.user
     answer = member.post(PATH, {"public_key": public_key(), "owner_id": admin.user})
     details = {"owner_id": "must be absent or your own id"}
-    assert_refused(answer, 403, "forbidden", "Only an admin may set 'owner_id' to another user or bot.", details)
+    assert_refused(answer, 403, "forbidden", "Only an admin may set another owner_id.", details)
     for nobody in (stranger.user, ids.new("usr"), ids.new("bot")):
         answer = admin.post(PATH, {"public_key": public_key(), "owner_id": nobody})
         details = {"owner_id": "must be the id of a user or bot of this account"}

@@ -173,25 +173,18 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin. Only the operator can switch it off.")
         case TooManyNames():
-            return errors.Conflict(
-                f"The account has {name_counts.MAX_NAMES} names, the maximum: delete an edge or a reservation first."
-            )
+            return errors.Conflict(f"The account has {name_counts.MAX_NAMES} names, the maximum: delete some first.")
         case TooManyItems():
             return errors.Conflict(str(error))
         case ListFull():
-            return errors.Conflict(
-                f"The revocation list has {revocation_lists.MAX_ENTRIES} entries, the maximum: delete some first."
-            )
+            return errors.Conflict(f"The list has {revocation_lists.MAX_ENTRIES} entries, the maximum: delete some.")
         case Taken(key=key) if base_names.is_taken_by_operator(error):
             return errors.Conflict(
                 base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}
             )
         case Taken(key=key):
             field = key.field or key.kind
-            return errors.Conflict(
-                f"'{field}' is in use already.",
-                {field: "must be a value that nothing else uses"},
-            )
+            return errors.Conflict(f"'{field}' is in use already.", {field: "must be a value that nothing else uses"})
         case InUse(referrers=referrers):
             named = {f"used_by.{place}": referrer for place, referrer in enumerate(referrers[:10])}
             return errors.Conflict(f"The resource is in use by {', '.join(referrers[:10])}.", named)

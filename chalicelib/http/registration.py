@@ -1,4 +1,4 @@
-"""How endpoints are registered with the Chalice app: the first request of each imports the file that serves it."""
+"""Registers endpoints with the Chalice app. The first request of an endpoint imports the file that serves it."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping

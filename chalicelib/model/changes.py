@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
-# events show these changes without values
+# events show that these attributes changed, without values
 _FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])
 
 
@@ -46,7 +46,8 @@ class Change:
     """A transaction of one actor. Each method adds a step.
 
     `check` raises an error if the first item is not in the state that the request requires. `request` has the
-    idempotency key. `others` are further writes. If several conditions fail, the error of `others` is raised.
+    idempotency key. `others` are further writes. If several conditions fail, the error of a write in `others` is
+    raised.
     """
 
     by: Trail
@@ -60,7 +61,7 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
-        """Create an item. In its event, `details` replace the details of the stored value. `more` are added to them."""
+        """Create an item. Its event has the details of the stored value, or `details` in place of them, and `more`."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
@@ -85,7 +86,7 @@ class Change:
         return self._with(ItemChange(kind, before, after, tuple(own), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Remove an item. It can be malformed. `details` are added to the details of the stored value.
+        """Remove an item, which can be malformed. `details` are added to the details in its audit event.
 
         Raises InUse if another item refers to it.
         """
@@ -116,7 +117,7 @@ class Change:
         """Write all or nothing. Return the first item after the change.
 
         Raises Overtaken if an item has changed since it was read, Repeated if the idempotency key was used meanwhile,
-        the `failing` of a write, and aws.Unavailable.
+        the exception `failing` of a write with a false condition, and aws.Unavailable.
         """
         first = self.item
         steps = [step for step in self.steps if step.writes]
@@ -157,7 +158,7 @@ class Change:
     def _resharded(self, throttled: Throttled) -> "Change":
         """Return the change with its throttled writes moved to other shards.
 
-        Raises Throttled if they have no shards.
+        Raises Throttled if the throttled writes cannot move, because their collections have no shards.
         """
         if places.written_format() < 3:
             raise throttled
@@ -210,7 +211,7 @@ def delete(change: Change, scope: str, id: str) -> bool:
 
 
 class _Endings:
-    """Ends items that lose a unique key to another item. The stored types decide how."""
+    """Ends items that lose a unique key to another item. Their stored types decide what is recorded."""
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> Place | None:
         kind = kinds.at(home.partition("#")[2])
@@ -240,7 +241,7 @@ def _event_of_removal(by: Trail, kind: Kind, item: Item, more: Details) -> Item:
 
 
 def _parent(item: Item) -> Place | None:
-    """Return the place of the parent that shows the item, or None if only modules of the item were ever set."""
+    """Return the primary key of the parent that shows the item in its responses. None if the item has only modules."""
     return items.above(item.scope) if item.body or item.malformed else None
 
 
@@ -257,7 +258,7 @@ def _of_difference(kind: Kind, before: Item, after: Item, module: str) -> Detail
 
 
 def _without_malformed_body(kind: Kind, item: Item) -> Item:
-    """Return the item. If its body or a module is malformed, its body is empty."""
+    """Return the item. If its body or a module is malformed, return it without body and modules."""
     if item.malformed:
         return item
     try:

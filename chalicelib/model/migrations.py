@@ -80,7 +80,7 @@ def require_supported_record(record: Record) -> None:
 
 
 def comes_last(record: Record) -> bool:
-    """Return whether a record is an edge without the keys of its names.
+    """Return whether a record is an edge that lacks the unique keys of its names.
 
     Such edges are migrated after all other records, oldest first.
     """
@@ -150,7 +150,7 @@ def _kind(record: Record) -> Kind | None:
 
 
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add an event to the index by actor, or a key to the list of its owner's keys."""
+    """Add an audit event to the index by actor, or an API key to the list of its owner's keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
         return _kept(item.account, ApiKey.of(item.body), item.id)
@@ -170,7 +170,7 @@ def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Set when the table removes the records of an API key that ends: key, token and entry in its owner's list."""
+    """Set when the table removes an API key that ends, its token, and its entry in the owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
     item = Item.from_record(record)
@@ -199,7 +199,7 @@ def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _converted(record: Record, forms: Forms) -> Sequence[Write]:
-    """Convert the texts of a resource to the written format: bytes from format 3 on, text in format 2."""
+    """Convert the texts of a resource to the format of new records: bytes from format 3 on, text in format 2."""
     kind, item = _kind(record), Item.from_record(record)
     form = forms.kinds.get(kind) if kind else None
     if form is None or not (item.is_live and item.body) or (body := form.converted(item.body)) == item.body:
@@ -208,7 +208,7 @@ def _converted(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
-    """Replace an edge's unique keys by keys of its names, and of its hostports within the account.
+    """Replace an edge's unique keys by the keys of format 3, for its names and for its hostports within the account.
 
     The edge stays unchanged if another account has one of its names.
     """
@@ -226,7 +226,7 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Move a record unchanged to its place in the written format, such as a route to the collection of all routes."""
+    """Move a record to its primary key in the new format, such as a route to the collection of all routes."""
     item = Item.from_record(record)
     scope, id = places.lasting(item.place)
     if (scope, id) == item.place or record["id"] == unique_keys.ID:
@@ -238,7 +238,7 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _missing_keys(record: Record) -> list[UniqueKey]:
-    """Return the keys that an edge lacks, of its hostports and of its names. None if the edge is malformed."""
+    """Return the unique keys of hostports and names that an edge lacks. Return None if the edge is malformed."""
     item = Item.from_record(record) if _kind(record) in kinds.EDGES else None
     if item is None or not item.body:
         return []
@@ -288,7 +288,7 @@ _ADDITIONS = (
     Migration("unique keys of names below TUNNEL_DOMAIN and of hostports", _with_names),
     Migration("list of edges that the live edge reads", _listed),
     Migration("list of special names that edge hosts load at their start", _with_special_names),
-    # a new field with a default needs no migration of its own
+    # this migration covers every new field that has a default
     Migration("missing fields that have a default", _with_defaults),
     Migration("expiry of API keys that have an end", _with_expiry),
 )

@@ -1,7 +1,7 @@
 """Partitions of an account's audit events: one or more for the API, and one for the edge.
 
-A mark shows that the edge cannot have written events for an account, so that the edge's partition does not have to be
-read. New accounts have the mark. It is removed before the account gets anything for which the edge writes events.
+A new account has a marker: the edge cannot have written events for it, so the edge's partition does not have to be
+read. The marker is removed before the account gets anything for which the edge writes events.
 """
 
 from chalicelib.model.base import kinds
@@ -15,17 +15,17 @@ MARK, WITHOUT_EDGE = places.MARK, f"{places.MARKS}without-edge"
 
 
 def first(account: str) -> str:
-    """Return the storage scope of the first shard. A quiet account has no other."""
+    """Return the partition key of the first shard. A quiet account has no other shard."""
     return items.scope(account, kinds.AUDIT_EVENTS.path)
 
 
 def scopes(account: str) -> list[str]:
-    """Return the storage scopes of all shards in order."""
+    """Return the partition keys of all shards in order."""
     return [first(account), *further(first(account)).scopes]
 
 
 def possible(account: str, id: str) -> tuple[str, str]:
-    """Return the storage scopes of the shards in which an event can be."""
+    """Return the partition keys of the shards in which an event can be."""
     return first(account), further(first(account)).scope_of(id)
 
 
@@ -35,12 +35,14 @@ def is_first(event: Item) -> bool:
 
 
 def is_busy(account: str) -> bool:
-    """Return whether the events of an account have shards. One read. Raises aws.Unavailable."""
+    """Return whether the events of an account are divided into shards. One read. Raises aws.Unavailable."""
     return table.is_spread(first(account))
 
 
 def marks(account: str) -> frozenset[str]:
-    """Return the marks of an account. One read. Raises aws.Unavailable."""
+    """Return the markers of an account: whether it is busy, and whether the edge can act. One read. Raises
+    aws.Unavailable.
+    """
     found = dynamodb.get_each(*((first(account), mark) for mark in (MARK, WITHOUT_EDGE)))
     return frozenset(record["id"] for record in found if record)
 
@@ -51,7 +53,7 @@ def without_edge(account: str) -> Write:
 
 
 def with_edge(account: str) -> Write:
-    """Return the write that removes this mark, so that the edge can act."""
+    """Return the write that removes the marker of `without_edge`, so that the edge can act."""
     return Write.delete(first(account), WITHOUT_EDGE)
 
 

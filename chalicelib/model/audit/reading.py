@@ -21,10 +21,10 @@ from chalicelib.storage.records.places import merged
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
 _SKEW = 60  # seconds by which the clocks of two processes may differ
-_READ = 500  # items in one read, after a page without an event
-_END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # an id after all ids of events
+_READ = 500  # items to read at once, if a page contained no event
+_END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # sorts after the ids of all events
 _KEYS = 100  # API keys in one page of an owner's keys
-_MAX_KEYS = 20  # per owner; with more keys, the newest events of the account are filtered instead
+_MAX_KEYS = 20  # keys of an owner; for owners of more keys, the newest events of the account are filtered instead
 
 
 def read(account: str, id: str) -> Item | None:
@@ -114,7 +114,7 @@ def actions_of(account: str, actor: str, actions: Collection[str], *, since: int
 
 
 def latest(account: str, seconds: int, actions: Collection[str], *, is_busy: bool) -> Iterator[Item]:
-    """Yield the API's events with some actions in the last seconds. None is missing.
+    """Yield the events with some actions that the API wrote in the last seconds, without gaps.
 
     One query, in a busy account one for each shard. Raises aws.Unavailable.
     """
@@ -153,7 +153,8 @@ def _indexed(index: str, account: str, name: str, before: str | None, count: int
 def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
     """Return a page of events.
 
-    Items in scopes other than `own` are skipped, because the value by which the index found them is forged.
+    Items with another partition key than those in `own` are skipped: they forged the value by which the index found
+    them.
     """
     most = count
     while True:
@@ -173,7 +174,7 @@ def _edge(account: str) -> str:
 
 
 def _trusted(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the events among items. An event of the edge keeps only what the edge may claim."""
+    """Yield the events among items. An event from the edge's partition is reduced to what the edge may claim."""
     for item in items:
         if not trail.is_of_the_edge(item):
             yield item
@@ -182,10 +183,10 @@ def _trusted(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def _restricted(event: Item) -> Item:
-    """Return an event of the edge with only what the edge may claim: actor, time and path.
+    """Return an event from the edge's partition, reduced to what the edge may claim: actor, time and path.
 
-    Its time is read from its id, because another time could end a list early. Its path starts with a slash, so that it
-    can only point into this API.
+    The time is read from the event's id, because a forged time could end a list early. The path starts with a slash, so
+    that it can only point into this API.
     """
     known = {
         "created_at": ids.time_of(event.id),

@@ -33,8 +33,8 @@ Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "
 
 BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, which contain only events
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
-OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of events without an account
-_MAX_BYTES = 4096  # of a value in the details of an event, so that events stay small
+OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the partition key of events without an account
+_MAX_BYTES = 4096  # bytes of a value in the details of an event, so that events stay small
 _DAY = 24 * 60 * 60  # seconds
 _MAX_KNOWN = 10_000  # accounts in the set below
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
@@ -99,7 +99,7 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 @contextmanager
 def operated_by(name: str, reason: str = "") -> Iterator[None]:
-    """Attribute the operator's changes in this block to a person. For "" this is the user of the system."""
+    """Attribute the operator's changes in this block to a person. For "", this is the operating system's user."""
     before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
     try:
         yield
@@ -108,7 +108,7 @@ def operated_by(name: str, reason: str = "") -> Iterator[None]:
 
 
 def _as(name: str) -> Trail:
-    """Return a trail of a new operation by the operator, on this host."""
+    """Return the trail of a new operation that the operator starts on this host."""
     actor = EventActor("operator", name=details.cleaned(name))
     return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
@@ -116,7 +116,7 @@ def _as(name: str) -> Trail:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # the system has no name for this user, for example in a container
+    except (KeyError, OSError):  # the operating system has no name for this user, for example in a container
         return str(os.getuid())
 
 
@@ -222,7 +222,7 @@ def let_edge_act(account: str) -> None:
 
 
 def spread(event: Item) -> Item:
-    """Divide the events of an account into shards. Return a throttled event with its new shard.
+    """Divide the events of an account into shards. Return a throttled event with the partition key of its new shard.
 
     Raises aws.Unavailable.
     """
@@ -234,17 +234,17 @@ def spread(event: Item) -> Item:
 
 
 def acting(key: str, shard: int) -> str:
-    """Return the value by which the index of events by actor finds an actor's events in a shard."""
+    """Return the value that an actor's events in a shard have in the index by actor."""
     return f"{key}#{shard}" if shard else key
 
 
 def keys_scope(account: str, owner: str) -> str:
-    """Return the storage scope of the list of an owner's present and former API keys. The ids there have no prefix."""
+    """Return the partition key of the list of an owner's present and former API keys. Its ids have no prefix."""
     return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
 
 def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
-    """Return the write that lists a key under its owner, to find events by owner.
+    """Return the write that adds a key to the list of its owner's keys, to find events by owner.
 
     The entry expires AUDIT_DAYS after the key's end, a Unix second. Without an end it stays.
     """
@@ -269,7 +269,7 @@ def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the names that are in only one of two records, or have different values there."""
+    """Return the names of the fields in which two records differ."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 

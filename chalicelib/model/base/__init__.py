@@ -1,1 +1,1 @@
-"""Parts of all stored kinds: kinds, records, packing, references, idempotency keys."""
+"""Parts that all stored kinds share: the table of kinds, stored types, packing, references, idempotency keys."""

@@ -24,8 +24,8 @@ class Repeated(Exception):
 class Done:
     """The digest of an earlier request, and the item that the request created.
 
-    The item is stored without modules and secrets. `once` is true if the response contained a secret that is shown only
-    once.
+    The item is stored without modules and secrets. `once` is true if the response contained a secret, because a secret
+    is shown only once.
     """
 
     digest: str

@@ -19,7 +19,7 @@ class Kind:
 
     `path` is the path of its list, or "". `name` names one resource, `array` is the JSON field of its list. `stored` is
     the dotted path of its stored type, which is imported at its first use, because it may import this table. `named_by`
-    are the body fields that can contain one of its ids. A kind that is not `served` has no address.
+    are the body fields that can contain one of its ids. A kind that is not `served` has no path in the API.
     """
 
     prefix: str
@@ -48,7 +48,7 @@ class Kind:
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Return whether resources of this kind need not be registered here. True for edges and routes."""
+        """Return whether resources of this kind can exist without a record in this table. True for edges and routes."""
         return self.path.startswith("/edges/")
 
     @cached_property
@@ -72,14 +72,14 @@ class Kind:
         return _type(self.stored) if self.stored else Stored
 
 
-EDGE = "edge"  # in scopes of internal records, which have no account
+EDGE = "edge"  # the partition keys of internal records contain it in place of an account
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
 
 USERS = Kind(
     "usr", "/users", "user", "users", "chalicelib.model.accounts.accounts.User", _OWNER
-)  # created by the operator
+)  # only the operator creates them
 API_KEYS = Kind("ak", "/api_keys", "API key", "keys", "chalicelib.model.accounts.api_keys.ApiKey")
 BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", "chalicelib.model.accounts.accounts.Bot", _OWNER)
 CERTIFICATE_AUTHORITIES = Kind(
@@ -213,11 +213,11 @@ RESERVED_ADDRS = Kind(
 TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges", "chalicelib.model.edges.edges.Edge")
 TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", "chalicelib.model.edges.edges.Edge")
 
-# Named in responses and by the operator. Accounts have no address.
+# Kinds without endpoints. Responses name some of them, and the operator names accounts.
 ACCOUNTS = Kind("acct", name="account", stored="chalicelib.model.accounts.accounts.Account", served=False)
 ENDPOINTS = Kind("ep", served=False)
 TUNNEL_SESSIONS = Kind("ts", served=False)
-# backends that other systems provide: SPEC 2.1 lists some
+# kinds of backends that other systems provide: SPEC 2.1 lists some of them
 OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)
 
 EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
@@ -245,7 +245,7 @@ class UnknownKind(LookupError):
 
 
 def is_internal(scope: str) -> bool:
-    """Return whether the records of a scope are internal, so that no account sees them."""
+    """Return whether the records with a partition key `scope` are internal, so that no account sees them."""
     return scope.startswith(f"{EDGE}#")
 
 

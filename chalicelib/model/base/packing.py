@@ -1,4 +1,4 @@
-"""Packings of texts that are stored as bytes: lines of SSH keys and certificates, and PEM chains.
+"""Packings: conversions of texts to shorter bytes for storage, for SSH keys and certificates, and for PEM chains.
 
 If the bytes do not reproduce a text exactly, the text itself is stored.
 """
@@ -34,7 +34,7 @@ class FunctionPacking:
 
 
 def _of_line(line: str) -> bytes:
-    """Return the wire form of a line, and the comment of a key.
+    """Return the wire form of an authorized_keys line, with the comment if the line is a key.
 
     A certificate's comment is its key id, which the wire form contains.
     """
@@ -47,7 +47,8 @@ def _line(content: bytes) -> str:
     name = content[4 : _behind(content, 1)].decode()
     if name.endswith(_CERTIFICATE):
         fields = _FIELDS[name.removesuffix(_CERTIFICATE)]
-        start = _behind(content, 2 + fields) + _NUMBERS  # after the name, a nonce and the key
+        # the key id follows the name, a nonce, the key, the serial and the type
+        start = _behind(content, 2 + fields) + _NUMBERS
         key_id = content[start + 4 : _behind(content, 1, start)].decode()
         return f"{name} {base64.b64encode(content).decode()} {key_id}"
     end = _behind(content, 1 + _FIELDS[name])
@@ -69,7 +70,8 @@ def _pem(content: bytes) -> str:
     """Return the PEM of concatenated DER certificates."""
     found, start = [], 0
     while start < len(content):
-        count = content[start + 1] - 0x80  # bytes of DER's length field: certificates have 128 bytes or more
+        # the number of length bytes in DER's long form, because certificates have 128 bytes or more
+        count = content[start + 1] - 0x80
         if count < 1:
             raise ValueError("not a certificate")
         behind = start + 2 + count

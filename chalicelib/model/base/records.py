@@ -20,7 +20,7 @@ class Packing(Protocol):
     """A conversion of texts of one form to bytes and back."""
 
     def packed(self, text: str) -> bytes | str:
-        """Return a text as bytes, or unchanged if the bytes would not reproduce it."""
+        """Return a text as bytes. Return the text itself if the bytes would not reproduce it."""
 
     def text(self, kept: bytes | str) -> str:
         """Return the text for a value that `packed` returned."""
@@ -35,7 +35,7 @@ class Ending:
 
 
 class NotReady(Exception):
-    """A change requires another change of the table first, for example that ended cooldowns are removed."""
+    """Another change of the table must be made before this one, for example the removal of ended cooldowns."""
 
     def make_room(self) -> bool:
         """Try to make the change possible. Return whether it can be tried again. Raises aws.Unavailable."""
@@ -48,11 +48,11 @@ class LimitReached(NotReady):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """The base of every stored value, of a resource or a module. Its secrets are sealed, and `vault` opens them.
+    """The base of every stored value, of a resource or a module. Its secrets are encrypted, and `vault` decrypts them.
 
     `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of a
     nested stored value, events show only its own `AUDITED` fields. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE`
-    is set if only the response to the creation shows a secret.
+    is set if the value has a secret that only the response to the creation shows.
     """
 
     AUDITED: ClassVar[tuple[str, ...]] = ()
@@ -80,7 +80,7 @@ class Stored:
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
     def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record of this value, with the unknown fields of an earlier record."""
+        """Return the record of this value. It keeps those fields of an earlier record that are unknown here."""
         own = {field.name for field in fields(self)}
         unknown = {name: value for name, value in record.items() if name not in own}
         return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
@@ -99,16 +99,16 @@ class Stored:
 
     @classmethod
     def converted(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record with its `PACKED` fields as the written format requires."""
+        """Return a record with its `PACKED` fields as the format of new records requires."""
         packed = cls.of(record).packed() if cls.PACKED else {}
         return {name: packed[name] if name in cls.PACKED else value for name, value in record.items()}
 
     def audited_fields(self) -> dict[str, Any]:
-        """Return the fields that audit events show. For sealed bytes, events show only that they exist."""
+        """Return the fields that audit events show. Of an encrypted secret, events show only that it exists."""
         return {name: _told(getattr(self, name)) for name in self.AUDITED}
 
     def references(self) -> References:
-        """Return the ids of other resources by field. They must exist if references are strict."""
+        """Return the ids of other resources by field. With STRICT_REFERENCES, these resources must exist."""
         return {}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
@@ -126,14 +126,14 @@ class Stored:
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
         """Return further writes for the transaction of a changed item.
 
-        `before` is None for a new item, `after` for a removed one. This function itself writes what must stay if the
-        transaction fails. It is called again for each try. Raises aws.Unavailable.
+        `before` is None for a new item, `after` for a removed one. A change that must stay even if the transaction
+        fails is written by this method. It is called again for each attempt. Raises aws.Unavailable.
         """
         return ()
 
     @classmethod
     def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the scope and id of the record with an item's lease, or None if the item's record has it.
+        """Return the primary key of the record with an item's lease, or None if the item's own record has the lease.
 
         `attributes` are from a unique key of the item.
         """
@@ -141,15 +141,15 @@ class Stored:
 
     @classmethod
     def end_lease(cls, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
-        """Return the writes after which a lease that is over cannot be renewed, or None while it runs.
+        """Return the writes after which a lease that is over cannot be renewed. Return None while the lease runs.
 
-        `lease` is the record at `find_lease`, or None if it was deleted.
+        `lease` is the record with the primary key from `find_lease`, or None if that record was deleted.
         """
         return None
 
     @classmethod
     def ending(cls, item: Item, lease: Mapping[str, Any] | None = None) -> Ending | None:
-        """Return the event details and writes for the end of an item, or None if its end is not recorded.
+        """Return the event details and writes for the end of an item, or None if ends of this kind have no event.
 
         `lease` is the record with its lease, unless the item's own record has it.
         """
@@ -169,9 +169,9 @@ class StoredModule(Stored):
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        """Return the module of a request, with its secrets sealed for the context.
+        """Return the module of a request, with its secrets encrypted for the context.
 
-        Unchanged secrets keep the sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
+        Unchanged secrets keep the encrypted bytes of `before`. Raises aws.Unavailable if there is a secret.
         """
         return cls.of(values)
 
@@ -246,7 +246,7 @@ def _holds_stored(value: Any) -> bool:
 
 
 def _over(before: Any, value: Any) -> Any:
-    """Return the record of a field's value, with the unknown fields of an earlier record."""
+    """Return the record of a field's value. It keeps those fields of an earlier record that are unknown here."""
     known = before if isinstance(before, Mapping) else {}
     if isinstance(value, Stored):
         return value.over(known)
@@ -265,7 +265,7 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of a changed item. A key that it already had contains only changed attributes."""
+    """Return the unique keys of a changed item. A key that the item already had has only changed attributes."""
     if after == before:
         return item.unique_keys
     known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}
@@ -274,7 +274,7 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     for key in after.unique_keys(item.account, item.id):
         if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
-        elif key in item.unique_keys:  # records of 2.0.0 can lack it: their users have only one of the two keys
+        elif key in item.unique_keys:  # users in records of 2.0.0 have only one of their two unique keys
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
             keys.append(replace(key, attributes=changed))
     return tuple(keys)

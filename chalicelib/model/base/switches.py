@@ -1,7 +1,7 @@
 """Switching items off and on. An item that is off cannot be used.
 
-Accounts, users and bots have the field `active`, which clients see. Other items are suspended: their records have a
-hidden attribute. Their unique keys copy it, because gateways read only these.
+Accounts, users and bots have the field `active`, which clients see. Other items are switched off by a suspension, a
+hidden attribute of their records. Their unique keys copy the attribute, because gateways read only the unique keys.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,10 @@ from chalicelib.storage.records.items import Item
 Switch: TypeAlias = Literal["on", "off"]
 
 SUSPENDED = "suspended"
-WITHOUT_KEY = "without_key"  # an authority that was imported without its private key, because exports do not contain it
-WALK = "walk"  # the progress of an unfinished offboarding
-OFFBOARDED = "offboarded"  # the Unix second from which the next call of offboard can complete it
+# set for an authority that was imported without its private key, because exports do not contain the key
+WITHOUT_KEY = "without_key"
+WALK = "walk"  # the hidden attribute with the progress of an unfinished offboarding
+OFFBOARDED = "offboarded"  # the Unix second from which another call of offboard can complete the offboarding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +39,12 @@ def is_on(item: Item) -> bool:
 
 
 def is_key_on(attributes: Mapping[str, Any]) -> bool:
-    """Return whether the item of a unique key is not suspended."""
+    """Return whether the item to which a unique key belongs is not suspended."""
     return not attributes.get(SUSPENDED)
 
 
 def turn(item: Item, to: Switch) -> Item:
-    """Return an item in the state on or off."""
+    """Return an item switched on or off."""
     if _has_field(item):
         return replace(item, body={**item.body, "active": to == "on"})
     keys = tuple(replace(key, attributes={SUSPENDED: to == "off"}) for key in item.unique_keys)

@@ -1,7 +1,7 @@
-"""Errors of routes' modules in the sign-in service, for the status of edges.
+"""Errors that the sign-in service found in modules of routes, for the status of edges.
 
 There is one record for each edge. An error is shown for a day, unless its module changes. The next successful sign-in
-removes an application's error.
+removes the error of an OAuth application.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _SENTENCES = {
     "secret": "The client secret cannot be decrypted: set client_secret again.",
     "webhook": "The webhook secret cannot be decrypted: set the secret again.",
 }
-# what could not be decrypted, by module
+# the words for what could not be decrypted, by module
 _UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verification": "webhook"}
 
 
@@ -30,7 +30,7 @@ _UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verificati
 class ApplicationError:
     """An error of a module of a route.
 
-    `digest` is the digest of the module's rule, `at` an RFC 3339 time, and `reason` a key of _SENTENCES.
+    `digest` is the digest of the module's settings, `at` an RFC 3339 time, and `reason` a key of _SENTENCES.
     """
 
     digest: str
@@ -44,7 +44,7 @@ class ApplicationError:
 
 
 def place(account: str, edge_id: str) -> tuple[str, str]:
-    """Return the scope and id of the record with the errors of an edge's routes."""
+    """Return the primary key of the record with the errors of an edge's routes."""
     return items.scope(account, "/oauth_errors"), edge_id
 
 
@@ -56,18 +56,20 @@ def write(rule: SignInRule, reason: str) -> None:
 def write_unreadable(account: str, edge_id: str, route: str, module: str, digest: str) -> None:
     """Store that the secret of a route's module cannot be decrypted. Raises aws.Unavailable.
 
-    `digest` is the digest of the module's rule.
+    `digest` is the digest of the module's settings.
     """
     _write(account, edge_id, key_of(route, module), digest, _UNREADABLE[module])
 
 
 def key_of(route: str, module: str) -> str:
-    """Return the key of an error of a module other than OAuth. The key of an OAuth error is the route."""
+    """Return the key under which an error is stored, for a module other than OAuth. An OAuth error has the route's id
+    as key.
+    """
     return f"{route}_{module}"
 
 
 def list_keys(route: str) -> list[str]:
-    """Return the keys of all errors of a route."""
+    """Return the keys under which all errors of a route are stored."""
     return [route, *(key_of(route, module) for module in _UNREADABLE)]
 
 

@@ -44,7 +44,7 @@ class Weighted(Described):
 
 
 def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the online tunnels of each group, by group id. One query, or none if no group has labels.
+    """Return the ids of the online tunnels of each group, by group id. Makes one query, or none if no group has labels.
     Raises aws.Unavailable.
     """
     online = online_tunnels.list_online(account) if any(group.labels for group in groups.values()) else []
@@ -57,7 +57,7 @@ def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, t
 def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
     """Return the id of the oldest matching group for each tunnel, by tunnel id.
 
-    Tunnels without a group are left out. One query, or none if no tunnel has labels. Raises aws.Unavailable.
+    Tunnels without a group are left out. Makes one query, or none if no tunnel has labels. Raises aws.Unavailable.
     """
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []

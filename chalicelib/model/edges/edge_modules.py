@@ -16,8 +16,8 @@ V = TypeVar("V", covariant=True)
 class Memory:
     """The estimated memory of a module in Envoy, in KiB.
 
-    `route_kib` counts once for a route, `entry_kib` for each of Envoy's entries of the route. With `cluster_kib`, the
-    module gives each backend of the route separate clusters, which take that much more than shared ones.
+    `route_kib` counts once for a route, `entry_kib` for each of Envoy's entries of the route. `cluster_kib` is for a
+    module that gives each backend of the route separate clusters: how much more they take than shared ones.
     """
 
     route_kib: float = 0
@@ -30,22 +30,22 @@ class EdgeModule(Generic[S, V]):
     """The declaration of a module. Each file of `chalicelib.model.edges.modules` has one.
 
     - `name` is the last segment of the module's path, `holders` are the kinds that can have the module.
-    - `stored` is the stored type. Audit events show only its `AUDITED` fields.
+    - `stored` is the type in which the module is stored. Audit events show only its `AUDITED` fields.
     - `read` returns the settings that the edge enforces, without secrets. For malformed values it returns None, and the
-      edge closes the holder.
+      edge closes the item that has the module.
     - `restricts_visitors` is set if the module can refuse visitors. If Envoy rejects a change of a route with such a
       module, the earlier version of the route is not served either.
     - `admits_ambiguous_paths` is set if no visitor can bypass the module with a path that the upstream reads
       differently.
     - `needs_plaintext` is set if TLS must end at the edge.
-    - `budget` is the maximum size of the module in a response, in characters as `sizes.encoded` counts them.
-      `make openapi` computes the size from the shape of the module's requests, and fails if it exceeds the budget.
+    - `budget` is the maximum size of the module in a response, in characters as `sizes.encoded` counts them. `make
+      openapi` computes the size from the shape of the module's requests, and fails if it exceeds the budget.
     - `memory` estimates the module's memory in Envoy.
-    - `excludes` names modules that a holder cannot have together with this module. It suffices if one of two modules
+    - `excludes` names modules that an item cannot have together with this module. It suffices if one of two modules
       names the other.
     - `configures_route` names the function of `edge.envoy` that adds the module to each of Envoy's routes for a route.
       `built_by` names the function for a module that configures something else. Without both, the edge cannot enforce
-      the module, and closes its holder.
+      the module, and closes the item that has it.
     """
 
     name: str
@@ -67,7 +67,7 @@ class EdgeModule(Generic[S, V]):
         return tuple(f"{kind.one}/{self.name}" for kind in self.holders)
 
     def is_excluded_by(self, other: "EdgeModule[Any, Any]") -> bool:
-        """Return whether a holder cannot have both modules."""
+        """Return whether an edge, route or reservation cannot have both modules."""
         return self.name in other.excludes or other.name in self.excludes
 
     @property

@@ -1,7 +1,7 @@
 """The reports of edge hosts: parts of edges and certificates that Envoy rejected, and the results of trials.
 
-Each host writes to a separate scope, so that its reports can be removed with it. A trial's result stays when its host
-ends. Reports change no record of an edge and have no audit events.
+Each host writes to a separate partition, so that its reports can be removed with the host. The result of a trial stays
+when the host that made it ends. Reports change no record of an edge and have no audit events.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,10 +21,10 @@ from chalicelib.storage.records import direct_writes, items, table
 State = Literal["waiting", "live", "partly", "refused", "unproved"]
 
 HOSTS = items.scope(EDGE, "/hosts")
-MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
+MAX_ERROR = 400  # characters, so that the errors of the largest edge fit into one record
 
 _AT_ONCE = 100  # records in one request
-_VALIDITY = timedelta(days=1)  # for which a trial's errors are shown; a live host repeats the trial more often
+_VALIDITY = timedelta(days=1)  # how long the errors of a trial are shown; a live host repeats the trial more often
 # additional fields that earlier versions read
 _FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
@@ -34,7 +34,7 @@ _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 class HostportStatus:
     """The status of a hostport. `since` is the time at which its state began, `error` a sentence or "".
 
-    `certificate_id` is "" if it is served with the operator's certificate. `not_after` is the end of the served
+    `certificate_id` is "" if the host is served with the operator's certificate. `not_after` is the end of the served
     certificate. Times are RFC 3339.
     """
 
@@ -92,7 +92,8 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge: of live hosts by id, of the latest trial, and of the sign-in service by route.
+    """The reports about an edge: by live hosts (by the host's id), by the latest trial, and by the sign-in service (by
+    route).
 
     `hosts` is the number of live hosts. `operator_names` are the names in their operator certificates.
     """
@@ -148,7 +149,9 @@ def remove(account: str, edge_id: str, host: str) -> None:
 
 
 def read_statuses(host: str) -> dict[tuple[str, str], Report]:
-    """Return the reports of a host, live or not, by account and edge or certificate. Raises aws.Unavailable."""
+    """Return the reports of a host, live or not. The key is the account and the id of the edge or certificate. Raises
+    aws.Unavailable.
+    """
     return {_parse_id(item.id): _decode(host, item.body) for item in table.every(_scope(host))}
 
 
@@ -188,7 +191,7 @@ def read_reports(account: str, edge_id: str) -> Reports:
 
 
 def combine_states(states: Sequence[State]) -> State:
-    """Return the state of a whole, given the states of its parts."""
+    """Return the state of an edge, given the states of its hostports and routes."""
     if len({*states}) == 1:
         return states[0]
     if "live" in states or "partly" in states:
@@ -203,7 +206,9 @@ def _put(scope: str, id: str, report: Report) -> None:
 
 
 def _decode(host: str, body: Mapping[str, Any]) -> Report:
-    """Return a stored report. In earlier versions a report has the state of each part."""
+    """Return a stored report. Reports of earlier versions contain the state of each hostport and route instead of
+    errors.
+    """
     parts = [*body.get("hostports", ()), *body.get("routes", ())]
     refused = {it.get("hostport") or it["id"]: it["error"] for it in parts if it["state"] == "refused"}
     return Report(body["revision"], body["at"], host, body.get("errors", refused))

@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-_TRIES = 3  # to delete an edge, because other requests can add routes to it
+_TRIES = 3  # attempts to delete an edge, because other requests can add routes to it
 _NO_ROUTES: tuple[str, Iterator[Item]] = ("", iter(()))
 
 
@@ -36,7 +36,7 @@ class Edge(Described):
     AUDITED: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique keys of the hostports, and of the base names of their hosts.
+        """Return the unique keys of the hostports and of the names below TUNNEL_DOMAIN to which their hosts belong.
 
         A hostport is unique in the account. Outside TUNNEL_DOMAIN, edges of two accounts can have the same hostport.
         The live edge serves the edge of the account that has proved the domain.
@@ -84,7 +84,7 @@ class Route(Described):
     AUDITED = ("match_type", "match")
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the key of the edge, match type and path."""
+        """Return the unique key that consists of the edge, match type and path."""
         edge = f"{items.scope(account, kinds.HTTPS_EDGES.path)}/{self.edge_id}"
         return (UniqueKey("match", f"{edge}#{self.match_type}#{self.match}"),)
 
@@ -94,12 +94,13 @@ class Route(Described):
 
 
 def routes_scope(scope: str, id: str) -> str:
-    """Return the storage scope of the routes of an edge."""
+    """Return the partition key `scope` of the routes of an edge."""
     return f"{scope}/{id}/routes"
 
 
 def list_routes(scope: str) -> list[Item]:
-    """Return the routes in a scope of `routes_scope`, newest first. They can be incomplete: see `complete_routes`.
+    """Return the routes with the partition key `scope`, newest first. The list can be incomplete: see
+    `complete_routes`.
 
     Raises aws.Unavailable.
     """
@@ -107,7 +108,7 @@ def list_routes(scope: str) -> list[Item]:
 
 
 def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
-    """Return the routes of an edge that was read after `routes`.
+    """Return all routes of an edge. `routes` were read before the edge.
 
     Reads the routes that the edge names but `routes` lacks: they are newer, or stored in record format 2. Raises
     aws.Unavailable.
@@ -125,7 +126,7 @@ def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
     read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)
     scope, routes = next(read, _NO_ROUTES)
     for edge, wanted in zip(found, scopes, strict=True):
-        while scope > wanted:  # the routes of an edge that was not requested
+        while scope > wanted:  # skip the routes of an edge that was not requested
             scope, routes = next(read, _NO_ROUTES)
         yield _add_old_routes(edge, list(routes) if scope == wanted else [])
 
@@ -148,7 +149,7 @@ def find_by_hostport(account: str, hostport: str) -> str | None:
 
 
 def list_hostports(name: str) -> list[str]:
-    """Return the hostports at which an edge can serve a name, most specific first.
+    """Return the hostports that an edge can have to serve a name, most specific first.
 
     The name is a host, or host:port. A host is served at port 443, also by edges with a wildcard.
     """
@@ -172,7 +173,7 @@ def find_by_name(name: str, tunnel_domain: str) -> Item | None:
 
 
 def close_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
-    """Close the tunnels of an account on hostports that its edges now use. Raises aws.Unavailable."""
+    """Close the tunnels of an account at hostports that an edge of the account now uses. Raises aws.Unavailable."""
     hosts = {hostport.rpartition(":")[0] for hostport in hostports}
     ports = {hostport for hostport in hostports if hostport.rpartition(":")[0] == base_names.domain()}
     for name in sorted(ports.union(filter(base_names.can_name_tunnel, hosts))):
@@ -210,7 +211,7 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
 def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
     """Return the routes of an edge, including routes in record format 2.
 
-    Reads the scope of format 2 only if a route that the edge names is missing. Raises aws.Unavailable.
+    Reads the partition of format 2 only if a route that the edge names is missing. Raises aws.Unavailable.
     """
     missing = _referring_routes(edge) - {route.id for route in found}
     if not missing:
@@ -218,7 +219,7 @@ def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
     scope = routes_scope(edge.scope, edge.id)
     former = table.in_format_2(scope)
     if missing - {route.id for route in former}:
-        found = list(table.beneath([scope]))  # a migration can have moved some to this scope since the first read
+        found = list(table.beneath([scope]))  # a migration can have moved routes to this partition since the first read
     routes = {route.id: route for route in (*former, *found)}
     return sorted(routes.values(), key=lambda route: route.id, reverse=True)
 

@@ -29,7 +29,7 @@ TOO_MANY = (
 )
 ALLOW, DENY = "allow", "deny"
 Action = Literal["allow", "deny"]
-_RULES = "rules"  # the field of the copies in a policy's record: "<action> <network>" by the id of the rule
+_RULES = "rules"  # the field of a policy's record with the copies of its rules: "<action> <network>" by the rule's id
 
 
 class TooManyRules(Exception):
@@ -112,7 +112,7 @@ def _read_rules(policy: Item) -> Rules:
 
 
 def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> tuple[Condition, ...]:
-    """Return the condition under which a module refuses a visitor, or () without a module.
+    """Return the condition under which the module ip_restriction refuses a visitor, or () if the module is not set.
 
     A visitor passes if any policy has an allow rule that matches and no policy has a deny rule that matches. In
     `policies`, None is a malformed record, which refuses all visitors.
@@ -154,9 +154,9 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return copies of rules, each as policy id, rule id and text, to compare policies with their rules.
+    """Return the copies of rules that an item has or requires, each as policy id, rule id and text.
 
-    The item is a policy, with the copies in its record, or a rule, with the copy that its policy must have. Raises
+    A policy has the copies in its record. A rule requires a copy in its policy. So an import can compare both. Raises
     MalformedRecord and ValueError.
     """
     if kinds.IP_POLICIES.has(item.id):

@@ -1,7 +1,7 @@
 """The worst cost of an RE2 pattern, in instructions per byte.
 
-RE2 follows all partial matches at the same time. So a pattern costs at most the size of its program, and less if a text
-can have only few partial matches: `a[ab]{300}X` costs 300, a sentence without repetitions a few instructions.
+For each byte of a text, RE2 advances all partial matches. So a pattern costs at most the size of its program, and less
+if a text can have only few partial matches: `a[ab]{300}X` costs 300, a sentence without repetitions a few instructions.
 """
 
 import re
@@ -63,10 +63,10 @@ def _sequence_cost(text: str, flag: str) -> int:
 
 
 def _simultaneous_steps(piece: list[int]) -> int:
-    """Return the maximal number of simultaneous partial matches, including the empty one.
+    """Return the maximal number of partial matches at the same time, including the empty one.
 
-    `piece` has the bytes that each element matches. Two partial matches with different starts can exist at the same
-    time only if their elements for the same byte of the text have a byte in common.
+    `piece` has the set of bytes that each element of the pattern matches. Two partial matches that started at different
+    bytes can exist together only if, for each byte of the text, the elements at which they are have a byte in common.
     """
     changes = [1, *(0 for _ in piece)]
     for shift in range(1, len(piece)):
@@ -92,7 +92,7 @@ def _options() -> Any:
     import re2
 
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # the same as Envoy uses
+    options.encoding = re2.Options.Encoding.LATIN1  # the encoding that Envoy uses
     options.log_errors = False  # otherwise the pattern of a client would be logged
     options.max_mem = 1024 * 1024
     return options

@@ -44,7 +44,7 @@ class ClientIn:
 
 @dataclass(frozen=True)
 class PortIs:
-    """A comparison of a number with the server's port."""
+    """The server's port is related to a number as the operator says, for example `<`."""
 
     operator: str
     number: int
@@ -243,7 +243,9 @@ class _Parser:
         return is_next
 
     def _expect(self, *texts: str) -> str:
-        """Skip one of some signs or names. Raises UnsupportedPolicy for another token."""
+        """Skip the next token, which must be one of the given signs or names. Raises UnsupportedPolicy for another
+        token.
+        """
         token = self._token
         if token.kind not in ("sign", "name") or token.text not in texts:
             raise self._error(" or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]])))
@@ -251,7 +253,7 @@ class _Parser:
         return token.text
 
     def _error(self, expected: str) -> UnsupportedPolicy:
-        """Return the error about the next token. It names variables and functions that are not supported."""
+        """Return the error about the next token. The message names variables and functions that are not supported."""
         token = self._token
         if token.kind == "name" and token.text not in _NAMES:
             return UnsupportedPolicy(f"{show(token)} is not supported by this version.")

@@ -73,7 +73,7 @@ def _shorten(text: str) -> str:
 
 
 def _read_tokens(text: str) -> Iterator[Token]:
-    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)  # here, because few processes parse policies
+    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)  # compiled here, because few processes parse policies
     while start < len(text):
         found = pattern.match(text, start)
         if found is None:

@@ -1,6 +1,7 @@
 """Edges, backends, authorities and IP policies as the live edge serves them, with only enabled modules.
 
-They have no secrets. A malformed record is never ignored: its edge has an error and is closed to all traffic.
+These values have no secrets. A malformed record is never ignored: the edge that needs it has an error and is closed to
+all traffic.
 """
 
 import re
@@ -48,7 +49,7 @@ class ServedRoute:
 class ServedEdge:
     """An edge of any kind. An HTTPS edge has routes. Each change of a part raises `revision`.
 
-    Backends of the TCP hostports in `proxied` receive the PROXY protocol, because their reserved addresses require it.
+    At the TCP hostports in `proxied`, backends receive the PROXY protocol, because the reserved addresses require it.
     `error` gives the reason why the edge is closed, for example UNREADABLE, or is "".
     """
 

@@ -8,10 +8,11 @@ _DAY = 24 * 60 * 60
 
 @dataclass(frozen=True)
 class SignInRule:
-    """The enabled OAuth module of a route. `of_route` sets the ids. Times are in seconds; 0 means no limit.
+    """The enabled OAuth module of a route. `of_route` sets the ids of account, edge and route. Times are in seconds; 0
+    means no limit.
 
-    If `client_id` is "", the operator's managed application signs visitors in. `digest` changes with every field that
-    decides who may pass, and with the client secret.
+    If `client_id` is "", the operator's managed OAuth application signs visitors in. `digest` changes with every field
+    that decides who may pass, and with the client secret.
     """
 
     provider: str

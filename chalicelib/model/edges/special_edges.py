@@ -11,13 +11,13 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # of TLS: an edge with one of these is not special
+_DEFAULT_VERSIONS = (None, "", "1.2")  # values of `min_version` with which an edge is not special
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes an edge's entry, or none if the entry stays the same.
+    """Return the write that changes the entry of an edge. There is none if the entry stays the same.
 
-    Reads whether a route has OAuth if nothing else makes the edge special. Raises aws.Unavailable.
+    If nothing else makes the edge special, reads its routes, because a route with OAuth does. Raises aws.Unavailable.
     """
     old, new = (_special_hostports(item) if item else () for item in (before, after))
     if new == old:
@@ -48,7 +48,7 @@ def list_route(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def owner_of(route: Item) -> SpecialOwner:
-    """Return the owner (account and id) of the entry of a route's edge."""
+    """Return the account and id of a route's edge, under which the list has the edge's entry."""
     return SpecialOwner(route.account, (items.above(route.scope) or ("", ""))[1])
 
 
@@ -87,7 +87,9 @@ def _special_hostports(edge: Item) -> tuple[str, ...]:
 
 
 def _list_enabled(item: Item) -> dict[str, Any]:
-    """Return the modules of an item that are not switched off. Malformed ones, even null, close the item."""
+    """Return the modules of an item that are not switched off. This includes malformed modules, even null: they close
+    the item.
+    """
     modules = item.modules.items()
     return {name: it for name, it in modules if not (isinstance(it, Mapping) and it.get("enabled") is False)}
 

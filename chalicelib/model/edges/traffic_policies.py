@@ -19,7 +19,7 @@ _WORD = re.compile(r"[\w.-]{1,40}", re.ASCII)
 
 
 def parse(document: str) -> Condition:
-    """Return the condition under which a connection is closed. Raises UnsupportedPolicy.
+    """Return the condition under which the policy closes a connection. Raises UnsupportedPolicy.
 
     Limits are checked before expressions and networks are parsed.
     """
@@ -155,7 +155,7 @@ def _parse_networks(place: str, texts: Sequence[str]) -> ClientIn:
 
 @contextmanager
 def _at(place: str) -> Iterator[None]:
-    """Add a position in the document to errors in this block."""
+    """Add a position in the document to the messages of errors in this block."""
     try:
         yield
     except UnsupportedPolicy as error:

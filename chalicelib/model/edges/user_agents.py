@@ -1,6 +1,6 @@
 """The RE2 expressions of a user agent filter, and their worst cost.
 
-A visitor chooses the text, so the average cost does not matter.
+The worst cost matters, not the average one, because visitors choose the header.
 """
 
 import re
@@ -21,10 +21,11 @@ _WORD = rf"{_LITERAL}+"
 
 
 def build_expressions(patterns: Sequence[str]) -> list[str]:
-    """Return the expressions of a list of patterns. One of them matches a whole text if the text contains a pattern.
+    """Return RE2 expressions for a list of patterns. One of them matches a whole text if a pattern is found in the
+    text.
 
-    All plain words share an expression, which RE2 compiles to a tree. All other patterns share one, too. A pattern with
-    named groups gets a separate expression, because an expression cannot contain a name twice.
+    All plain words share one expression, which RE2 compiles to a tree. The other patterns share a second one. Patterns
+    with named groups get separate expressions, because an expression cannot contain a group's name twice.
     """
     words, others = _split_words(patterns)
     named = [it for it in others if "(?P<" in it or "(?<" in it]
@@ -43,7 +44,7 @@ def _cost(patterns: tuple[str, ...]) -> int:
     words, others = _split_words(patterns)
     every = build_expressions(patterns)
     programs = sum(match_costs.program_size(it) for it in every[any(words.values()) :])
-    # For each byte a tree runs one branch for each first letter, and one instruction for each partial match.
+    # For each byte, RE2 runs one branch of the tree for each first letter, and one instruction for each partial match.
     trees = sum(len({word[0] for word in tree}) + max(map(len, tree)) for tree in words.values() if tree)
     return _STEP * len(every) + trees + min(programs, sum(map(match_costs.matching_cost, others)))
 

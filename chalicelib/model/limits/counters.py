@@ -1,8 +1,8 @@
 """Counters of requests in this process: token buckets with this process's share of each limit.
 
-A process with at least a sixteenth of a limit reports its count, so that all such processes know the sum. If the sum
-exceeds the limit, each process admits its share. Other processes do not report: most requests need no call to the
-store.
+A process that uses at least a sixteenth of a limit reports its count, so that all such processes know the sum. If the
+sum exceeds the limit, each process admits only its share. Other processes do not report, so most requests need no call
+to the store.
 """
 
 import math
@@ -17,7 +17,7 @@ from chalicelib.model.limits.shared_counts import SECONDS
 from chalicelib.storage import snapshot
 from chalicelib.storage.client.aws_errors import AwsError
 
-PART = 16  # a process reports its count from this part of a limit on
+PART = 16  # a process reports its count if it uses at least a sixteenth of a limit
 _MAX_COUNTERS = 10_000
 _NO_WINDOW = (0, 0)
 
@@ -25,7 +25,7 @@ Add = Callable[[str, int, int], Mapping[int, int]]
 
 
 class Use(NamedTuple):
-    """A request's use of a limit: the scope of its counter, its rate, and the needed amount.
+    """The amount `cost` that a request takes of the limit `rate`. `scope` names the counter of the limit.
 
     Only counts with `is_shared` are added to those of other processes.
     """
@@ -37,7 +37,9 @@ class Use(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The remaining amount of a limit, with the seconds until it is full and until a rejected request is admitted."""
+    """The remaining amount of a limit, with the seconds until the limit is fully available, and until a rejected
+    request is admitted.
+    """
 
     remaining: int
     reset: int
@@ -90,7 +92,7 @@ class Counter:
     def correct(self, use: Use, add: Add) -> None:
         """Report the count of the last window, and compute the share from the window before. Raises aws.Unavailable.
 
-        By now, all processes have reported their counts of the window before.
+        The share comes from the earlier window, because by now all processes have reported their counts of it.
         """
         window, count = self.last
         counts = add(use.scope, window, count)
@@ -114,15 +116,15 @@ class Counters:
     def __init__(self, add: Add) -> None:
         self._add = add
         self._lock = threading.Lock()
-        # by `is_shared`, then by scope, the most recently used last; counters of unknown addresses are not shared, so
-        # even many of them cannot evict a shared one
+        # by `is_shared`, then by scope, the most recently used last. Counters of unknown addresses are not shared, so
+        # even many of them do not evict a shared counter.
         self._counters: dict[bool, dict[str, Counter]] = {True: {}, False: {}}
 
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
         """Return whether a request exceeds none of its limits, and their remaining amounts.
 
-        A rejected request uses nothing. A request also reports the counts that are due. An admitted request reports
-        them only in the second half of a window.
+        A rejected request takes nothing. Each request also reports the counts that are due, but an admitted request
+        does so only in the second half of a window.
         """
         with self._lock:
             pairs = [(self._find(use, now), use) for use in uses]
@@ -136,7 +138,7 @@ class Counters:
             for counter, _ in due:
                 counter.is_due = False
         for counter, use in due:
-            with suppress(AwsError):  # without the sum of all processes, the share stays unchanged
+            with suppress(AwsError):  # without the sum of all processes, this process's share stays unchanged
                 counter.correct(use, self._add)
         return is_admitted, standings
 

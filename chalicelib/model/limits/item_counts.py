@@ -1,7 +1,7 @@
 """Limits on the number of items of an account. They also hold for parallel requests.
 
-A record has an upper bound of the number of items. The transaction of each creation raises it; deletions do not lower
-it. A creation that would raise it above the limit first counts the items.
+A stored count is never lower than the number of items. The transaction of each creation raises the count; deletions do
+not lower it. A creation that would raise the count above the limit first counts the items.
 """
 
 from contextlib import suppress
@@ -55,5 +55,5 @@ def forget(account: str, path: str) -> Write:
 
 
 def record_key(account: str, path: str) -> tuple[str, str]:
-    """Return the scope and id of the count of a collection."""
+    """Return the primary key of the stored count of a collection."""
     return items.scope(account, _PATH), path.strip("/")

@@ -33,7 +33,8 @@ class Rate(NamedTuple):
 def of_account(limits: Mapping[str, int]) -> Rate | None:
     """Return the rate of the requests of an account, or None if it has no limit.
 
-    `limits` are those that the operator has set for the account. The deployment's default replaces a missing limit.
+    `limits` are the limits that the operator has set for the account. For a missing limit, the deployment's default
+    applies.
     """
     if REQUESTS in limits:
         return _rate(limits[REQUESTS], limits.get(BURST, 0))

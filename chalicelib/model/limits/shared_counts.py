@@ -1,4 +1,6 @@
-"""The counts that processes add together, so that a limit holds for all of them. Counts have no audit event."""
+"""The counts of requests that processes add up, so that a limit holds for all processes together. Counts have no audit
+event.
+"""
 
 from collections.abc import Mapping
 
@@ -12,7 +14,7 @@ _PREFIX = "window_"  # of the attributes with the counts of windows
 
 
 def add(scope: str, window: int, count: int) -> Mapping[int, int]:
-    """Add a count to a window. Return the counts of all windows in its record.
+    """Add a count to a window. Return the counts of all windows in the record, from all processes.
 
     Windows are numbered from the Unix epoch. One write. Raises aws.Unavailable.
     """

@@ -1,1 +1,1 @@
-"""Who serves each host name of an account, and how, from its records. Used by the live edge and by statuses."""
+"""Decides from an account's records which edge or tunnel serves each of its names. For the live edge and for statuses."""

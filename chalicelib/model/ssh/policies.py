@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Subject = Literal["user", "host"]  # the type of the certificate
 
 NAME = "policy"  # of the module in the record of an authority
-CALLER = "{user}"  # stands for the caller's name in a pattern
+CALLER = "{user}"  # the placeholder in a pattern for the caller's name
 _MAX_LISTED = 10
 _FORWARDING = "permit-port-forwarding"
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}

@@ -1,4 +1,5 @@
-"""The ACME accounts of this service, one per directory: the sealed key, and the state at the CA.
+"""The ACME accounts of this service, one per ACME directory: the encrypted account key, and the account's state at the
+CA.
 
 The key is changed in two steps: the new key is stored beside the old one, then the CA is informed. If an issuer stops
 between them, another one does the second step.
@@ -15,7 +16,7 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import decoding, items
 
-DEFAULT_IDENTITY = "letsencrypt.org"  # in CAA records, for a CA whose directory contains no identity
+DEFAULT_IDENTITY = "letsencrypt.org"  # the CA's name in CAA records, if the CA's directory contains none
 _ID = "acme"
 _CONTEXT = vault.context(EDGE, _ID)
 _EXISTS = Condition("attribute_exists(#id)")
@@ -26,7 +27,7 @@ CaaState = Literal["", "published", "missing"]
 
 @dataclass(frozen=True)
 class AcmeAccount:
-    """The latest known state of an account at a CA. `rotates` is true if its key should be changed.
+    """The latest known state of an account at a CA. `rotates` is true if an issuer must change the account key.
 
     `caa` describes whether CAA records of the tunnel domain admit only this account, "" if no issuer has checked.
     """

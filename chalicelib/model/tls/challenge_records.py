@@ -11,7 +11,7 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import change_log, decoding
 from chalicelib.storage.records.change_log import Place
 
-PREFIX = "acme_challenge#"  # of the scopes; each has one record, with the domain as its id
+PREFIX = "acme_challenge#"  # the start of partition keys; each partition has one record, with the domain as its id
 LIFETIME = 60 * 60  # seconds
 
 
@@ -44,5 +44,5 @@ def remove(domain: str) -> None:
 
 
 def find_domain(place: Place) -> str | None:
-    """Return the domain of an answer at a place in the change log. None if the place is not one of an answer."""
+    """Return the domain if a changed record in the change log is the answer to a challenge, otherwise None."""
     return place.id if place.scope == f"{PREFIX}{place.id}" else None

@@ -1,6 +1,7 @@
-"""Times of orders at the CA, in sets. The issuer uses them to limit its orders.
+"""Times of orders at the CA, in stored sets. From them, the issuer knows whether a limit of the CA permits another
+order.
 
-Each time is a member of a set, so that concurrent issuers do not overwrite each other.
+Each time is a separate member of a set, so that concurrent issuers do not overwrite each other's times.
 """
 
 import secrets

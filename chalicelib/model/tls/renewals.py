@@ -27,7 +27,8 @@ _MINUTE = 60
 class Renewal:
     """The state of a domain's certificate. The schedule stores it, and the reservation has a copy.
 
-    A job begins at `started_at` and ends when a certificate is issued. `is_claimed` is true during an attempt.
+    A job is an order with all its attempts. It begins at `started_at` and ends when a certificate is issued.
+    `is_claimed` is true during an attempt.
     """
 
     due_at: int
@@ -55,8 +56,8 @@ def begin(now: int) -> Renewal:
 
 
 def order_again(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after a change that requires another certificate."""
-    if renewal.is_claimed:  # the issuer reads the change at the end of its attempt
+    """Return the state after a change of the reservation that requires another certificate: an order is due."""
+    if renewal.is_claimed:  # an attempt is running: the issuer reads the change at its end
         return renewal
     return _hasten(replace(renewal, started_at=renewal.started_at or now), now)
 
@@ -67,7 +68,7 @@ def lose(renewal: Renewal, now: int) -> Renewal:
 
 
 def hasten(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after a change of the domain. A waiting job is tried again soon."""
+    """Return the state after another change of the reservation. A failed order is tried again soon."""
     if renewal.is_claimed or not renewal.started_at:
         return renewal
     return _hasten(renewal, now)

@@ -19,7 +19,7 @@ SCOPE = "/names/cooldown"
 
 @dataclass(frozen=True)
 class Cooldowns:
-    """The shared keys of an account whose cooldown ends at the Unix second `until`."""
+    """The shared keys of an account with a cooldown that ends at the Unix second `until`."""
 
     account: str
     until: int

@@ -26,7 +26,7 @@ MARKS = "~"  # ids of markers begin with it
 MARK = f"{MARKS}shards"
 
 _MAX_KNOWN = 10_000  # the most collections in the set below
-_spread: set[str] = set()  # collections whose new items this process puts into shards
+_spread: set[str] = set()  # collections in which this process puts new items into shards
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
 _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
@@ -73,7 +73,7 @@ def lasting(place: Place) -> Place:
 
 
 def is_sharded(scope: str) -> bool:
-    """Return whether a partition key `scope` is that of a collection that can be divided into shards."""
+    """Return whether a collection can be divided into shards. `scope` is its partition key."""
     return (found := _SHARDED.fullmatch(scope)) is not None and not found[2]
 
 

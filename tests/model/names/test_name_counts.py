@@ -28,7 +28,7 @@ from tests.tunnels import opened
 pytestmark = pytest.mark.usefixtures("tunnel_domain")
 
 CYCLES = int(os.environ.get("NAME_CYCLES") or 15)
-FULL = "The account has 1000 names, the maximum: delete an edge or a reservation first."
+FULL = "The account has 1000 names, the maximum: delete some first."
 
 
 def reserve(client: Client, domain: str) -> str:

@@ -176,9 +176,7 @@ def test_an_account_has_so_many_names_and_no_more(admin: Client) -> None:
     count_more(admin, names=name_counts.MAX_NAMES - 2)
     edge = admin.create("/edges/https", {"hostports": [f"a.{D}:443", f"b.{D}:443", f"x.a.{D}:443"]})
     full = admin.post("/edges/https", {"hostports": [f"c.{D}:443"]})
-    assert_refused(
-        full, 409, "conflict", "The account has 1000 names, the maximum: delete an edge or a reservation first.", {}
-    )
+    assert_refused(full, 409, "conflict", "The account has 1000 names, the maximum: delete some first.", {})
     admin.create("/edges/tls", {"hostports": [f"y.a.{D}:443"]})  # the name counts already
     admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"a.{D}:443"]})
     admin.create("/edges/https", {"hostports": [f"c.{D}:443"]})

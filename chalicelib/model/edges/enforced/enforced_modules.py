@@ -67,7 +67,7 @@ NO_MODULES = Modules()
 
 
 def list_excluded(name: str) -> tuple[str, ...]:
-    """Return the modules that cannot be set beside a module."""
+    """Return the names of the modules that cannot be set together with a module."""
     return tuple(module.name for module in EVERY if _BY_NAME[name].is_excluded_by(module))
 
 

@@ -23,7 +23,7 @@ _RESPONSE = rf"(?:{_CONNECTION}|alt-svc|content-encoding|x-envoy-.*)"
 
 def check_request_name(name: str) -> str:
     """Return the name of a request header. Raises ValueError if a route may not change it."""
-    # here, because compiling its long expression takes time, and only a body needs it
+    # imported here, because compiling the long expression of `claims` takes time, and only requests with a body need it
     from chalicelib.model.edges.headers import claims
 
     _check_form(name)

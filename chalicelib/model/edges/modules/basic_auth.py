@@ -36,7 +36,7 @@ class BasicAuthModule(StoredModule):
 
     @property
     def rule(self) -> "BasicAuthRule | None":
-        """Return the rule that the edge enforces, or None without users."""
+        """Return the passwords rule that the edge enforces, or None if there are no users."""
         digest = hashlib.sha256("\n".join(self.usernames).encode() + self.passwords).hexdigest()[:16]
         return BasicAuthRule(digest) if self.usernames and self.passwords else None
 
@@ -50,7 +50,7 @@ class BasicAuthModule(StoredModule):
         return vault.unseal_readable(self.passwords, password_context(context), _parse_digests)
 
     def _has(self, users: Mapping[str, str], context: Mapping[str, str]) -> bool:
-        """Return whether the module has these users with these passwords. False if it cannot be decrypted."""
+        """Return whether the module has these users with these passwords. False if its digests cannot be decrypted."""
         if [*users] != self.usernames:
             return False
         try:

@@ -41,7 +41,7 @@ class StoredProvider(Stored):
 class OAuthModule(StoredModule):
     """The OAuth module of a route. `provider` has all eight providers by name. One of them is set.
 
-    Times are in seconds. The client secret is sealed for its route, and cannot be opened for another one.
+    Times are in seconds. The client secret is encrypted for its route, and cannot be decrypted for another route.
     """
 
     provider: Mapping[str, StoredProvider | None]
@@ -76,7 +76,9 @@ class OAuthModule(StoredModule):
 
 
 def make_rule(module: OAuthModule) -> SignInRule | None:
-    """Return the rule of a module, without the ids of its route. None unless the module names exactly one provider."""
+    """Return the sign-in rule of a module, without the ids of the module's route. None unless the module names exactly
+    one provider.
+    """
     if len(module.providers) != 1:
         return None
     ((name, provider),) = module.providers
@@ -100,7 +102,7 @@ def make_rule(module: OAuthModule) -> SignInRule | None:
 def _digest(name: str, provider: StoredProvider, module: OAuthModule) -> str:
     """Return a digest of a module, without `options_passthrough`, which does not decide who may pass.
 
-    An unchanged secret keeps its sealed bytes, so the digest includes these in place of the secret.
+    The digest includes the encrypted bytes of the secret in place of the secret: they change only with the secret.
     """
     times = (module.inactivity_timeout, module.maximum_duration, module.auth_check_interval)
     lists = [getattr(provider, it) or [] for it in _LISTS]

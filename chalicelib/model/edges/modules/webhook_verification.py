@@ -21,7 +21,7 @@ WebhookProvider = Literal[
 class WebhookModule(StoredModule):
     """The provider of a route's webhooks, by its name in capitals, and the provider's secret for signatures.
 
-    The secret is sealed for this module of its route, and cannot be opened as another secret of the route.
+    The secret is encrypted for this module of its route, and cannot be decrypted as another secret of the route.
     """
 
     provider: str
@@ -36,16 +36,16 @@ class WebhookModule(StoredModule):
 
     @property
     def rule(self) -> "WebhookRule | None":
-        """Return the rule that the edge enforces, or None for an unknown provider or without a secret.
+        """Return the webhook rule that the edge enforces, or None if the provider is unknown or there is no secret.
 
-        An unchanged secret keeps its sealed bytes, so the digest includes these in place of the secret.
+        The digest includes the encrypted bytes of the secret in place of the secret: they change only with the secret.
         """
         known = next((it for it in get_args(WebhookProvider) if it == self.provider), None)
         digest = hashlib.sha256(f"{known}\n".encode() + self.secret).hexdigest()[:16]
         return WebhookRule(known, digest) if known and self.secret else None
 
     def open_secret(self, context: Mapping[str, str]) -> str:
-        """Return the secret, "" if there is none. `context` is the route's.
+        """Return the secret, "" if there is none. `context` is the encryption context of the route.
 
         Raises aws.Unavailable, and vault.Unreadable if it cannot be decrypted.
         """

@@ -1,1 +1,1 @@
-"""Names: reservations, proofs of domains, bans, and the rules for who may use a name."""
+"""Names: reservations, proofs of domains, bans, and the rules that decide which account may use a name."""

@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from chalicelib.model.names import base_names
 from chalicelib.model.operator_lists import OperatorList
 
-MAX_PATTERNS = 100  # because each name is compared with all patterns
+MAX_PATTERNS = 100  # few, because each name is compared with all patterns
 _PATTERNS = OperatorList("/banned_patterns", "name_ban")
-_MIN_CHARACTERS = 3  # without the `*`, because a shorter pattern could ban half of all names by mistake
+_MIN_CHARACTERS = 3  # characters other than `*`: with fewer, a pattern could ban half of all names by mistake
 _FORM = r"[a-z0-9.*-]{1,253}"
 
 

@@ -1,7 +1,7 @@
 """Names below TUNNEL_DOMAIN and ports of TCP_PORTS. Each belongs to one account.
 
 The base name of a host is its label directly left of TUNNEL_DOMAIN: in both x.team.D and *.team.D it is `team.D`. A
-base name has one record, a shared key of the storage. `name_counts` counts the names of an account.
+base name has one record, a shared key (see `shared_keys`). `name_counts` counts the names of an account.
 """
 
 import os
@@ -37,7 +37,9 @@ _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
 
 
 class OtherSettingsError(Exception):
-    """TUNNEL_DOMAIN or TCP_PORTS differ from the table's settings. The message explains how to correct this."""
+    """TUNNEL_DOMAIN or TCP_PORTS differ from the settings that the table stores. The message explains how to correct
+    this.
+    """
 
 
 def domain() -> str:
@@ -63,9 +65,9 @@ def parse_ports(text: str) -> range:
 
 
 def check_settings() -> None:
-    """Store the settings in the table if it has none.
+    """Store TUNNEL_DOMAIN and TCP_PORTS in the table if it has no settings.
 
-    Raises OtherSettingsError if they differ from the table's, ValueError.
+    Raises OtherSettingsError if the table has other settings, ValueError.
     """
     check_given_settings(domain(), ports_text())
 
@@ -73,7 +75,7 @@ def check_settings() -> None:
 def check_settings_for(hosts: Iterable[str]) -> None:
     """Check the settings for an edge or tunnel with these hosts.
 
-    Settings that differ from the table's are accepted if no host is below either TUNNEL_DOMAIN. Raises
+    Settings that differ from the table's are accepted if no host is below the TUNNEL_DOMAIN of either. Raises
     OtherSettingsError, ValueError.
     """
     try:
@@ -174,7 +176,7 @@ def is_below(host: str) -> bool:
 
 
 def base_name(host: str) -> str:
-    """Return the base name of a host below TUNNEL_DOMAIN, or ""."""
+    """Return the base name of a host below TUNNEL_DOMAIN, or "". The base name of x.team.D is `team.D`."""
     return base_name_below(host, domain())
 
 
@@ -187,7 +189,7 @@ def find_account(name: str, tunnel_domain: str) -> str:
 
 
 def base_name_below(host: str, below: str) -> str:
-    """Return the domain with the one label of a host that precedes it, or "" for hosts elsewhere."""
+    """Return the base name of a host: `domain` with the label before it. Return "" for a host elsewhere."""
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
 
@@ -211,7 +213,7 @@ def port_address(port: int) -> str:
 
 
 def key(name: str, *, field: str = "") -> UniqueKey:
-    """Return the key of a base name or port. Items of one account can share the key."""
+    """Return the shared key of a base name or port. Several items of one account can have it."""
     return UniqueKey(KIND, name, field=field, hold="together")
 
 
@@ -221,7 +223,7 @@ def listening_key(account: str, hostport: str) -> UniqueKey:
 
 
 def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
-    """Return the keys of the base names of hostports. TCP edges also have keys of their ports."""
+    """Return the shared keys for the base names of hostports, and of a TCP edge also for their ports."""
     found: dict[UniqueKey, None] = {}
     by_port = kind is kinds.TCP_EDGES
     for place, hostport in enumerate(hostports):
@@ -232,9 +234,9 @@ def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
 
 
 def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
-    """Return whether an edge has all keys of a hostport.
+    """Return whether an edge has all unique keys of its hostport.
 
-    An edge that was created before TUNNEL_DOMAIN was set lacks them, and another account may have the name. Hosts
+    An edge that was created before TUNNEL_DOMAIN was set lacks these keys, and another account may have the name. Hosts
     outside TUNNEL_DOMAIN need no keys.
     """
     host, _, port = hostport.rpartition(":")
@@ -261,7 +263,7 @@ def list_reservations(account: str, name: str) -> list[str]:
 
 
 def is_taken_by_operator(taken: Taken) -> bool:
-    """Return whether the operator has the name, by a ban."""
+    """Return whether the name is taken because the operator has banned it."""
     return kinds.is_internal(taken.by)
 
 

@@ -1,8 +1,8 @@
 """The history of names: which tunnel or edge used a name, and when.
 
-It is stored as long as audit events. The transaction that opens a tunnel stores a record under the tunnel's name. The
-transaction that ends the tunnel adds its end. For an edge, a record is stored under each hostport that a change takes
-from the edge, before the transaction of the change.
+The history is stored as long as audit events. The transaction that opens a tunnel stores a record under the tunnel's
+name. The transaction that ends the tunnel adds the end to this record. For an edge, a record is stored when a change
+takes a hostport from the edge, under this hostport and before the change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,9 +41,9 @@ class TunnelRecord:
 
 @dataclass(frozen=True)
 class FormerEdge:
-    """An edge that used a hostport until `ended_at`. This is "" if the edge still uses it.
+    """An edge that used a hostport until `ended_at`, or "" if it still uses the hostport.
 
-    Its audit events contain the start.
+    The edge's audit events show when it began to use the hostport.
     """
 
     account: str
@@ -95,7 +95,7 @@ class _Missing(NotReady):
 
 
 def find_tunnel(name: str, second: int) -> TunnelRecord | None:
-    """Return the tunnel that opened last under a name until a Unix second, or None.
+    """Return the last tunnel that opened under a name before or at a Unix second, or None.
 
     It may have ended before this second. One read. Raises aws.Unavailable.
     """

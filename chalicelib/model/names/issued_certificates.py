@@ -1,7 +1,8 @@
 """Certificates that the issuer obtained for reserved domains.
 
-The private key is sealed before the certificate exists, for the id that the certificate will have. It is stored with
-the unfinished order. So another issuer can take over and complete the order without the right to decrypt the key.
+The private key is encrypted before the certificate exists, with the id that the certificate will have in the encryption
+context. The encrypted key is stored with the unfinished order. So another issuer can complete the order without the
+right to decrypt the key.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +38,7 @@ _KEPT_FOR = 7 * 24 * 60 * 60  # seconds; the CA deletes an unfinished order earl
 
 @dataclass(frozen=True)
 class UnfinishedOrder:
-    """An order at the CA that is not complete: the certificate request, and the sealed private key."""
+    """An order at the CA that is not complete: the certificate signing request, and the encrypted private key."""
 
     url: str
     domain: str
@@ -87,7 +88,7 @@ def record(
 ) -> RecordResult:
     """Store a certificate, its event, and the domain's reference to it.
 
-    One transaction writes all of them, and ends the claim of this issuer.
+    One transaction writes all of them, and ends this issuer's claim of the order.
 
     `others` are further writes of the transaction. If the policy now requires another type of key, a new order becomes
     due. Nothing is written if another issuer has the claim, or if the policy or the proof has ended. Raises
@@ -137,7 +138,7 @@ def find_reservation(certificate: Item) -> Item | None:
 
 
 def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
-    """Return the state of the domain that a certificate was issued for, or None.
+    """Return the state of the automatic certificate of the domain for which a certificate was issued, or None.
 
     Raises MalformedRecord, aws.Unavailable.
     """
@@ -147,7 +148,8 @@ def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
 
 
 def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
-    """Return a lost reservation without its issued certificate, and the writes after which the issuer revokes it.
+    """Return a reservation that lost its domain, without its issued certificate. Also return writes that make the
+    issuer revoke the certificate.
 
     If the domain is proved again, the issuer orders another certificate.
     """
@@ -165,7 +167,7 @@ def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
 
 
 def give_up(due: DueRenewal, order: UnfinishedOrder, chain: str) -> None:
-    """Make an unwanted certificate due for revocation, and remove its order. Raises aws.Unavailable."""
+    """Make a certificate that is no longer wanted due for revocation, and remove its order. Raises aws.Unavailable."""
     lost = _put_lost(due.entry.account, order.certificate_id, {"chain": chain})
     dynamodb.transact([lost, remove_order(due)])
 

@@ -1,6 +1,7 @@
-"""The list of all edges with hostports, for the live edge. Each edge has a separate record.
+"""The list of all edges that have hostports, for edge hosts of earlier versions. Each edge has a separate record in the
+list.
 
-The transaction that changes an edge also adds its record or removes it.
+The transaction that changes an edge also adds or removes the edge's record.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ def hostports_from_keys(item: Item) -> list[str]:
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that adds an edge to the list or removes it. There is none if the hostports stay the same."""
+    """Return the write that adds an edge to the list or removes it. There is none if its hostports stay the same."""
     old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
         body = {"account": after.account}

@@ -1,8 +1,8 @@
 """The number of names of an account, in use and in cooldown.
 
-Names in use belong to edges and reservations, and count once each. The transactions that take or release a name also
-change its count. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. An ended cooldown counts until
-`remove_ended_cooldowns`.
+Names in use belong to edges and reservations. A name that several of them use counts once. The transactions that take
+or release a name also change the account's counts. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. A
+cooldown that has ended still counts until `remove_ended_cooldowns` is called.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ def read(account: str) -> NameCounts:
 
 
 def record_key(account: str) -> tuple[str, str]:
-    """Return the scope and id of the counts of an account."""
+    """Return the primary key of the record with the name counts of an account."""
     return items.scope(account, _PATH), COUNT
 
 
@@ -76,8 +76,8 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
     """Return the write that changes the name counts for a changed item.
 
-    `own` are the other writes of the item. If the change adds cooldowns, ended cooldowns are first removed from the
-    count. Raises aws.Unavailable.
+    `own` are the other writes of the item. If the change adds cooldowns, cooldowns that have ended are first removed
+    from the count. Raises aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(own, new - old)
@@ -115,7 +115,7 @@ def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
 
 
 def make_room(account: str, counts: Mapping[str, int]) -> bool:
-    """End the oldest cooldowns if a change exceeded their bound. Return whether the change can be tried again.
+    """End the oldest cooldowns if a change would exceed MAX_COOLDOWN. Return whether the change can be tried again.
 
     Raises aws.Unavailable.
     """

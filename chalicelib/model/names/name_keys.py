@@ -1,6 +1,6 @@
 """The unique keys that decide which account owns a host, and which edge, tunnel or reservation uses it. Pure.
 
-The place of a key is the scope and id of its record.
+A place is the primary key (`scope` and `id`) of a record. A key is the record of a unique key.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,8 +21,8 @@ _MAX_DIRECT = 10  # reservations; if a base name has more, the keys of the match
 class NameKey:
     """The record of a unique key.
 
-    `holder` is the id of the item that has the key exclusively, and `scope` is its scope. `sharers` are the scopes and
-    ids of the items of `account` that share the key.
+    `scope` and `holder` are the primary key of the item that has the unique key exclusively. `sharers` are the primary
+    keys of the items of `account` that share it.
     """
 
     account: str
@@ -53,29 +53,30 @@ class NameKey:
         return [it for it in self.sharers if it.scope.endswith(f"#{kinds.RESERVED_DOMAINS.path}")]
 
     def list_addresses_of(self, account: str) -> list[Place]:
-        """Return the places of an account's reserved addresses that share the key."""
+        """Return the primary keys of an account's reserved addresses that share the key."""
         shared = self.sharers if self.account == account else ()
         return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
     def holder_of(self, kind: kinds.Kind) -> Place | None:
-        """Return the place of the holder if it is an item of the given kind, or None."""
+        """Return the primary key of the item that has the key exclusively, if it is of the given kind, or None."""
         is_alike = self.holder and self.scope.partition("#")[2] == kind.path
         return Place(self.scope, self.holder) if is_alike else None
 
 
-FindKey: TypeAlias = Callable[[Place], NameKey | None]  # returns the key at a place, or None if it is not read yet
+# returns the unique key with a primary key, or None if it is not read yet
+FindKey: TypeAlias = Callable[[Place], NameKey | None]
 
 
 def name_place(name: str) -> Place:
-    """Return the place of the key of a base name, a port or a tunnel's name."""
+    """Return the primary key of the record that reserves a base name, a port or a tunnel's name."""
     return Place(f"{base_names.KIND}#{name}", unique_keys.ID)
 
 
 def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
-    """Return the places of the keys that decide who owns a host, most specific domain first.
+    """Return the primary keys of the unique keys that decide which account owns a host, most specific domain first.
 
-    Below TUNNEL_DOMAIN this is the key of the base name. TUNNEL_DOMAIN itself has none. The key of a tunnel with the
-    host as its name is included.
+    Below TUNNEL_DOMAIN, this is the key of the base name. There is none for TUNNEL_DOMAIN itself. Outside
+    TUNNEL_DOMAIN, the key of a tunnel with the host as its name is included.
     """
     if domains.is_below(host, tunnel_domain):
         base_name = base_names.base_name_below(host, tunnel_domain)
@@ -85,7 +86,7 @@ def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
 
 
 def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
-    """Return the account that owns a host, or "", from the keys at `list_owner_places`."""
+    """Return the account that owns a host, or "". `find_key` returns the keys that `list_owner_places` names."""
     deciding = list_owner_places(host, tunnel_domain)
     if not domains.is_below(host, tunnel_domain):
         deciding = [it for it in deciding if it != name_place(host)]
@@ -94,17 +95,18 @@ def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
 
 
 def list_hostport_places(account: str, host: str) -> list[Place]:
-    """Return the places of the keys of an account's edges at a host and at the wildcard above it."""
+    """Return the primary keys of the keys of an account's edges, at a host and at the wildcard above it."""
     wildcard = f"{domains.WILDCARD}{host.partition('.')[2]}"
     hosts = dict.fromkeys([host, host if host.startswith(domains.WILDCARD) else wildcard])
     return [key_place(base_names.listening_key(account, f"{it}:443")) for it in hosts]
 
 
 def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
-    """Return the places of an account's reservations that cover a host, or the places of their keys.
+    """Return the primary keys of an account's reservations that cover a host, or of the unique keys of these
+    reservations.
 
-    If a base name has few reservations, its key names them. If it has many, the keys of the reservations must be read
-    first.
+    If a base name has few reservations, the key of the base name names them. If it has many, the unique keys of the
+    matching domains must be read first.
     """
     owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
     if not domains.is_below(host, tunnel_domain):
@@ -119,12 +121,12 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_own_keys(account: str, host: str) -> list[Place]:
-    """Return the places of the keys of an account's reservations that cover a host, proved or not."""
+    """Return the primary keys of the unique keys of an account's reservations that cover a host, proved or not."""
     return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 
 
 def list_reservation_keys(reservation: ServedReservation, tunnel_domain: str) -> list[Place]:
-    """Return the places of the unique keys of a reservation."""
+    """Return the primary keys of the unique keys of a reservation."""
     domain, own = reservation.domain, key_place(reservations.reserved_key(reservation.account, reservation.domain))
     if domains.is_below(domain, tunnel_domain):
         return [own, name_place(base_names.base_name_below(domain, tunnel_domain))]
@@ -132,5 +134,5 @@ def list_reservation_keys(reservation: ServedReservation, tunnel_domain: str) ->
 
 
 def key_place(key: unique_keys.UniqueKey) -> Place:
-    """Return the place of the record of a unique key."""
+    """Return the primary key of the record of a unique key."""
     return Place(key.scope, unique_keys.ID)

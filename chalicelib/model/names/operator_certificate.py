@@ -14,7 +14,7 @@ from chalicelib.storage.records.change_log import Place
 
 ID = "certificate"
 SCOPE = items.scope(EDGE, f"/{ID}")
-PLACE = Place(SCOPE, ID)  # the place in the change log
+PLACE = Place(SCOPE, ID)  # the primary key of the certificate's record, as the change log names it
 _ORDER, _STATE = "order", "renewal"
 CONTEXT = vault.context(EDGE, ID)
 _ABSENT = Condition("attribute_not_exists(#id)")

@@ -1,7 +1,7 @@
-"""The schedule of the checks that reserved domains are proved, and their results. The live edge makes the checks.
+"""The schedule of the DNS checks that prove reserved domains, and the results of the checks. The live edge makes them.
 
-The schedule is one scope, sorted by time, so one query returns the checks that are due. The transaction that changes a
-reservation also moves its entry.
+The schedule is one partition, sorted by time, so one query returns the checks that are due. The transaction that
+changes a reservation also moves the reservation's entry in the schedule.
 """
 
 from dataclasses import asdict, dataclass
@@ -22,7 +22,8 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
 _DUE = items.scope(EDGE, "/looks")
-_LAST = 9_999_999_999  # a Unix second. Ids begin with the seconds until then, so the oldest entry is the last
+# a Unix second. Ids begin with the seconds from the check's time until then, so the entry that is due first sorts last
+_LAST = 9_999_999_999
 _AT_ONCE = 100  # records in one read
 
 
@@ -52,13 +53,13 @@ def find_due(now: int, most: int) -> list[DueCheck]:
         found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
     live = {(_scope(it.account), it.id) for it in found}
     for id in entries:
-        if valid.get(id) not in live:  # an entry without a valid reservation would always be read first
+        if valid.get(id) not in live:  # remove the entry: without a valid reservation, it would always be read first
             dynamodb.do(Write.delete(_DUE, id))
     return found
 
 
 def claim(check: DueCheck, *, until: int) -> DueCheck | None:
-    """Postpone a check to a Unix second, so that no other host makes it meanwhile. Return it.
+    """Postpone a check to a Unix second, so that no other host makes it before. Return the postponed check.
 
     Return None if another host was faster. Raises aws.Unavailable.
     """
@@ -126,14 +127,14 @@ def unschedule(reservation: Item) -> list[Write]:
 
 
 def reschedule(before: Item, after: Item) -> list[Write]:
-    """Return the writes that update the schedule and list after a change of the check time or proof."""
+    """Return the writes that update the schedule and the list of proved domains after a change of the proof."""
     if _entries(before) == _entries(after):
         return list_proved(before, after)
     return [*(Write.delete(_DUE, id) for id in _entries(before)), *schedule(after), *list_proved(before, after)]
 
 
 def _entries(item: Item) -> list[str]:
-    """Return the ids of a reservation's entry: one, or none if no proof is required."""
+    """Return the ids of a reservation's entries in the schedule: one, or none if no proof is required."""
     proof = item.body.get("proof")
     try:
         next_at = decoding.decode(Proof, proof).next_at if proof else None
@@ -143,7 +144,7 @@ def _entries(item: Item) -> list[str]:
 
 
 def _parse_entry(entry: str) -> tuple[str, str] | None:
-    """Return the scope and id of the reservation of an entry, or None if the entry is malformed."""
+    """Return the primary key of the reservation that an entry names, or None if the entry is malformed."""
     _, _, named = entry.partition("/")
     account, _, id = named.partition("/")
     return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None

@@ -14,7 +14,7 @@ ProofStatus = Literal["pending", "verified", "lapsing", "lapsed"]
 ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_GRACE = 7 * _DAY  # the proof stays valid if the missing record returns within this time
+_GRACE = 7 * _DAY  # a proof stays valid if its DNS record was missing, but returns within this time
 _NO_ANSWER = 2 * _DAY  # after this time without an answer of the name servers, the record counts as missing
 _LOST_ERROR = "The record is gone, and another account has proved the domain."
 _PROVED_ELSEWHERE = (
@@ -29,8 +29,8 @@ _UNKNOWN_ELSEWHERE = (
 class Proof:
     """The state of the proof of a reserved domain. `error` is a sentence about the latest check, or "".
 
-    `value` and `cname_target` contain a label that is unique to this reservation. Otherwise a forgotten DNS record
-    would prove the domain for a later reservation.
+    `value` and `cname_target` contain a label that is unique to this reservation, so that a forgotten DNS record does
+    not prove the domain for a later reservation.
     """
 
     value: str
@@ -51,7 +51,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a DNS lookup of the record. `error` is a sentence about why the record is not present."""
+    """The result of a DNS lookup of the record that proves a domain. `error` says why the record is not present."""
 
     kind: Literal["present", "absent", "unknown"]
     error: str = ""

@@ -1,8 +1,8 @@
 """The schedule of automatic certificates. The issuer makes the attempts.
 
 Each domain with a policy has one entry. The entry's id starts with the time of the next attempt. The reservation has a
-copy of the entry among its hidden values, so that responses need no further call. A write that moves an entry requires
-that the entry exists, which proves that the copy was up to date.
+copy of the entry among its hidden values, so that responses need no further call. A write that moves an entry fails if
+the entry no longer has the id in the copy. So a write that succeeds was based on an up-to-date copy.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from chalicelib.storage.records.items import Item
 SCOPE = items.scope(EDGE, "/renewals")
 RENEWAL = "renewal"  # the name of the copy in the reservation
 _EXISTS = Condition("attribute_exists(#id)")
-# a Unix second; ids of entries start with the seconds until it, so the oldest entry has the highest id
+# a Unix second: ids start with the seconds from an entry's time until then, so the entry that is due first sorts last
 _LAST = 9_999_999_999
 
 
@@ -42,7 +42,7 @@ class RenewalEntry:
 
     @property
     def scope(self) -> str:
-        """Return the scope of the reservation."""
+        """Return the partition key of the reservation."""
         return items.scope(self.account, kinds.RESERVED_DOMAINS.path)
 
     def put(self, condition: Condition | None = None) -> Write:
@@ -129,9 +129,9 @@ def postpone(due: DueRenewal, renewal: Renewal) -> bool:
 def conclude(due: DueRenewal, renewal: Renewal, now: int, *, keeps: bool = False) -> bool:
     """End an attempt that obtained no certificate: store its result, and end the claim.
 
-    If the policy has ended meanwhile, the entry is removed. With `keeps` it stays, because it has an order that the
-    next attempt must end. Other changes of the domain meanwhile are applied to the entry. Return False, and write
-    nothing, if another issuer has the claim. Raises aws.Unavailable.
+    If the policy has ended meanwhile, the entry is removed. With `keeps` it stays, because the entry has an unfinished
+    order that the next attempt must end. Other changes of the reservation meanwhile are applied to the entry. Return
+    False, and write nothing, if another issuer has the claim. Raises aws.Unavailable.
     """
     current = table.find(due.entry.scope, due.entry.reservation)
     released = replace(renewal, is_claimed=False)
@@ -197,7 +197,7 @@ def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
 
 
 def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a lost reservation that needs another certificate, and the writes of its entry."""
+    """Return a reservation that lost its domain, so that it needs another certificate, and the writes of its entry."""
     if read_valid(reservation) is None or not has_policy(reservation):
         return reservation, []
     return _changed(reservation, lambda renewal: renewals.lose(renewal or renewals.begin(now), now))

@@ -1,4 +1,6 @@
-"""Issued certificates that newer ones have replaced. They stay for a day, and longer if Envoy rejects the new one."""
+"""Automatic certificates that a newer one has replaced. The old one stays for a day, and longer if Envoy rejects the
+new one.
+"""
 
 from dataclasses import dataclass
 

@@ -16,9 +16,9 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-PROVED_DOMAIN = "domain"  # the kind of the key of a proved domain
+PROVED_DOMAIN = "domain"  # the kind of the unique keys of proved domains
 _AUDITED_IF_SET = ("certificate_management_policy", "keep_headers")
-_RESERVED_DOMAIN = "reserved_domain"  # the kind of the key of a reserved domain in its account
+_RESERVED_DOMAIN = "reserved_domain"  # the kind of the keys that make reserved domains unique within an account
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +76,10 @@ class ReservedDomain(Described):
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the keys of the domain.
+        """Return the unique keys of the domain.
 
-        Every domain has a key in its account. Below TUNNEL_DOMAIN it also has the key of its base name. Outside
-        TUNNEL_DOMAIN, a proved domain also has a key in the whole service.
+        Every domain has a key that is unique within its account. Below TUNNEL_DOMAIN it also has the shared key of its
+        base name. Outside, a proved domain also has a key that is unique in the whole service.
         """
         own = replace(reserved_key(account, self.domain), field="domain")
         proof = self.progress
@@ -175,10 +175,10 @@ def set_proof(item: Item, proof: Proof) -> Item:
 
 
 def list_proved(before: Item, after: Item | None) -> list[Write]:
-    """Return the write that updates the list of proved domains.
+    """Return the write that adds or removes a domain in the list of proved domains.
 
-    The list of each domain contains the proved domains directly below it. From this list, the live edge knows which
-    hosts a wildcard does not serve.
+    There is one list for each parent domain, with the proved domains directly below it. From this list, the live edge
+    knows which hosts a wildcard does not serve.
     """
     old, new = (_list_scope(item) if item else None for item in (before, after))
     if new and new != old:
@@ -187,7 +187,7 @@ def list_proved(before: Item, after: Item | None) -> list[Write]:
 
 
 def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
-    """Return the reservations that decide who serves the hosts of an account.
+    """Return the reservations that decide whether an account may serve some hosts.
 
     Below TUNNEL_DOMAIN, these are the account's own reservations. Outside, these are the proved reservations of all
     accounts. For a wildcard, they include the domains that are proved directly below it. Raises aws.Unavailable.
@@ -204,12 +204,12 @@ def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> 
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
-    """Return whether the record of a unique key contains the scope and id of its item."""
+    """Return whether the record of a unique key contains the primary key of the item that has it."""
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 
 def list_proved_below(domain: str) -> list[tuple[str, str]]:
-    """Return the scopes and ids of reservations proved directly below a domain.
+    """Return the primary keys of the reservations that are proved directly below a domain.
 
     Malformed entries are left out: the edge can write to the list, and must not cause a read of a record to which it
     has no right. Raises aws.Unavailable.
@@ -241,17 +241,17 @@ def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKe
 
 
 def reserved_key(account: str, domain: str) -> UniqueKey:
-    """Return the unique key of a reserved domain in its account."""
+    """Return the key that makes a reserved domain unique within its account."""
     return UniqueKey(_RESERVED_DOMAIN, f"{account}/{domain}")
 
 
 def proved_key(domain: str) -> UniqueKey:
-    """Return the unique key of a proved domain outside TUNNEL_DOMAIN, in the whole service."""
+    """Return the key that makes a proved domain outside TUNNEL_DOMAIN unique in the whole service."""
     return UniqueKey(PROVED_DOMAIN, domain)
 
 
 def _list_scope(item: Item) -> str | None:
-    """Return the scope of the list with a proved domain, or None for a wildcard."""
+    """Return the partition key of the list that contains a proved domain, or None for a wildcard."""
     try:
         stored = records.decode(ReservedDomain, item)
     except MalformedRecord:  # the deletion of a malformed reservation must also remove it from the list
@@ -262,7 +262,7 @@ def _list_scope(item: Item) -> str | None:
 
 
 def proved_scope(domain: str) -> str:
-    """Return the scope of the list of domains that are proved directly below a domain."""
+    """Return the partition key of the list of domains that are proved directly below a domain."""
     return items.scope(kinds.EDGE, f"/proved/{domain}")
 
 

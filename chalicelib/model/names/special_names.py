@@ -1,8 +1,8 @@
 """The list of special names, for the live edge: hosts and ports that Envoy must know before a visitor comes.
 
 Each edge or tunnel with such names has a separate record. The transaction that changes the edge or tunnel also writes
-this record, so it is in the change log too. The record's id starts with the account. If edge hosts of earlier versions
-cannot read an id in the log, they treat it as removed.
+this record, so it is in the change log too. The record's id starts with the account. An edge host of an earlier version
+that cannot read such an id in the log treats the record as removed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class SpecialOwner(NamedTuple):
 class SpecialEntry:
     """The special hostports of an edge or tunnel, host:port.
 
-    Some may not be special any more: the records of the edge or tunnel decide.
+    Some hostports may not be special any more: the records of the edge or tunnel decide that.
     """
 
     owner: SpecialOwner
@@ -67,7 +67,7 @@ def is_listed(owner: SpecialOwner) -> bool:
 
 
 def every() -> Iterator[SpecialEntry | Place]:
-    """Yield all entries; for a malformed entry, yield its place instead. Raises aws.Unavailable."""
+    """Yield all entries. For a malformed entry, yield the primary key of its record instead. Raises aws.Unavailable."""
     for scope in _SHARDS.scopes:
         for item in table.every(scope):
             place = Place(item.scope, item.id)
@@ -82,12 +82,12 @@ def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
 
 
 def find_place(owner: SpecialOwner) -> Place:
-    """Return the place of an edge's or tunnel's entry."""
+    """Return the primary key of the record with an edge's or tunnel's entry."""
     return Place(_SHARDS.scope_of(owner.id), f"{owner.account}/{owner.id}")
 
 
 def find_owner(place: Place) -> SpecialOwner | None:
-    """Return the owner of the entry at a place in the change log. None if the place is not one of an entry."""
+    """Return the edge or tunnel if a changed record in the change log is an entry of the list, otherwise None."""
     account, _, id = place.id.partition("/")
     is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)
     return SpecialOwner(account, id) if is_valid and place.scope.startswith(_PREFIX) else None

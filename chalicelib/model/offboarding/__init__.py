@@ -1,1 +1,1 @@
-"""Offboarding of users, bots, API keys and federated credentials, with all that they made."""
+"""Offboarding of users, bots, API keys and federated credentials, with all resources that they created."""

@@ -1,7 +1,8 @@
-"""The tree of a key or federated credential: the resources that it made, directly or by keys that it made.
+"""The tree of a key or federated credential: the resources that it created, directly or through keys that it created.
 
-Only audit events record who made a resource: each creation is in the index by actor, under the id of its maker. The
-index can be late, so the events of the last minute are read from the account's list of events.
+Only audit events record the maker of a resource: the key or credential that created it. The index of events by actor
+has each creation under the maker's id. The index can be late, so the events of the last minute are read from the
+account's list of events.
 """
 
 import time
@@ -71,11 +72,11 @@ class MakerEvents:
             self._latest.setdefault(made.maker, {})[made.id] = made
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return what some keys and federated credentials made, from the events of the last `refresh`. No read."""
+        """Return the resources that some makers created, from the events of the last `refresh`. No read."""
         return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
-        """Return what a key or federated credential has made since a Unix second. Raises aws.Unavailable."""
+        """Return the resources that a maker has created since a Unix second. Raises aws.Unavailable."""
         events = reading.actions_of(self._account, maker, _ACTIONS, since=since, is_busy=self._is_busy)
         return list(({made.id: made for made in _made(events)} | self._latest.get(maker, {})).values())
 

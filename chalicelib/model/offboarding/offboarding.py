@@ -1,7 +1,7 @@
-"""Offboarding: closes a root (a user, bot, API key or federated credential), and ends its tree.
+"""Offboarding: closes a root (a user, bot, API key or federated credential), and ends its tree of created resources.
 
-A walk searches the whole tree for resources to end. It can take several calls. Offboarding is complete after a walk
-that found nothing, if all requests with the tree's keys had been answered when the walk began.
+A walk is one search of the whole tree for resources to end. It can take several calls. Offboarding is complete after a
+walk that found nothing, if all requests with the tree's keys had been answered when the walk began.
 """
 
 import time
@@ -20,8 +20,8 @@ from chalicelib.model.offboarding.makers import MakerEvents, TreeResource
 from chalicelib.model.offboarding.tree_ends import MAX_KEPT, Choice, Ends, OutOfTime
 from chalicelib.storage.records import items, table
 
-_EXPLORING = 4.0  # seconds of reading; after them, the found resources are ended first
-_AT_ONCE = 100  # resources that are read, before the keys among them are locked
+_EXPLORING = 4.0  # seconds of reading, after which the resources that were found are ended before the walk continues
+_AT_ONCE = 100  # resources that are read before the API keys among them are locked
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def offboard(change: Change, account: str, id: str, choice: Choice) -> Offboardi
 
 
 class Walk:
-    """One walk of a tree, which can take several calls.
+    """One walk: a search of a whole tree for resources to end, which can take several calls.
 
-    Keys are locked as soon as they are found, so that they cannot create others faster than the walk ends them.
+    API keys are locked as soon as they are found, so that they cannot create other keys faster than the walk ends them.
     """
 
     def __init__(self, ends: Ends) -> None:
@@ -69,7 +69,7 @@ class Walk:
         first = {} if is_owner else {self._root.id: roots.owner_of(self._root)}
         self._progress = progress.read(self._root, choice) or progress.begin(choice, first, "" if is_owner else None)
         self._waiting, self._before = dict(self._progress.waiting), self._progress.before
-        self._owners = dict(self._waiting)  # the makers that this call has found, with their owners
+        self._owners = dict(self._waiting)  # the keys and credentials that this call has found, with their owners
 
     @property
     def began(self) -> int:
@@ -82,7 +82,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:
-        """Return the resources that were kept, with their owners, and the number of further ones."""
+        """Return the owner of each resource that was kept, and the number of kept resources that are not listed."""
         found = sorted((self._progress.kept | self.ends.kept).items())
         return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
 
@@ -111,7 +111,7 @@ class Walk:
         self._end_exchanged(events, federated)
 
     def _save(self, is_whole: bool) -> None:
-        """Store the progress of the walk. If keys were locked, postpone the walk that can complete the offboarding."""
+        """Store the progress of the walk. If keys were locked, the offboarding can only be complete later."""
         if self.ends.has_locked:
             self.ends.root = roots.postpone(self.ends.root, roots.SETTLING)
         if is_whole:
@@ -146,7 +146,7 @@ class Walk:
             self.ends.revoke([one for one in _of(kinds.SSH_USER_CERTIFICATES, made) if one.owner == self._root.id])
 
     def _explore(self, events: MakerEvents) -> list[TreeResource]:
-        """Return the resources made by the next makers, and lock the keys among them.
+        """Return resources that waiting keys and credentials created, and lock the API keys among these resources.
 
         The time for this is limited, so that each call ends some resources.
         """
@@ -175,9 +175,9 @@ class Walk:
         self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
 
     def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
-        """Lock the keys among some resources, and the keys that these made recently.
+        """Lock the API keys among some resources, and the API keys that those created recently.
 
-        All of them become makers to read.
+        The resources that they created are read later.
         """
         while made:
             ended = [one for one in made if not self._is_kept(one)]
@@ -200,7 +200,7 @@ class Walk:
         self.ends.keep_hosts(_of(kinds.SSH_HOST_CERTIFICATES, made))
 
     def _is_kept(self, made: TreeResource) -> bool:
-        """Return whether to keep a resource because another owner has it than its maker."""
+        """Return whether to keep a resource because its owner is not the owner of the key that created it."""
         owner = self._owners[made.maker]
         return self.ends.choice.others == "keep" and owner not in ("", made.owner)
 

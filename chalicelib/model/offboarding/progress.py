@@ -10,7 +10,8 @@ from chalicelib.storage.records import direct_writes
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
-_MAX_WAITING = 3000  # makers in a record, which lists read too; a walk with more makers begins again
+# entries of `waiting` in a record, so that lists of roots stay fast; a walk with more entries begins again
+_MAX_WAITING = 3000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,11 +20,11 @@ class Progress(Stored):
 
     - `began`: the Unix second at which it began
     - `choice`: the choice of the first call
-    - `waiting`: the makers to read, with their owners
-    - `before`: the last key that was read from the root's list of keys, "" at the start, None after the end
+    - `waiting`: the keys and credentials with created resources that must still be read, with their owners
+    - `before`: for a user or bot, the last of its API keys that was read, "" at the start, None when all were read
     - `has_ended`: whether the walk has ended any resource
     - `kept`: resources that were kept, with their owners
-    - `kept_more`: the number of further kept resources
+    - `kept_more`: the number of kept resources that `kept` does not list
     """
 
     began: int
@@ -51,7 +52,7 @@ def read(root: Item, choice: str) -> Progress | None:
 
 
 def write(root: Item, progress: Progress | None) -> None:
-    """Store the progress of a walk. None if the walk has ended. Raises aws.Unavailable."""
+    """Store the progress of a walk, or remove it with None, because the walk has ended. Raises aws.Unavailable."""
     record: dict[str, Any] | None = None
     if progress and len(progress.waiting) <= _MAX_WAITING:
         record = progress.to_record()

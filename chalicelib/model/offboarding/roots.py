@@ -1,7 +1,7 @@
 """The root of an offboarding: a user, bot, API key or federated credential. It is closed before its tree is walked.
 
-A root stays closed until somebody enables it. Its record contains a Unix second by which all requests with its keys
-have been answered. Only a walk that begins later can complete the offboarding.
+A root stays closed until somebody enables it. Its record contains the Unix second by which all requests with its keys
+will have been answered. Only a walk that begins later can complete the offboarding.
 """
 
 import time
@@ -45,7 +45,7 @@ def owner_of(root: Item) -> str:
 
 
 def settled_at(root: Item) -> int:
-    """Return the Unix second from which a walk can complete the offboarding."""
+    """Return the Unix second from which a new walk can complete the offboarding."""
     return int(root.unseen.get(OFFBOARDED, 0))
 
 

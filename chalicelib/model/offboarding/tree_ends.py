@@ -44,12 +44,12 @@ class Choice:
 
 @dataclass
 class Ends:
-    """The number of ended resources by kind in one call, and the ids of kept resources with their owners."""
+    """Ends resources in one call. Counts the ended resources by kind, and lists the kept ones with their owners."""
 
     change: Change
     root: Item
     choice: Choice
-    until: float  # of time.monotonic()
+    until: float  # a second of time.monotonic()
     counts: dict[Kind, int] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
     has_locked: bool = False
@@ -130,7 +130,7 @@ class Ends:
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
     def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
-        """Return the authority of a revocation list, or None without a list and without certificates.
+        """Return the authority of a revocation list, or None if there is no list and no certificate.
 
         The list of a deleted authority can have expired. In that case, the authority's key is read from a certificate.
         """

@@ -1,1 +1,1 @@
-"""Sign-in of visitors at identity providers: the rules of routes, sessions, keys and managed applications."""
+"""Sign-in of visitors at identity providers: sessions, keys of the sign-in service, and managed OAuth applications."""

@@ -1,6 +1,7 @@
-"""The key pair of sign-in services for connections from Envoys on other hosts. Control replaces it daily.
+"""The TLS key pair with which sign-in services accept connections from Envoys on other hosts. Control replaces it
+daily.
 
-The certificate and its authority are stored in clear beside the sealed key.
+The certificate and its authority are stored unencrypted beside the encrypted private key.
 """
 
 from dataclasses import asdict, dataclass, field

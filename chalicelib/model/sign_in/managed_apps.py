@@ -1,6 +1,6 @@
 """The operator's OAuth applications, at most one for each provider.
 
-They sign in visitors if a module names no application.
+They sign in visitors of routes if the OAuth module names no `client_id`.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ CONTEXT = vault.context("edge", "oauth_apps")
 
 @dataclass(frozen=True, kw_only=True)
 class ManagedApp(Created):
-    """The stored form of an application. Its secret is sealed."""
+    """The stored form of an OAuth application. Its client secret is encrypted."""
 
     client_id: str
     client_secret: bytes = field(repr=False)
@@ -34,7 +34,7 @@ class ManagedApp(Created):
 
 
 def set_app(provider: str, client_id: str, secret: str) -> None:
-    """Store the application of a provider, with an audit event. Raises aws.Unavailable."""
+    """Store the OAuth application of a provider, with an audit event. Raises aws.Unavailable."""
     sealed = vault.seal(secret.encode(), CONTEXT)
     app = ManagedApp(created_at=clock.rfc3339(clock.now()), client_id=client_id, client_secret=sealed)
     record = Item(SCOPE, provider, app.to_record()).to_record()
@@ -43,11 +43,11 @@ def set_app(provider: str, client_id: str, secret: str) -> None:
 
 
 def remove(provider: str) -> bool:
-    """Remove the application of a provider. Return False if there is none. Raises aws.Unavailable."""
+    """Remove the OAuth application of a provider. Return False if there is none. Raises aws.Unavailable."""
     change = Change(trail.OPERATOR).also(trail.operator_event("oauth_app.delete", provider))
     return changes.delete(change, SCOPE, provider)
 
 
 def read_all() -> dict[str, ManagedApp]:
-    """Return the applications by provider, without malformed ones. One query. Raises aws.Unavailable."""
+    """Return the OAuth applications by provider, without malformed ones. One query. Raises aws.Unavailable."""
     return {item.id: app for item, app in records.decoded(ManagedApp, table.every(SCOPE))}

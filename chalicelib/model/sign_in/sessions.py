@@ -1,6 +1,7 @@
-"""Sessions of visitors who signed in at an identity provider. They belong to a route and expire by TTL.
+"""Sessions of visitors who signed in at an identity provider. A session belongs to a route. DynamoDB removes it when it
+expires.
 
-Only the visitor's browser has the id of a session. The key of its record is a digest of the id.
+Only the visitor's browser has the id of a session. The primary key of its record contains a digest of the id.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records.decoding import MalformedRecord
 
 ID = "session"
-PREFIX = "session#"  # of the scopes
+PREFIX = "session#"  # the start of the partition keys
 _EXISTS = Condition("attribute_exists(#id)")
 
 
@@ -23,8 +24,8 @@ _EXISTS = Condition("attribute_exists(#id)")
 class Session(Stored):
     """A session. Times are Unix seconds.
 
-    The rule named `asked_teams` and `asked_organizations` when the provider was asked. `teams` and `organizations` are
-    the named ones to which the user belongs. `tokens` are the provider's tokens, sealed.
+    `asked_teams` and `asked_organizations` were in the route's OAuth module when the provider was last asked about the
+    user. The user belongs to those in `teams` and `organizations`. `tokens` are the provider's tokens, encrypted.
     """
 
     account: str
@@ -69,7 +70,7 @@ def replace(id: str, session: Session, before: Session) -> bool:
     Return False if it has ended, or was checked meanwhile. Raises aws.Unavailable.
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
-    # other functions write the other fields
+    # the fields that this function may replace: other functions write the others
     sets = {f"body.{name}": it for name, it in session.to_record().items() if name != "seen_at"}
     return _update(id, {**sets, "checking": None}, unchanged)
 
@@ -85,7 +86,8 @@ def record_seen(id: str, second: int) -> bool:
 
 
 def begin_check(id: str, now: int, *, until: int) -> bool:
-    """Record that this process asks the provider until a Unix second. Return False if another process does.
+    """Record that this process asks the provider about the user until a Unix second. Return False if another process
+    does.
 
     Raises aws.Unavailable.
     """
@@ -99,7 +101,7 @@ def end(id: str) -> None:
 
 
 def scope_of(id: str) -> str:
-    """Return the storage scope of a session."""
+    """Return the partition key of a session's record."""
     return f"{PREFIX}{hashlib.sha256(id.encode()).hexdigest()}"
 
 

@@ -1,7 +1,7 @@
-"""Keys of the sign-in service in pairs: one key signs session tokens, the other encrypts states.
+"""Keys of the sign-in service in pairs: one key signs session tokens, the other encrypts the OAuth parameter `state`.
 
 A pair is replaced every 30 days. It is published from an hour before it signs until an hour after the next pair begins
-to sign. The public key is stored unencrypted, because control reads only this one.
+to sign. The public key is stored unencrypted, because control reads only the public key.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ _SLACK = 7 * 24 * 60 * 60
 
 @dataclass(frozen=True, kw_only=True)
 class KeyPair(Stored):
-    """A key that signs, and a key for states. `signs_from` is a Unix second.
+    """A key that signs, and a key that encrypts states. The pair is used from the Unix second `signs_from`.
 
     `public` is the entry of the public key in a key set (RFC 7517).
     """

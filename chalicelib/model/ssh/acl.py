@@ -65,7 +65,7 @@ def split(text: str) -> list[str]:
 
 
 def is_within(rule: str, bound: str) -> bool:
-    """Return whether a rule is equal to or narrower than another. Raises ValueError if one is invalid."""
+    """Return whether another rule permits everything that a rule permits. Raises ValueError if one is invalid."""
     if _EVERYTHING in (rule, bound):
         check(rule)
         return bound == _EVERYTHING

@@ -1,4 +1,4 @@
-"""SSH certificate authorities and the certificates that they issued. Private keys are opened only to sign."""
+"""SSH certificate authorities and the certificates that they issued. Private keys are decrypted only to sign."""
 
 import base64
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class SshAuthority(Described):
         return {**super().audited_fields(), "fingerprint": details.ssh_fingerprint(self.public_key)}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key of its fingerprint."""
+        """Return the unique key of the authority's fingerprint."""
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), {"account": account, "id": id}),)
 
     def parameters(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class IssuedUserCertificate(IssuedCertificate):
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return a user certificate of any account, or None. None also if it has ended.
+    """Return a user certificate of any account. Return None if it does not exist or has ended.
 
     `fingerprint` is the fingerprint of its authority (SHA256:…). Two reads. Raises MalformedRecord, aws.Unavailable.
     """

@@ -1,6 +1,6 @@
 """SSH credentials: their stored form, and the form that a gateway reads.
 
-The unique key of a public key contains a copy of the ACL, so that a gateway needs only one read.
+The item that keeps a public key unique contains a copy of the ACL, so that a gateway reads only this item.
 """
 
 from dataclasses import dataclass, field
@@ -32,14 +32,14 @@ class SshCredential(Owned):
         return {**super().audited_fields(), "fingerprint": found}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key of the public key, with the ACL. The module `owners` adds the state of the owner."""
+        """Return the unique key of the public key, with the ACL. `switching` later adds the state of the owner."""
         repeated = {"account": account, "id": id, "owner_id": self.owner_id, "acl": self.acl}
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), repeated),)
 
 
 @dataclass(frozen=True)
 class Credential:
-    """A credential as a gateway uses it. `acl` is the argument of acl.permits."""
+    """A credential as a gateway uses it. `acl` are its ACL rules, for `acl.permits`."""
 
     account: str
     id: str
@@ -49,7 +49,7 @@ class Credential:
 
 @dataclass(frozen=True, kw_only=True)
 class _KeyFields(Stored):
-    """The attributes of the unique key of a public key. `active` is None until `owners` sets it."""
+    """The attributes of the item that keeps a public key unique. `active` is None until the owner's state is copied."""
 
     account: str
     id: str
@@ -61,8 +61,8 @@ class _KeyFields(Stored):
 def find_by_fingerprint(fingerprint: str) -> Credential | None:
     """Return the active credential with a fingerprint, of any account, or None.
 
-    `fingerprint` has the form that public_keys.fingerprint_of returns. None also if the credential is suspended, or its
-    owner or account inactive. One read. Raises aws.Unavailable.
+    `fingerprint` has the form that public_keys.fingerprint_of returns. Returns None also if the credential is
+    suspended, or if its owner or account is inactive. One read. Raises aws.Unavailable.
     """
     attributes = table.look_up(_KIND, fingerprint)
     if attributes is None:

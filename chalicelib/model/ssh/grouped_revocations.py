@@ -12,7 +12,9 @@ from chalicelib.model.ssh.revocations import Issuer, Revocation
 from chalicelib.storage.records import revocation_lists
 from chalicelib.storage.records.revocation_lists import Chunk, ListFull
 
-AT_ONCE = 30  # each needs a record, an event and at most one chunk; a transaction can have 100 writes
+# revocations per transaction: each writes a record, an event and at most one chunk, and a transaction can have 100
+# writes
+AT_ONCE = 30
 
 
 def is_revoked(chunks: Sequence[Chunk], revocation: Revocation) -> bool:

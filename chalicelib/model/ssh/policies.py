@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Subject = Literal["user", "host"]  # the type of the certificate
 
-NAME = "policy"  # of the module in the record of an authority
+NAME = "policy"  # the name of the policy's module in the record of an authority
 CALLER = "{user}"  # the placeholder in a pattern for the caller's name
 _MAX_LISTED = 10
 _FORWARDING = "permit-port-forwarding"
@@ -136,7 +136,7 @@ def find_violations(
 
 
 def _check_lifetime(bounds: PolicyBounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
-    """Yield the error of a lifetime that is too long. The time before now is not counted."""
+    """Yield the error of a lifetime that is too long. Only the time from now on counts."""
     if bounds.max_lifetime is None:
         return
     if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):
@@ -172,7 +172,7 @@ def _check_principals(
 def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str, str]]:
     allowed = bounds.allowed_extensions
     for name in certificate.extensions:
-        # this extension only restricts the certificate
+        # permitted even if the policy does not list it, because this extension only restricts the certificate
         if allowed is not None and name not in allowed and name != acl.EXTENSION:
             yield (
                 f"extensions.{name}",
@@ -198,7 +198,7 @@ def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> I
 
 
 def _insert_caller(rule: str, caller: str | None) -> str:
-    """Return a bind rule with the caller's name inserted as a literal, or "" if the result is not a rule."""
+    """Return a bind rule with the caller's name in place of `{user}`, or "" if the result is not a rule."""
     if CALLER not in rule:
         return rule
     if not caller or "*" in caller or "," in caller:
@@ -232,7 +232,7 @@ def _matches(pieces: list[str], text: str) -> bool:
 def _join_first(names: list[str], between: str) -> str:
     """Return the first names as one text.
 
-    It is short, because an error can repeat it for a hundred fields.
+    Only the first ones, because an error can repeat the text for a hundred fields.
     """
     return between.join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
 

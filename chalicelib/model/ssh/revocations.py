@@ -1,4 +1,4 @@
-"""Revocations by SSH authorities. Each has a record, for the API, and an entry in the list that servers fetch.
+"""Revocations by SSH authorities. Each has a record, which the API shows, and an entry in the list that servers fetch.
 
 Both change in one transaction. After the deletion of an authority, its list stays until the last entry has ended.
 """
@@ -42,7 +42,7 @@ class Issuer:
 
     @property
     def scope(self) -> str:
-        """Return the storage scope of the authority's revocations."""
+        """Return the partition key of the authority's revocations."""
         return items.scope(self.account, kinds.SSH_REVOCATIONS.path.format(id=self.id))
 
 
@@ -81,7 +81,7 @@ class Revocation(Created):
 
 
 def find_issuer(account: str, id: str) -> Issuer | None:
-    """Return the issuer of a revocation list of an account, or None. Raises aws.Unavailable."""
+    """Return the SSH authority of one of an account's revocation lists, or None. Raises aws.Unavailable."""
     head = revocation_lists.read(id)
     return Issuer(account, id, head.public_key) if head and head.account == account else None
 
@@ -92,7 +92,9 @@ def revoke_key(public_key: str) -> Revocation:
 
 
 def describe_certificate(item: Item) -> Revocation:
-    """Return the revocation of a user or host certificate. It ends with the certificate. Raises MalformedRecord."""
+    """Return the revocation of a user or host certificate. The revocation ends when the certificate ends. Raises
+    MalformedRecord.
+    """
     certificate = records.decode(IssuedCertificate, item)
     return _describe_serial(item.id, certificate, certificate.signed().serial)
 
@@ -109,7 +111,7 @@ def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
             change.put(record).also(*listed).commit()
-        # an earlier try may have been stored, although its answer was lost
+        # an earlier attempt may have been stored although its answer was lost
         elif table.read(record.scope, record.id) is None:
             raise AlreadyRevoked
         return record
@@ -193,9 +195,9 @@ def build_record(issuer: Issuer, revocation: Revocation) -> Item:
 
 
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
-    """Add an entry to the list.
+    """Add an entry to a revocation list.
 
-    `add` commits the writes. It is called with them, and with whether the entry is new to the list.
+    `add` is called to commit the writes: with the writes, and with whether the list lacked the entry.
     """
 
     def change(head: Head, chunk: Chunk) -> T:
@@ -214,7 +216,7 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
 
 
 def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", change: Callable[[Head, Chunk], T]) -> T:
-    """Change a list. Try again if another process has changed it meanwhile. Raises aws.Unavailable."""
+    """Change a revocation list. Try again if another process has changed it meanwhile. Raises aws.Unavailable."""
 
     def attempt() -> T:
         head = revocation_lists.read(issuer.id) or new_head(issuer)

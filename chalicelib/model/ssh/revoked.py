@@ -31,7 +31,7 @@ def read_certificate(account: str, id: str) -> Item | None:
 def _read_valid(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
     """Return the certificate, or None if it is not valid.
 
-    It is not valid either if it or a record that it depends on is malformed.
+    A certificate is also not valid if its record, or a record that decides about it, is malformed.
     """
     try:
         found = read()

@@ -1,4 +1,4 @@
-"""Revocations in the lists of another table that this table does not have."""
+"""Finds revocations that are in a revocation list of another table, but not in this table."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

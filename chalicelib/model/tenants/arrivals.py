@@ -1,7 +1,7 @@
-"""Records of an export on their way into another account: their validation, and their new form.
+"""Validates the records of an export, and translates them for the account into which they are imported.
 
-An edited file must not change other accounts or the service: each record must belong to the exported account, and the
-unique keys must be those of its items.
+An edited file must not change other accounts or the service. So each record must belong to the exported account, and
+the unique keys must be exactly those of the account's items.
 """
 
 import re
@@ -32,13 +32,15 @@ class Arrivals:
     """The result of validating an export. `lost` lists the secrets that must be created again."""
 
     account: str
-    # scopes of unique keys with the paths of their items: as the items name them, and as the keys name them
+    # pairs of a unique key's partition key and the path of its item: from the records of items, and from the records of
+    # unique keys
     claims: set[tuple[str, str, str]] = field(default_factory=set)
     held: set[tuple[str, str, str]] = field(default_factory=set)
-    # copies of rules: as the records of IP policies contain them, and as the rules require them
+    # copies of rules of IP policies: those that the records of policies contain, and those that the records of rules
+    # require
     copies: set[tuple[str, str, str]] = field(default_factory=set)
     rules: set[tuple[str, str, str]] = field(default_factory=set)
-    lists: set[str] = field(default_factory=set)  # scopes of revocation lists
+    lists: set[str] = field(default_factory=set)  # partition keys of revocation lists
     chunks: set[str] = field(default_factory=set)
     lost: list[str] = field(default_factory=list)
 
@@ -128,7 +130,7 @@ def _translated(value: Any, old: str, new: str) -> Any:
 
 
 def _owners(record: Record) -> Iterator[str]:
-    """Yield the attributes of a record that name its account."""
+    """Yield the values of the attributes in which a record names its account."""
     body = record.get("body", {})
     yield from (record["scope"], record["id"], record.get("home", ""), record.get("account", ""))
     yield str(body.get("account", "")) if isinstance(body, Mapping) else ""
@@ -141,7 +143,7 @@ def _holders(record: Record) -> Iterable[str]:
 
 
 def _generic(path: str) -> str:
-    """Return the path of a list, with variables as in the table of kinds."""
+    """Return the path of a list with variables in place of ids, as the table of kinds has it."""
     for kind in kinds.TABLE:
         if kind.path and re.fullmatch(re.sub(r"{\w+}", "[^/]+", kind.path), path):
             return kind.path

@@ -34,7 +34,7 @@ class Exported:
 
 
 def digest(account: str) -> str:
-    """Return the digest of an account's id, for records without the id itself."""
+    """Return the digest of an account's id, for records that must not contain the id itself."""
     return hashlib.sha256(account.encode()).hexdigest()
 
 
@@ -115,7 +115,7 @@ def _parse(number: int, line: str) -> dict[str, Any]:
 
 
 def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the key of a name without its tunnel or ban. Return {} if no other item has the name."""
+    """Return the record of a name's unique key without its tunnel or ban. Return {} if no other item has the name."""
     left = {name: value for name, value in {**record, **_UNNAMED}.items() if value is not None}
     is_used = left.get("sharers") or left.get("rests", 0) > clock.seconds()
     return left if is_used else {}

@@ -17,7 +17,7 @@ from chalicelib.storage.client.dynamodb import Condition
 # "portable" records are exported and imported. "described" records are exported without their secret, and cannot be
 # imported. "omitted" records are not exported, because they expire soon, or because another process creates them again.
 Portability = Literal["portable", "described", "omitted"]
-# What the deletion of an account does with a record. "trail" records can be kept. A "name" record keeps only its
+# The treatment of a record when its account is deleted. "trail" records can be kept. A "name" record keeps only its
 # cooldown, and a "list" record only its revocations; both lose the account's id. "shared" records contain data of
 # several accounts.
 Removal = Literal["remove", "trail", "name", "list", "shared", "none"]
@@ -28,12 +28,14 @@ _ANY_ID = "[^#]+"
 
 
 class UnclassifiedRecord(Exception):
-    """A record belongs to no class. The message contains its scope and id."""
+    """A record belongs to no class. The message contains the record's primary key."""
 
 
 @dataclass(frozen=True)
 class RecordClass:
-    """A class of records. `scope` and `id` are regular expressions with `A` for the id of an account."""
+    """A class of records. `scope` and `id` are regular expressions for the primary keys of its records, with `A` for
+    the id of an account.
+    """
 
     name: str
     scope: str
@@ -42,11 +44,11 @@ class RecordClass:
     removal: Removal = "remove"
 
     def has(self, scope: str, id: str) -> bool:
-        """Return whether a record with this key belongs to the class."""
+        """Return whether the record with a primary key belongs to the class."""
         return self.has_scope(scope) and self._id.fullmatch(id) is not None
 
     def has_scope(self, scope: str) -> bool:
-        """Return whether records with this scope can belong to the class."""
+        """Return whether records with this partition key can belong to the class."""
         return self._scope.fullmatch(scope) is not None
 
     @cached_property
@@ -122,7 +124,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("name", "tunnel_name#.+", "claim", "portable", "name"),
     RecordClass("SSH authority's key", "ssh_authority#.+", "claim", "portable"),
     RecordClass("path of a route", "match#A#.+", "claim", "portable"),
-    # The scopes of the following records contain records of several accounts.
+    # The partitions of the following records contain records of several accounts.
     RecordClass("list of revocations", "krl#.+", "head", "portable", "list"),
     RecordClass("listed edge", "edge#/edges/[0-9]+", "edg[a-z]+_.+", "portable"),
     RecordClass("special names of an edge", "edge#/special/[0-9]+", "A/edg[a-z]+_.+", "portable"),
@@ -141,8 +143,8 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("session of a visitor", "session#.+", "session"),
     RecordClass("operator's event", "operator#/audit_events", "evt_.+", "omitted", "trail"),
     RecordClass("change log", "changes#[0-9]+", ".+", "omitted", "shared"),
-    # The following records do not contain the id of an account: they belong to the service, or are found by another
-    # record's id.
+    # The following records do not contain the id of an account. They belong to the service, or their primary key
+    # contains the id of another record.
     RecordClass("denied requests of a key", "token#.+", "denied", "omitted", "none"),
     RecordClass("refusals of a federated credential", "federated#.+", "refused", "omitted", "none"),
     RecordClass("chunk of revocations", "krl#.+", "[0-9a-f]{2}", "portable", "none"),
@@ -164,7 +166,7 @@ CLASSES: tuple[RecordClass, ...] = (
 
 
 def classify(scope: str, id: str) -> RecordClass:
-    """Return the class of the record with a key. Raises UnclassifiedRecord."""
+    """Return the class of the record with a primary key. Raises UnclassifiedRecord."""
     found = next((it for it in CLASSES if it.has(scope, id)), None)
     if found is None:
         raise UnclassifiedRecord(f"{scope} {id}")
@@ -174,7 +176,7 @@ def classify(scope: str, id: str) -> RecordClass:
 def of_account(account: str) -> Condition:
     """Return the condition that a record contains the id of an account, at any position that a class defines.
 
-    The change log is not covered, because its entries have lists of keys.
+    Entries of the change log do not meet it, because they contain the account's id only inside lists.
     """
     texts = (
         "contains(#scope, :account)",

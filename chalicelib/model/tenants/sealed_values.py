@@ -1,6 +1,6 @@
-"""The attributes of records with sealed values, and their encryption contexts.
+"""The attributes of records that contain encrypted ("sealed") values, and the encryption contexts of these values.
 
-A test compares this list with every call that seals a value.
+A test compares this list with every call that encrypts a value.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,12 +34,12 @@ class SealedValue:
 
 
 def find(record: Record) -> list[SealedValue]:
-    """Return all sealed values of a record."""
+    """Return all encrypted values of a record."""
     return [it for it in _find(record) if isinstance(it.ciphertext, bytes) and it.ciphertext]
 
 
 def selection() -> Condition:
-    """Return the condition that a record may have sealed values."""
+    """Return the condition under which a record may have encrypted values."""
     texts = (
         "attribute_exists(#sealed)",
         "attribute_exists(#parts.#basic_auth)",
@@ -53,10 +53,10 @@ def selection() -> Condition:
 
 
 def seal_again(record: Record, value: SealedValue, key: str) -> bool:
-    """Seal a value of a stored record under another key, unless it is sealed under this key already.
+    """Encrypt a value of a stored record under another KMS key, unless it is encrypted under this key already.
 
-    Return whether it was sealed again, or was changed meanwhile. The revision stays, because the secret is the same.
-    Raises vault.Unreadable, aws.Unavailable.
+    Return whether the value was encrypted again, or was changed meanwhile. The revision stays, because the secret is
+    the same. Raises vault.Unreadable, aws.Unavailable.
     """
     again = vault.seal_again(value.ciphertext, value.context, key)
     if again is None:
@@ -65,13 +65,13 @@ def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     same = Condition(f"{'.'.join(f'#{name}' for name in value.path)} = :sealed", {"sealed": value.ciphertext})
     write = Write.update(record["scope"], record["id"], same, sets={path: again})
     with suppress(TransactionFailed):
-        # edges compare the sealed bytes of client secrets, so the change log needs an entry
+        # edge hosts compare the encrypted bytes of client secrets, so the change log needs an entry
         dynamodb.transact([write, *change_log.entries([write])])
     return True
 
 
 def without(record: Record) -> dict[str, Any]:
-    """Return a record without its sealed values."""
+    """Return a record without its encrypted values."""
     left = {name: value for name, value in record.items() if name != "sealed"}
     for value in find(left):
         left = _emptied(left, value.path)
@@ -112,6 +112,6 @@ def _map(record: Record, *path: str) -> Record:
 
 
 def _emptied(record: Record, path: tuple[str, ...]) -> dict[str, Any]:
-    """Return a record with empty bytes at a path in place of the sealed value."""
+    """Return a record with empty bytes at a path in place of the encrypted value."""
     name, *rest = path
     return {**record, name: _emptied(record[name], (*rest,)) if rest else b""}

@@ -1,7 +1,7 @@
 """Removes the records that are left after an account's resources were deleted.
 
-A revocation list stays until its last entry has ended, and the cooldown of a name for a day. Both get the digest of the
-account's id in place of the id.
+A revocation list stays until its last entry has ended, and the cooldown of a name stays for a day. In both, the digest
+of the account's id replaces the id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,12 @@ from chalicelib.storage.records import change_log, cooldowns
 Record = Mapping[str, Any]
 Events = Literal["keep", "delete"]
 _EXISTS = Condition("attribute_exists(#id)")
-_OWN = ("holder", "home", "successor", "sharers")  # attributes of a name's key that refer to resources
+# attributes in the unique key of a name that refer to resources of the account
+_OWN = ("holder", "home", "successor", "sharers")
 
 
 def is_trail(record: Record) -> bool:
-    """Return whether a record is an audit event, or part of their indexes. Raises UnclassifiedRecord."""
+    """Return whether a record is an audit event, or part of an index of audit events. Raises UnclassifiedRecord."""
     return record_classes.classify(record["scope"], record["id"]).removal == "trail"
 
 
@@ -61,7 +62,7 @@ def forget_changes(account: str) -> int:
 
 
 def _others(entry: Record, account: str) -> list[list[str]]:
-    """Return the keys in an entry that belong to other accounts."""
+    """Return the primary keys in an entry that belong to other accounts."""
     return [place for place in entry["body"]["places"] if not any(account in text for text in place)]
 
 
@@ -75,7 +76,7 @@ def _reduced(entry: Record, places: list[list[str]]) -> Write:
 
 
 def _release(record: Record, account: str) -> Write:
-    """Return the write that keeps only a name's cooldown, or the operator's ban."""
+    """Return the write after which the record of a name has only the name's cooldown or the operator's ban."""
     place, now = (record["scope"], record["id"]), clock.seconds()
     is_own = record.get("account") == account
     is_banned = bool(record.get("holder")) and not str(record.get("home", "")).startswith(f"{account}#")

@@ -1,7 +1,7 @@
 """Checks whether online tunnels can keep their names and ports.
 
-A tunnel loses its name if an edge uses the name, if the account has not proved it, or if the account may only use
-reserved names.
+A tunnel loses its name if an edge uses the name, or if the account has not proved the domain. It also loses a name that
+is not reserved if the operator permits the account only reserved names.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> froze
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the place of the unique key that an edge would have at a tunnel's name."""
+    """Return the primary key of the unique key that an edge with a tunnel's name as hostport would have."""
     return base_names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 
 

@@ -16,8 +16,8 @@ from chalicelib.storage.records.items import Item
 def lease_end(item: Item, lease: Mapping[str, Any] | None = None) -> int:
     """Return the Unix second at which the lease of an item ends, or 0 if it is unknown.
 
-    `lease` is the record of the tunnel's gateway, needed if the tunnel's own record has no lease. In records of 2.0.0,
-    the expiry of a tunnel is its lease.
+    `lease` is the record of the tunnel's gateway. It is required if the tunnel's own record has no lease. In records of
+    2.0.0, the expiry of a tunnel is the end of its lease.
     """
     end = item.lease or item.expires or (lease or {}).get("lease")
     return end if isinstance(end, int) else 0
@@ -29,7 +29,7 @@ def host_name(item: Item) -> str:
 
 
 def gateway_scope(gateway: str) -> str:
-    """Return the storage scope of the tunnels of a gateway."""
+    """Return the partition key of the list of a gateway's tunnels."""
     return items.scope(EDGE, f"/gateways/{gateway}/tunnels")
 
 
@@ -54,6 +54,6 @@ def unlist(item: Item) -> list[Write]:
 
 
 def remove_from_gateway(item: Item) -> list[Write]:
-    """Return the write that removes a tunnel from its gateway."""
+    """Return the write that removes a tunnel from the list of its gateway's tunnels."""
     gateway = item.body.get("gateway")
     return [Write.delete(gateway_scope(gateway), item.id)] if gateway and isinstance(gateway, str) else []

@@ -31,9 +31,9 @@ class Gateway:
     """A gateway, and the address at which edge hosts connect to its tunnels.
 
     `socket` is the path that an edge host on the same machine uses; it is not stored. SSH clients connect to
-    `ssh_address` and verify one of `host_keys`, which are authorized_keys lines. A `draining` gateway accepts no
-    clients, and `port` is then its newest link port. `lease` is the Unix second at which its lease ends. `ended` is the
-    Unix second at which the gateway was ended, or 0.
+    `ssh_address` and verify one of `host_keys`, which are authorized_keys lines. A `draining` gateway accepts no new
+    clients. Then `port` is the newest of the ports at which it accepts connections from Envoy. `lease` is the Unix
+    second at which its lease ends. `ended` is the Unix second at which the gateway was ended, or 0.
     """
 
     id: str
@@ -52,7 +52,9 @@ class Gateway:
         return not self.ended and self.lease > clock.seconds()
 
     def seconds_to_next_state(self) -> float:
-        """Return the seconds until the lease ends, then until the gateway can be fenced, and then infinity."""
+        """Return the seconds until the lease ends. After that, return the seconds until the gateway can be fenced, and
+        then infinity.
+        """
         moments = () if self.ended else (self.lease, self.lease + clock_skew() + 1)
         return min((it - clock.seconds() for it in moments if it > clock.seconds()), default=float("inf"))
 
@@ -65,7 +67,8 @@ class Gateway:
 class _Record(Stored):
     """The record of a gateway. Gateways of earlier versions write at most the first five fields.
 
-    `swept_until` is a Unix second: until then, an edge host has claimed to end the tunnels of an ended gateway.
+    If the gateway has ended, an edge host ends its tunnels. `swept_until` is the Unix second until which no other host
+    does that.
     """
 
     host: str
@@ -98,7 +101,8 @@ def renew(id: str, *, lease: int) -> bool:
 
 
 def change(gateway: Gateway) -> bool:
-    """Store the link port of a live gateway, and whether it drains. The lease is unchanged.
+    """Store the port at which a live gateway accepts connections from Envoy, and whether the gateway drains. The lease
+    is unchanged.
 
     Return False if its lease is over or it is ended. Raises aws.Unavailable.
     """
@@ -115,7 +119,7 @@ def fence(id: str) -> bool:
 
 
 def fencing(id: str) -> Write:
-    """Return the write of `fence`, for the transaction that takes a name from the gateway."""
+    """Return the write of `fence`, for the transaction that takes a name from a tunnel of the gateway."""
     lapsed = Condition(
         "#lease < :limit AND attribute_not_exists(#body.#ended)", {"limit": clock.seconds() - clock_skew()}
     )
@@ -136,7 +140,7 @@ def leave(id: str) -> None:
 def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
     """Return the writes that end a gateway. There are none if it is ended already, or if its record was deleted.
 
-    Return None if the gateway must not be ended: until its lease and then the clock skew are over, and if its record is
+    Return None if the gateway must not be ended: its lease or the clock skew after it is not over, or its record is
     malformed.
     """
     if record is None:

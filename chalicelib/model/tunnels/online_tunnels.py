@@ -85,9 +85,10 @@ def exceed(account: str, most: int) -> bool:
 
 
 def end_lapsed(account: str) -> list[Item]:
-    """End the tunnels of an account with a separate lease that is over. Return the remaining tunnels.
+    """End the tunnels of an account that have a separate lease which is over. Return all other tunnels.
 
-    Some of these can be offline, because their gateway has ended. Each end has one audit event. Raises aws.Unavailable.
+    Some of the returned tunnels can be offline, because their gateway has ended. Each end has one audit event. Raises
+    aws.Unavailable.
     """
     found = list(table.every(tunnels.scope(account)))
     for lapsed in (item for item in found if not item.is_live):
@@ -96,7 +97,8 @@ def end_lapsed(account: str) -> list[Item]:
 
 
 def end_all_offline(account: str) -> list[Item]:
-    """End the tunnels of an account with an ended lease or gateway. Return the tunnels that are online.
+    """End the tunnels of an account that are offline, because their lease or gateway has ended. Return the online
+    tunnels.
 
     Each end has one audit event. Raises aws.Unavailable.
     """
@@ -112,7 +114,7 @@ def end_all_offline(account: str) -> list[Item]:
 def end_of_gateway(tunnel: ServedTunnel, gateway: Gateway) -> bool:
     """End a tunnel of an ended gateway, with one audit event. Return False if another process has ended it.
 
-    If the tunnel has a separate lease, this must be over. Raises aws.Unavailable.
+    A tunnel with a separate lease is ended only if that lease is over. Raises aws.Unavailable.
     """
     item = table.find_stored(tunnels.scope(tunnel.account), tunnel.id)
     if item and not (item.has_own_lease and item.is_live):
@@ -148,7 +150,7 @@ def are_labels_included(tunnel_labels: Mapping[str, Any], labels: Mapping[str, A
 def _build_served(
     item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _GatewayRecord"
 ) -> ServedTunnel:
-    """Return the tunnel of a record, which can be its own record or the record in its gateway's list."""
+    """Return the tunnel that a record describes: the tunnel's own record, or the record in its gateway's list."""
     until = ends.lease_end(item)
     if isinstance(stored, BackendTunnel):
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)

@@ -1,8 +1,8 @@
 """Tunnels (SPEC 2.8): stored types, opening, renewing and closing.
 
-A tunnel is online while its gateway is live. A tunnel without a gateway, or of an earlier version, has a lease in its
-own record. The name of a tunnel is a unique key. Another tunnel of the same credential can take the name at any time,
-any other tunnel only after the end.
+A tunnel is online while its gateway is live. A tunnel that has no gateway, or that an earlier version opened, has a
+separate lease in its own record. The name of a tunnel is a unique key. Another tunnel of the same credential can take
+the name at any time, any other tunnel only after the end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,9 +36,9 @@ Proto = Literal["http", "https", "tcp", "tls"]
 class StoredTunnel(Stored):
     """The stored fields of both kinds of tunnel. References to other resources are ids.
 
-    `metadata_0` is the metadata in API version 0, where another option of the agent sets it. `gateway` serves the
-    tunnel. `credential` is the SSH credential or user certificate that opened it. `address` is the IP address of the
-    SSH client and `client` its version. The API shows none of these four. Audit events show all of them except the
+    `metadata_0` is the metadata that API version 0 shows: there, another option of the agent sets it. `gateway` serves
+    the tunnel. `credential` is the SSH credential or user certificate that opened it. `address` is the IP address of
+    the SSH client and `client` its version. The API shows none of these four. Audit events show all of them except the
     gateway.
     """
 
@@ -74,7 +74,7 @@ class AgentTunnel(StoredTunnel):
 
 @dataclass(frozen=True, kw_only=True)
 class BackendTunnel(StoredTunnel):
-    """A tunnel for tunnel groups. It belongs to each group with labels that it has."""
+    """A tunnel for tunnel groups. It belongs to each group if it has all labels of the group."""
 
     labels: Mapping[str, str]
 
@@ -203,14 +203,16 @@ def open_tunnel(
 
 
 def list_special(item: Item, name: str) -> list[Write]:
-    """Return the write that lists the name of a tunnel, if it is special: a port, or a host with TLS upstream."""
+    """Return the write that adds a tunnel's name to the list of special names, if it is a port, or a host with TLS
+    upstream.
+    """
     is_special = name and item.body.get("proto") in ("tcp", "tls")
     owner = SpecialOwner(item.account, item.id)
     return [special_names.add(SpecialEntry(owner, (hostport_of(name),)))] if is_special else []
 
 
 def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return the fields that only one kind of tunnel has in the list of its gateway."""
+    """Return the fields of a tunnel's record in its gateway's list that depend on the kind of tunnel."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     named = {"ip_policies": tunnel.ip_policies} if tunnel.ip_policies else {}
@@ -262,7 +264,7 @@ def read_refusal(tunnel: ServedTunnel) -> str:
 
 
 def close_other(account: str, name: str) -> bool:
-    """Close the tunnel of another account at a name. Return False if there is none. Raises aws.Unavailable."""
+    """Close the tunnel that another account has at a name. Return False if there is none. Raises aws.Unavailable."""
     found = table.look_up(base_names.KIND, name) or {}
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 

@@ -106,11 +106,6 @@ def is_marked(text: str, *, opens: bool = True) -> bool:
     return bool(TURN.search(words)) or (opens and bool(OPENING.match(words)))
 
 
-def share(texts: list[Text]) -> float:
-    """Return the percentage of texts that are marked."""
-    return 100 * len(marked(texts)) / len(texts) if texts else 0.0
-
-
 def marked(texts: list[Text]) -> list[Text]:
     """Return the texts that are marked."""
     return [text for text in texts if is_marked(text.words)]
@@ -133,7 +128,7 @@ def comments(file: str, source: str) -> Iterator[Text]:
         if token.type != tokenize.COMMENT or re.match(r"#\s*(noqa|type:|pragma|shellcheck|!)", token.string):
             continue
         text, line = token.string.lstrip("# ").strip(), token.start[0]
-        if line == last + 1 and not source.splitlines()[line - 1][: token.start[1]].strip():
+        if line == last + 1 and not token.line[: token.start[1]].strip():
             words = f"{words} {text}"
         else:
             if words:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests import samples
+from tests.conftest import ROOT
 from tests.readability import code, edge_change, language, sizes
 from tests.readability.crossings import traced
 from tests.readability.language import Text
@@ -19,6 +20,7 @@ TO_ENVOY = 69  # files from the API to Envoy
 # Percentages of texts that match a pattern of `language`.
 DOCSTRINGS, COMMENTS, SENTENCES, DESCRIPTIONS = 1.0, 1.5, 3.0, 1.0
 FIRST_SENTENCE = 10.6  # words, on average
+PAGES = {"CONTRIBUTING.md": 1200, "bench/README.md": 2000}  # words
 FILES_IN_A_FOLDER = 14  # without __init__.py
 LINES_OF_A_FILE, LINES_OF_A_BODY = 300, 25
 REPEATED_CLASSES = {"chalicelib": 0, "cli": 0, "edge": 0, "terraform": 0}
@@ -100,13 +102,19 @@ def test_many_files_have_a_test_at_the_same_path() -> None:
     ],
 )
 def test_texts_are_plain(texts: Callable[[], list[Text]], bound: float) -> None:
-    marked = "\n".join(f"{text.place}: {text.words}" for text in language.marked(texts())[:20])
-    assert language.share(texts()) <= bound, marked
+    every = texts()
+    marked = language.marked(every)
+    assert 100 * len(marked) / len(every) <= bound, "\n".join(f"{text.place}: {text.words}" for text in marked[:20])
 
 
 def test_first_sentences_of_docstrings_are_short() -> None:
     words = language.first_sentence_words(code.docstrings(*code.PRODUCT))
     assert words <= FIRST_SENTENCE
+
+
+@pytest.mark.parametrize(("page", "words"), PAGES.items(), ids=PAGES)
+def test_pages_for_contributors_are_short(page: str, words: int) -> None:
+    assert len((ROOT / page).read_text(encoding="utf-8").split()) <= words
 
 
 def _unchecked(client: Client) -> Client:

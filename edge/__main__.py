@@ -11,8 +11,8 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edge.process import files
 from edge.process import settings as environment
@@ -21,12 +21,17 @@ from edge.process.progress import Progress
 from edge.process.settings import SettingError, Settings
 from edge.ssh.loops import CheckingLoop
 
+if TYPE_CHECKING:
+    from edge.link.authority import Authority
+    from edge.store.table import TableStore
+
 _LOCK_TIMEOUT = 5.0  # seconds to wait for the lock: an old process can outlive its supervisor
 
 _GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that a SIGTERM drains. A host can run two instances of each
 
 # a drain starts when the event is set
 Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"
+RunWithStore: TypeAlias = "Callable[[TableStore, Authority], Awaitable[None]]"
 
 
 def main() -> None:
@@ -130,15 +135,9 @@ async def _envoy(settings: Settings, draining: asyncio.Event) -> None:
 
 
 async def _gateway(settings: Settings, draining: asyncio.Event) -> None:
-    from edge.ssh import gateway
-    from edge.store import table
+    from edge.ssh.gateway import SshGateway
 
-    progress = Progress(settings.directory, "gateway")
-    progress.report("connecting to the store")
-    store = table.connect(settings)
-    progress.report("reading the link's authority")
-    with _require_store():
-        await gateway.SshGateway(settings, store, await asyncio.to_thread(store.link_authority)).serve(draining)
+    await _run_with_store("gateway", settings, lambda *store: SshGateway(settings, *store).serve(draining))
 
 
 async def _control(settings: Settings, _: asyncio.Event) -> None:
@@ -148,18 +147,14 @@ async def _control(settings: Settings, _: asyncio.Event) -> None:
     from edge.process import memory, tasks
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
-    from edge.store import table
+
+    async def run(store: "TableStore", link_authority: "Authority") -> None:
+        looks = ProofChecks(store, Resolver(servers.source(settings.dns_servers)).look)
+        await tasks.run_all(Control(settings, store, link_authority).serve(), looks.serve())
 
     memory.collect_seldom()
     aws.read_directly()
-    progress = Progress(settings.directory, "control")
-    progress.report("connecting to the store")
-    store = table.connect(settings)
-    progress.report("reading the link's authority")
-    looks = ProofChecks(store, Resolver(servers.source(settings.dns_servers)).look)
-    with _require_store():
-        control = Control(settings, store, await asyncio.to_thread(store.link_authority))
-        await tasks.run_all(control.serve(), looks.serve())
+    await _run_with_store("control", settings, run)
 
 
 async def _sign_in(settings: Settings, _: asyncio.Event) -> None:
@@ -175,13 +170,27 @@ async def _issuer(settings: Settings, _: asyncio.Event) -> None:
     await issuing.serve(settings)
 
 
-@contextlib.contextmanager
-def _require_store() -> Iterator[None]:
-    """Raise SettingError instead of Unavailable, because a part does not start without the store."""
-    from edge.store.records import Unavailable
+async def _run_with_store(part: str, settings: Settings, run: RunWithStore) -> None:
+    """Run a part of the edge with the store and the authority of the link.
+
+    Raise SettingError if the store fails while the part starts. If the store throttles calls, start again until it does
+    not. A part that serves waits for the store.
+    """
+    from edge.process import tasks
+    from edge.store import table
+    from edge.store.records import Throttled, Unavailable
+
+    progress = Progress(settings.directory, part)
+
+    async def start() -> None:
+        progress.report("connecting to the store")
+        with progress.report_waiting("the store throttles calls", Throttled):
+            store = await asyncio.to_thread(table.connect, settings)
+            progress.report("reading the link's authority")
+            await run(store, await asyncio.to_thread(store.link_authority))
 
     try:
-        yield
+        await tasks.retry(start, Throttled)
     except Unavailable as error:
         raise SettingError(
             f"The store cannot be used ({error}): check the table and the key that the environment names."

@@ -140,16 +140,18 @@ class Control:
             renew = partial(self._reads.of_change, self._store.renew_sign_in_pair, self._link_authority)
             yield PeriodicTask("sign_in_pair", renew, _SIGN_IN_PAIR_PERIOD, failures=Unavailable)
         yield self._sweeps.task
-        yield PeriodicTask("progress", self._report_progress, PERIOD, failures=OSError)
+        yield PeriodicTask("progress", self._progress.report_alive, PERIOD, failures=OSError)
 
     async def _start(self) -> None:
         """Load special names, and then send all listeners. Envoy serves with earlier listeners meanwhile.
 
         Raises Unavailable.
         """
-        await self._read_gateways()
-        await self._reads.of_change(self._operator.refresh)
-        await self._special.start(Progress(self._settings.directory, ENVOY).report)  # until then, Envoy is not ready
+        progress = Progress(self._settings.directory, ENVOY)
+        with progress.report_waiting("control is waiting for the store", Unavailable):
+            await self._read_gateways()
+            await self._reads.of_change(self._operator.refresh)
+            await self._special.start(progress.report)  # until then, Envoy is not ready
         self.discovery.send_listeners()
 
     async def _read_changes(self, follower: Follower) -> None:
@@ -206,9 +208,6 @@ class Control:
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
             self._loader.replan()  # the loader also plans the routes of special names
-
-    async def _report_progress(self) -> None:
-        self._progress.report_alive()
 
     def _service(self) -> Service:
         settings = self._settings

@@ -4,6 +4,8 @@ A process that no longer writes the file is stuck or stopped.
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edge.process import files
@@ -23,9 +25,19 @@ class Progress:
         """Write what the process does. Raises OSError."""
         files.replace(self._file, text.encode())
 
-    def report_alive(self) -> None:
+    async def report_alive(self) -> None:
         """Write that the process serves. Raises OSError, for example if the disk is full."""
         self.report("serving")
+
+    @contextmanager
+    def report_waiting(self, waiting: str, failure: type[Exception]) -> Iterator[None]:
+        """Report that a process is waiting, if this block raises a failure that the process repeats."""
+        try:
+            yield
+        except failure as error:
+            with suppress(OSError):  # for example if the disk is full
+                self.report(f"{waiting}: {error}")
+            raise
 
     def clear(self) -> None:
         """Forget the report of an earlier process."""

@@ -19,6 +19,10 @@ class Unavailable(Exception):
     """The store does not answer."""
 
 
+class Throttled(Unavailable):
+    """The store refuses calls, because there were too many."""
+
+
 class Undecodable(Unavailable):
     """The store answers, but a required record is malformed."""
 

@@ -4,7 +4,6 @@ import os
 
 from chalicelib.model.names import base_names
 from chalicelib.model.tunnels import gateways
-from chalicelib.storage.client import aws
 from chalicelib.storage.records import change_log
 from chalicelib.storage.records.change_log import Change
 from edge.link.authority import Authority
@@ -13,6 +12,7 @@ from edge.store import link_authority
 from edge.store.control_records import ControlRecords
 from edge.store.errors import raises_unavailable
 from edge.store.gateway_records import GatewayRecords
+from edge.store.records import Throttled, Unavailable
 
 
 class TableStore(GatewayRecords, ControlRecords):
@@ -32,14 +32,21 @@ class TableStore(GatewayRecords, ControlRecords):
 
 
 def connect(settings: Settings) -> TableStore:
-    """Return the store. Raises SettingError if the table or the key cannot be used."""
+    """Return the store. Raises Throttled, and SettingError if the table or the key cannot be used."""
     try:
-        gateways.list_gateways()
-        base_names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())
-    except aws.AwsError as error:
+        _check(settings)
+    except Throttled:
+        raise
+    except Unavailable as error:
         raise SettingError(
-            f"The store cannot be used ({error.code}): start make run first, or set AWS_ENDPOINT_URL to another store."
+            f"The store cannot be used ({error}): start make run first, or set AWS_ENDPOINT_URL to another store."
         ) from None
     except base_names.OtherSettingsError as error:
         raise SettingError(str(error)) from None
     return TableStore(settings.region, settings.tunnel_domain)
+
+
+@raises_unavailable
+def _check(settings: Settings) -> None:
+    gateways.list_gateways()
+    base_names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())

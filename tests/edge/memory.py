@@ -149,7 +149,7 @@ class Memory:
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
         self.reach()
         if self.silent.intersection(record.name for record, _ in tunnels):
-            raise Unavailable
+            raise Unavailable("away")
         unproved = {it.id for it, _ in tunnels if it.name and self._is_unproved(it.account, it.name)}
         return frozenset(
             unproved | {it.id for it, opening in tunnels if not opening.is_permitted(self.refresh_grant(opening.grant))}
@@ -484,7 +484,7 @@ class Memory:
         if account in self.delays:
             time.sleep(self.delays[account])
         if self.is_away or account in self.unreachable:
-            raise Unavailable
+            raise Unavailable("away")
         if account in self.unreadable:
             raise ValueError(account)
 

@@ -7,14 +7,14 @@ CONFLICTS, THROTTLES = "StoreConflicts", "StoreThrottles"
 
 # Calls since the last line of the log.
 COUNTS: Counter[str] = Counter()
-_THROTTLES = frozenset(("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"))
+THROTTLE_CODES = frozenset(("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"))
 
 
 def note(service: str, code: str = "") -> None:
     """Count a call of KMS, or a throttled call of another service. `code` is the error code of a failed call."""
     if service == "kms":
         COUNTS[KMS_ERRORS if code else KMS_CALLS] += 1
-    elif code in _THROTTLES:
+    elif code in THROTTLE_CODES:
         COUNTS[THROTTLES] += 1
 
 

@@ -12,6 +12,7 @@ import pytest
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.control.control import Control
+from edge.process.progress import ENVOY, Progress
 from edge.process.settings import Settings
 from edge.store.records import Grant, Opening
 from tests.conftest import free_port
@@ -121,3 +122,21 @@ def test_a_host_is_ready_if_the_log_was_read_lately_and_envoy_has_answered(
         assert "no gateway is ready" in answer
 
     run(work, tmp_path)
+
+
+def test_a_start_without_the_store_reports_again_and_again_what_it_waits_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings, store, found = Settings(directory=tmp_path), Memory(), list[str]()
+        store.is_away = True
+        serving = asyncio.create_task(Control(settings, store, store.authority, MemoryResolver(store)).serve())
+        progress = Progress(tmp_path, ENVOY)
+        async with asyncio.timeout(30):
+            while len(found) < 3:
+                found += filter(None, [progress.read_new()])
+                await asyncio.sleep(0.01)
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+        assert {*found} == {"control is waiting for the store: away"}
+
+    asyncio.run(main())

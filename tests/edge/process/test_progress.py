@@ -1,5 +1,6 @@
 """The progress of a process, in a file that its supervisor reads."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,10 @@ def test_the_report_of_an_earlier_process_can_be_forgotten(tmp_path: Path) -> No
 
 
 def test_a_process_that_serves_says_so_unless_the_disk_is_full(tmp_path: Path) -> None:
-    Progress(tmp_path, "control").report_alive()
+    asyncio.run(Progress(tmp_path, "control").report_alive())
     assert (tmp_path / "control.progress").read_text() == "serving"
     with pytest.raises(OSError, match="missing"):
-        Progress(tmp_path / "missing", "control").report_alive()
+        asyncio.run(Progress(tmp_path / "missing", "control").report_alive())
 
 
 def test_silence_lasts_since_the_last_report(tmp_path: Path) -> None:

@@ -4,15 +4,23 @@ The other invalid settings are in tests/edge/process/test_settings.py.
 """
 
 import fcntl
+import json
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+
+_TRIES = 10  # more than the tries of a call
+_CREDENTIALS = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 
 def said(folder: Path, *arguments: str, **settings: str) -> str:
@@ -41,3 +49,35 @@ def test_a_second_edge_in_the_folder_of_another_says_so(tmp_path: Path) -> None:
     with (folder / "edge.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert said(tmp_path) == f"Another edge uses the folder {folder}: end it, or set another EDGE_DIR=….\n"
+
+
+def test_a_store_that_throttles_is_tried_again(tmp_path: Path) -> None:
+    with _store("ProvisionedThroughputExceededException", "ResourceNotFoundException") as url:
+        sentence = "start make run first, or set AWS_ENDPOINT_URL to another store.\n"
+        expected = f"The store cannot be used (ResourceNotFoundException): {sentence}"
+        assert said(tmp_path, "control", AWS_ENDPOINT_URL=url, **_CREDENTIALS) == expected
+
+
+@contextmanager
+def _store(*codes: str) -> Iterator[str]:
+    """Serve a store that refuses each call with the next error, and finally always with the last. Yield its URL."""
+    left = [*(code for code in codes[:-1] for _ in range(_TRIES)), codes[-1]]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            body = json.dumps({"__type": left.pop(0) if len(left) > 1 else left[0]}).encode()
+            self.send_response(400)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.serve_forever)
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()

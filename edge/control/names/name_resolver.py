@@ -86,8 +86,15 @@ class NameResolver:
 
     @raises_unavailable
     def resync(self, records: AccountRecords) -> AccountRecords:
-        """Read all records of an account again, and return them."""
-        return self._complete(records.wanted, {}, records.rejected)
+        """Read all records of an account again, and return them.
+
+        Equal values stay the same objects, because plans refer to them.
+        """
+        read = account_reads.complete(records.wanted, {}, self._tunnel_domain, self._read)
+        same = {place: it for place, it in records.found.items() if read.get(place) == it}
+        return AccountRecords.of(
+            records.wanted, same | {place: read[place] for place in read.keys() - same.keys()}, records.rejected
+        )
 
     def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
         """Return only the records that these names use. Reads nothing from the store."""

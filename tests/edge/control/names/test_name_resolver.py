@@ -489,6 +489,16 @@ def test_after_a_change_the_records_are_those_of_a_full_read(
     name_bans.lift_name_ban(NAME)
 
 
+def test_a_resync_takes_no_memory_for_values_that_did_not_change(resolver: NameResolver, admin: Client) -> None:
+    edge = create_edge(admin, NAME)
+    create_edge(admin, DEEP)
+    known = load(resolver, DEEP, load(resolver, NAME))
+    assert admin.patch(f"/edges/https/{edge}", {"description": "changed"}).status == 200
+    read = resolver.resync(known)
+    replaced = {place.id for place, it in read.found.items() if it.value is not known.found[place].value}
+    assert (replaced, read.found.keys()) == ({edge}, known.found.keys())
+
+
 def test_a_gateway_that_is_down_takes_its_tunnels_along(
     resolver: NameResolver, table: TableStore, admin: Client
 ) -> None:

@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 _HELP = "See docs/edge-operations.md."
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 5)
-RESULTS = ("served", "unserved", "closed", "rejected", "failed", "unavailable", "host", "account")
+RESULTS = ("served", "unserved", "closed", "rejected", "failed", "unavailable", "busy", "host", "account")
 REASONS = ("invalid", "negative", "unavailable", "busy", "host_budget", "domain_budget")
 
 

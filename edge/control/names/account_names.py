@@ -14,6 +14,8 @@ from edge.plan import cold_reads
 from edge.process import log
 from edge.store.records import Unavailable, Undecodable
 
+_MAX_WAITING = 200  # names that wait to be loaded
+
 
 @dataclass
 class _Steps:
@@ -49,6 +51,11 @@ class AccountNames:
     @property
     def is_busy(self) -> bool:
         return self._task is not None
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether too many names wait. Without this bound, they could leave no room for other accounts."""
+        return len(self._work.wanted) >= _MAX_WAITING
 
     def has_name_of(self, domain: str) -> bool:
         """Return whether the proof of a domain can affect a name that is loaded or being loaded."""

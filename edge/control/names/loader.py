@@ -203,19 +203,19 @@ class Loader:
             loaded, account = self._loaded.find(name), found.account
             if loaded and loaded.account != account and account:
                 self._accounts[loaded.account].release(name)
-            if account:
-                if account not in self._accounts:
-                    self._accounts[account] = AccountNames(account, self._shared)
-                self._accounts[account].want(name, found)
+            if account and account not in self._accounts:
+                self._accounts[account] = AccountNames(account, self._shared)
+            if not account or (of_account := self._accounts[account]).is_full:
+                await self._answer(name, account, "busy" if account else "unserved")
             else:
-                await self._answer(name, "", "unserved")
+                of_account.want(name, found)
 
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
         """Answer the visitors of a name who wait for Envoy to receive its secret."""
         pending = self._pending.pop(name)
         self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
-            if outcome == "unavailable":
+            if outcome in loading.PASSING:
                 return  # Envoy still serves the name. Loading is tried again
             self._restored.discard(name)
             self._restore_next()
@@ -227,7 +227,7 @@ class Loader:
             self._unserved.add_unknown(name, account, time.monotonic())
             await self._send_certificates(pending.server_names, account, self._builder.operator_pair())
         else:
-            if outcome != "unavailable":
+            if outcome not in loading.PASSING:
                 self._unserved.refused.add(name, account, time.monotonic())
             await self._sender.refuse(pending.server_names | {name})
 

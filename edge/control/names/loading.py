@@ -17,8 +17,11 @@ from edge.process.settings import Limits
 from edge.serving.order import NameResources, Rejection
 
 # "unserved": no edge or tunnel serves the name. "closed": its edge refuses handshakes. "host" and "account": the name
-# would exceed the memory bound of the host or of its account.
-Outcome: TypeAlias = Literal["served", "unserved", "closed", "rejected", "failed", "unavailable", "host", "account"]
+# would exceed the memory bound of the host or of its account. "busy": too many names of the account wait.
+Outcome: TypeAlias = Literal[
+    "served", "unserved", "closed", "rejected", "failed", "unavailable", "busy", "host", "account"
+]
+PASSING: tuple[Outcome, ...] = "unavailable", "busy"  # the next request for the name tries again
 _DRAIN = 120.0  # seconds for which Envoy drains a listener
 Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
 

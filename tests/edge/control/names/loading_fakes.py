@@ -1,5 +1,6 @@
 """A store, an Envoy and plans for tests of the loader: a name is served as its record says."""
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
@@ -144,9 +145,12 @@ class Envoy:
         self.refused: Counter[str] = Counter()
         self.sent: list[str] = []
         self.rejects: Mapping[str, Rejection] = {}  # by the encoding of a scope or secret
+        self.may_answer: Mapping[str, asyncio.Event] = {}  # by name, if its answer must wait
 
     async def send(self, resources: NameResources) -> Rejection | None:
         self.sent.append(resources.name)
+        if event := self.may_answer.get(resources.name):
+            await event.wait()
         for table, resource in ((self.scopes, resources.scope), (self.secrets, resources.secret)):
             if resource is None:
                 continue

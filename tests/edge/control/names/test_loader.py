@@ -107,6 +107,28 @@ def test_requests_for_one_name_are_one_read() -> None:
     run(test)
 
 
+def test_names_of_one_account_that_wait_leave_room_for_other_accounts() -> None:
+    async def test(world: World) -> None:
+        first, *labels = (f"x{number}.shop.example" for number in range(2101))
+        world.records.serve(A, "*.shop.example")
+        world.records.serve(B, "other.example")
+        world.envoy.may_answer = {first: asyncio.Event()}
+        world.loader.request([first])
+        await until(lambda: first in world.envoy.sent)
+        world.loader.request(labels)
+        await until(lambda: world.envoy.refused.total() == len(labels) - 199)  # with the first, 200 wait
+        await world.visit("other.example")
+        assert world.envoy.secrets == {"other.example": "cert_1"}
+        world.envoy.may_answer[first].set()
+        await world.rest()
+        assert len(world.envoy.secrets) == 201
+        world.envoy.refused.clear()
+        await world.visit(labels[-1])  # not remembered as refused
+        assert labels[-1] in world.envoy.secrets
+
+    run(test, Limits(max_cold_reads=50_000, max_loaded_names_per_wildcard=1000))
+
+
 def test_another_request_for_a_loaded_name_is_answered_without_a_read() -> None:
     async def test(world: World) -> None:
         world.records.serve(A, NAME)

@@ -1,7 +1,7 @@
 """`make advisories`: look up the known advisories of all pinned packages at OSV.
 
-The packages are Python's and npm's, for every version of Python and every system. A broken OSV could report no
-advisories. So each lookup includes a package that has advisories, and OSV must answer every query.
+The packages are Python's and npm's, for every version of Python and every system. If OSV is faulty, it could report no
+advisories. So each lookup includes a package that is known to have some, and OSV must answer every query.
 """
 
 import json
@@ -102,9 +102,9 @@ def _query(service: str, pins: Sequence[Pin]) -> list[Any]:
         with urlopen(request, timeout=30) as response:
             results: list[Any] = json.load(response)["results"]
     except (OSError, HTTPException, ValueError, KeyError) as error:
-        raise CommandError(f"{service} could not be asked for advisories ({error!r}).") from error
+        raise CommandError(f"{service} did not answer the query for advisories ({error!r}).") from error
     if len(results) != len(pins):
-        raise CommandError(f"{service} answered {len(results)} of {len(pins)} questions.")
+        raise CommandError(f"{service} answered only {len(results)} of {len(pins)} queries: run the command again.")
     return results
 
 

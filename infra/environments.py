@@ -1,8 +1,8 @@
 """Make virtual environments in parallel with uv, or with pip if uv fails.
 
-This runs before anything is installed, and fetches uv if the machine has none. If the registry does not answer, a
-sentence says so within ten seconds: only few failures are retried, and a timeout is not. A slow registry can take long,
-as long as bytes arrive.
+This runs before anything is installed, and fetches uv if the machine has none. If the registry does not answer, the
+command fails with one sentence within ten seconds: only few failures are retried, and timeouts are not. A slow registry
+does not fail while bytes arrive.
 """
 
 import os
@@ -30,12 +30,13 @@ _UV = ROOT / ".venv-uv"
 _ENVIRONMENT = {
     "RES_OPTIONS": "timeout:2 attempts:2",  # for glibc's resolver, because a name server can be down too
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    # with the default of 50, some downloads would get no bytes for SILENCE seconds on a slow line
+    # few downloads at once: with the default of 50, some would get no bytes for SILENCE seconds on a slow line
     "UV_CONCURRENT_DOWNLOADS": "8",
     "UV_HTTP_CONNECT_TIMEOUT": f"{SILENCE}",
     "UV_HTTP_RETRIES": "0",
     "UV_HTTP_TIMEOUT": f"{SILENCE}",
-    "UV_INDEX_STRATEGY": "unsafe-best-match",  # like pip; the hashes protect against packages of another index
+    # the same as pip does; the hashes protect against packages of another index
+    "UV_INDEX_STRATEGY": "unsafe-best-match",
     "UV_PYTHON_DOWNLOADS": "never",
 }
 
@@ -129,7 +130,7 @@ def _find_uv() -> str:
 
 
 def _fetch_uv(*, has_pip: bool) -> None:
-    """Install uv into its own folder. Raises _InstallError."""
+    """Install uv into a separate folder of this project. Raises _InstallError."""
     shutil.rmtree(_UV, ignore_errors=True)
     requirements = ["--require-hashes", "-r", str(ROOT / "requirements/uv.txt")]
     if has_pip:
@@ -215,7 +216,7 @@ def _network_fault(output: str) -> str:
 
 
 def _as_command_error(what: str, failed: _InstallError) -> CommandError:
-    """Return the error for the terminal, with the tool's output unless the network failed."""
+    """Return the error for the terminal. Unless the network failed, it contains the output of uv or pip."""
     if failed.unreachable:
         return CommandError(
             f"The registry of Python's packages could not be reached for {what} ({failed.unreachable}): "

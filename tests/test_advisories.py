@@ -92,14 +92,18 @@ def test_a_service_that_looks_nothing_up_fails() -> None:
 def test_a_service_that_leaves_something_out_fails() -> None:
     with osv({"jinja2 2.4.1": KNOWN}, lost=1) as (service, _):
         count = len(pinned(ROOT)) + 1
-        assert look(service) == (1, "", f"{service} answered {count - 1} of {count} questions.\n")
+        assert look(service) == (
+            1,
+            "",
+            f"{service} answered only {count - 1} of {count} queries: run the command again.\n",
+        )
 
 
 @pytest.mark.parametrize("path", ["", "/elsewhere"])
 def test_a_service_that_cannot_be_asked_fails(path: str) -> None:
     status, told, err = look(f"http://127.0.0.1:{free_port()}{path}")
     assert (status, told, err.count("\n")) == (1, "", 1)
-    assert "could not be asked for advisories" in err
+    assert "did not answer the query for advisories" in err
 
 
 def test_a_file_that_pins_nothing_is_not_passed_over(tmp_path: Any) -> None:

@@ -82,7 +82,7 @@ def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
 
 
 def _serials(ordered: list[int]) -> Iterator[bytes]:
-    """Yield the sections that take the fewest bytes: bitmaps and ranges for close serials, a list for the others."""
+    """Yield the sections that take the fewest bytes. Close serials are in bitmaps and ranges, the others in a list."""
     single, groups = _parted(ordered)
     for runs in (runs for group in groups for runs in _neighbours(_runs(sorted(set(group))))):
         if _BITMAP_BYTES + (runs[-1][1] - runs[0][0]) // 8 < sum(map(_bytes, runs)):
@@ -126,7 +126,7 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """Yield groups of runs that are so close together that one bitmap is smaller than a list of their serials."""
+    """Yield groups of runs that are close together. One bitmap of a group is smaller than a list of its serials."""
     together: list[_Run] = []
     for run in runs:
         if together and not _fits(together, run):

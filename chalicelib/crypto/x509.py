@@ -140,7 +140,7 @@ def _parsing(which: str) -> Iterator[None]:
 
 
 def _public_key(certificate: Certificate) -> object:
-    """Return the certificate's public key, or None if it is damaged or its type is not accepted."""
+    """Return the certificate's public key. Return None if it is damaged or its type is not accepted."""
     if certificate.public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
         return None  # few TLS servers can read private keys of this type
     try:

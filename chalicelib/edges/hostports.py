@@ -101,7 +101,7 @@ class Listeners(EditableResource):
         return hostports
 
     def _is_closed(self, hostport: str) -> bool:
-        """Return whether no edge can listen at a TCP hostport: it is below TUNNEL_DOMAIN, and its port is not in
+        """Return whether no edge can listen at a TCP hostport. This is so below TUNNEL_DOMAIN, if the port is not in
         TCP_PORTS.
         """
         host, _, port = hostport.rpartition(":")

@@ -56,7 +56,7 @@ def _has_kid(entry: Mapping[str, Any]) -> bool:
 
 
 def _read(entry: Any) -> Jwk | None:
-    """Return the public members of a key, or None if it cannot verify signatures."""
+    """Return the public members of a key. Return None if it cannot verify signatures."""
     if not isinstance(entry, dict) or not isinstance(entry.get("kty"), str) or entry.get("use", "sig") != "sig":
         return None
     operations = entry.get("key_ops", ["verify"])
@@ -71,7 +71,7 @@ def _read(entry: Any) -> Jwk | None:
 
 
 def _modulus_bits(text: str) -> int:
-    """Return the length of a modulus in base64url, or 0 if it is malformed."""
+    """Return the length of a modulus in base64url. Return 0 if it is malformed."""
     try:
         return int.from_bytes(urlsafe_b64decode(text + "=" * (-len(text) % 4))).bit_length()
     except ValueError:

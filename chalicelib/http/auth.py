@@ -92,7 +92,7 @@ class Caller:
             raise _lacking(self, scope)
 
     def readable_ids(self, kind: Kind) -> frozenset[str] | None:
-        """Return the only ids that lists of a kind may contain, or None for all."""
+        """Return the only ids that lists of a kind may contain. Return None for all."""
         return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
 
     def as_context(self) -> dict[str, str]:

@@ -79,7 +79,7 @@ def warning(event: str, sentence: str) -> None:
 
 
 def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
-    """Return the metrics of a line as the end of its JSON, or "" without metrics."""
+    """Return the metrics of a line as the end of its JSON. Return "" without metrics."""
     counts = call_counts.take() if call_counts.COUNTS else {}
     route, values = line.get("route"), ""
     if route:

@@ -101,12 +101,12 @@ def text(
 
 
 def last(found: Sequence[Item]) -> str:
-    """Return the id of the last item, or "" if there are no items."""
+    """Return the id of the last item. Return "" if there are no items."""
     return found[-1].id if found else ""
 
 
 def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """Return the JSON of the entries that fit into an answer, and the id of the last one, or "" if all fit.
+    """Return the JSON of the entries that fit into an answer, and the id of the last one. Return "" if all fit.
 
     Each entry costs reads and memory. So no further entry is made if an entry of the largest size so far would not fit.
     """

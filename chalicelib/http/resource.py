@@ -279,7 +279,7 @@ class EditableResource(Resource):
             raise self.missing()
 
     def guarded(self, call: Call) -> Change:
-        """Return the request's change with an additional check: it fails if the caller must not change the item."""
+        """Return the request's change with an additional check. It fails if the caller must not change the item."""
         access, check = self.access, call.change.check
         if access is None:
             return call.change

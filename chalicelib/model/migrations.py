@@ -140,7 +140,7 @@ def what(record: Record) -> str:
 
 
 def _kind(record: Record) -> Kind | None:
-    """Return the kind of a record, or None for unique keys, lists and internal records."""
+    """Return the kind of a record. Return None for unique keys, lists and internal records."""
     if record["id"] == unique_keys.ID or record["scope"].partition("#")[0] in (kinds.EDGE, "krl"):
         return None
     try:
@@ -261,7 +261,7 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add the special names of an edge, a route's edge or a tunnel to the list that edge hosts load when they start."""
+    """Add the special names of an edge or tunnel to their list. Edge hosts load this list when they start."""
     kind = _kind(record)
     if kind not in (*kinds.EDGES, kinds.HTTPS_EDGE_ROUTES, kinds.TUNNELS):
         return ()

@@ -102,7 +102,7 @@ def _repeat(file: TextIO) -> None:
 
 
 def _parse_record(text: str) -> dict[str, Any] | None:
-    """Return the revocation at the end of a line, or None if it is malformed."""
+    """Return the revocation at the end of a line. Return None if it is malformed."""
     try:
         record = json.loads(text)
         crypto.packed_revocations.pack([Revocation.of(record).entry])

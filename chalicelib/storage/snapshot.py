@@ -1,5 +1,4 @@
-"""Renews the state of a process that starts from a Lambda snapshot, because other processes start from the same
-snapshot.
+"""Renews the state of a process that starts from a Lambda snapshot. Other processes start from the same snapshot.
 
 Ids and tokens use the system's random source, which already differs in each process.
 """

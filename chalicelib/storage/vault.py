@@ -99,7 +99,7 @@ def unseal_readable(sealed: bytes, context: Mapping[str, str], read: Callable[[b
 
 
 def seal_again(sealed: bytes, context: Mapping[str, str], key: str) -> bytes | None:
-    """Return the secret encrypted under the KMS key `key`, or None if it is already encrypted under that key.
+    """Return the secret encrypted under the KMS key `key`. Return None if it is already encrypted under that key.
 
     KMS does not reveal the secret. Raises Unreadable, aws.Unavailable.
     """

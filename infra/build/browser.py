@@ -63,7 +63,7 @@ def opened(*flags: str) -> Iterator[Chrome]:
         chrome = Chrome(options, ChromeService(driver))
         try:
             chrome.get("about:blank")
-            requested(chrome)  # drop the requests of its start
+            requested(chrome)  # drop the requests that the browser makes when it starts
             yield chrome
         finally:
             chrome.quit()

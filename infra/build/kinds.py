@@ -50,7 +50,7 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
 
 
 def _words(paths: Mapping[str, Any], path: str, method: str, operation: str) -> list[str]:
-    """Return the words of a command: the path with hyphens, and a verb."""
+    """Return the words of a command: the segments of the path with hyphens, and a verb."""
     segments = path.strip("/").split("/")
     words = [re.sub(r"[_.]", "-", segment) for segment in segments if not segment.startswith("{")]
     if operation.startswith("list_"):

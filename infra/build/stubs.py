@@ -1,7 +1,7 @@
 """`make stubs`: write type stubs of Envoy's messages to build/stubs, for mypy.
 
-`xds-protos` has none. They are generated from the descriptors of the installed version, for the modules that the edge
-imports.
+The package `xds-protos` has no stubs. They are generated from the descriptors of its installed version, for the modules
+that the edge imports.
 """
 
 import importlib

@@ -41,7 +41,7 @@ def build_twice(build_wheel: Callable[[Path], Path], folder: Path, max_size: int
     wheel = build_wheel(folder)
     with tempfile.TemporaryDirectory() as again:
         if build_wheel(Path(again)).read_bytes() != wheel.read_bytes():
-            raise CommandError("Two builds of the wheel differ.")
+            raise CommandError("Two builds of the wheel differ, so the build is not reproducible.")
     size = wheel.stat().st_size
     if size > max_size:
         raise CommandError(f"{wheel.name} has {size:,} bytes, more than {max_size:,}.")
@@ -50,7 +50,7 @@ def build_twice(build_wheel: Callable[[Path], Path], folder: Path, max_size: int
 
 
 def write_bill(wheel: Path, python: Path) -> None:
-    """Write the bill of a wheel beside it: the packages that it requires, as the environment of a Python has them."""
+    """Write the software bill of materials of a wheel beside it. The required packages are read from an environment."""
     (packages,) = python.parent.parent.glob("lib/python3*/site-packages")
     installed = {canonicalize_name(it.name): it for it in metadata.distributions(path=[str(packages)])}
     name = wheel.name.partition("-")[0]
@@ -68,7 +68,7 @@ def write_bill(wheel: Path, python: Path) -> None:
 
 
 def install(wheel: Path, python: Path, environment: Path) -> Path:
-    """Install a wheel in a new environment. Its dependencies come from the environment of a Python.
+    """Install a wheel in a new environment. `python` is the Python of an environment that has the wheel's dependencies.
 
     Return the folder of its programs.
     """

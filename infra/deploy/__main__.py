@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> None:
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
-        sys.exit(f"The cloud cannot be used ({error.code}).")
+        sys.exit(f"AWS cannot be used ({error.code}): check the credentials, the region and AWS_ENDPOINT_URL.")
     print("\n".join(f"{name}={value}" for name, value in outputs.items()))
 
 

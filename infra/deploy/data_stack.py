@@ -10,8 +10,8 @@ PARAMETERS = (
     "MultiRegion",
     "OperatorRoleArn",
     "OwnTableKey",
-)  # in addition to Name; all other parameters of a deployment belong to the API's stack
-_OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # the value for stacks that were created before the parameter existed
+)  # the parameters of the data stack besides Name; all other parameters of a deployment belong to the API's stack
+_OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # values for stacks that were created before the parameter existed
 
 
 def deploy(

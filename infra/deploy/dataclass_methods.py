@@ -55,7 +55,7 @@ def _write(path: Path, name: Path, source: bytes) -> None:
 
 
 class _BareFunctions(ast.NodeTransformer):
-    """Removes docstrings and annotations of functions, which Lambda does not need. Those of classes stay."""
+    """Removes the docstrings and annotations of functions, which Lambda does not need. Classes keep theirs."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         self.generic_visit(node)

@@ -9,7 +9,8 @@ from pathlib import Path
 from infra import ROOT
 
 _INPUTS = (".chalice", "app.py", "chalicelib", "infra/deploy", "infra/environments.py")
-_REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")  # of the package, and of the tools that make it
+# the requirements of the package, and of the tools that make the package
+_REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")
 _PRODUCTS = ("deployment.zip", "sam.json", "sbom.json", "translated.json")
 _IGNORED = {"__pycache__", "deployments", "deployed"}
 _FILE = "fingerprint.json"

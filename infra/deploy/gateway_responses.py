@@ -16,7 +16,7 @@ _INVALID = errors.InvalidRequest("The gateway cannot parse the request.")
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
 RESPONSES: dict[str, ApiError] = {
-    "ACCESS_DENIED": errors.RateLimited(  # the authorizer denies only addresses over their limit
+    "ACCESS_DENIED": errors.RateLimited(  # the authorizer denies only addresses that send too many requests
         "Your address sends too many requests without a valid token."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
@@ -31,7 +31,8 @@ RESPONSES: dict[str, ApiError] = {
     "INTEGRATION_FAILURE": _INTERNAL,
     "INTEGRATION_TIMEOUT": _UNAVAILABLE,
     "INVALID_API_KEY": _NO_TOKEN,
-    "INVALID_SIGNATURE": _NO_ROUTE,  # the answer to a path without a route and an Authorization header
+    # API Gateway's answer if a path has no route and the request has an Authorization header
+    "INVALID_SIGNATURE": _NO_ROUTE,
     "MISSING_AUTHENTICATION_TOKEN": _NO_ROUTE,
     "QUOTA_EXCEEDED": _TOO_MANY,
     "REQUEST_TOO_LARGE": errors.PayloadTooLarge("The body is larger than the gateway accepts."),

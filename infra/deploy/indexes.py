@@ -1,4 +1,4 @@
-"""The table's global indexes. They show whether version 1.x of the service made a stack."""
+"""The table's global indexes. They show whether version 1.x of the service deployed a data stack."""
 
 from collections.abc import Mapping
 from typing import Any

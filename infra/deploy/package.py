@@ -26,12 +26,13 @@ ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 13_841_203  # 13.2 MiB
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
-_TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")  # the API's template is made with the package
+# templates besides the API's, which is made with the package
+_TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")
 _OPERATOR = {  # files that only the operator's commands need
     *("chalicelib/operator", "chalicelib/__main__.py"),
     *("chalicelib/model/tenants", "chalicelib/model/migrations.py"),
 }
-_FOR_MYPY = "pydantic/mypy.py"  # a plugin, which no function imports
+_FOR_MYPY = "pydantic/mypy.py"  # pydantic's plugin for mypy, which no Lambda function imports
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
 
@@ -150,7 +151,7 @@ def _rewrite(archive: Path, folder: Path) -> None:
 def _compile(folder: Path) -> None:
     """Compile every module. PYTHON… variables have no effect. Raises CommandError.
 
-    Our dataclasses get their generated methods: making them at run time takes a seventh of a cold start.
+    The methods of our dataclasses are generated now: generating them at run time takes a seventh of a cold start.
     """
     where = str(folder.absolute())
     hashed = ["--invalidation-mode", "unchecked-hash", "-s", where, where]
@@ -188,7 +189,7 @@ def _call_aliases(value: Any) -> None:
 
 def _translated(stack: dict[str, Any]) -> dict[str, Any]:
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
-    for name in ("APIHandler", "Authorizer"):  # SAM requires an address of the uploaded code
+    for name in ("APIHandler", "Authorizer"):  # SAM requires some address of uploaded code to translate the template
         stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
     translated: dict[str, Any] = transform(stack, {}, None)
     return translated

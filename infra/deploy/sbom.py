@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 FILE, IMAGE_FILE = "sbom.json", "image-sbom.json"
-_TOOL = "chalice"  # its runtime is copied into the package without its metadata
+_TOOL = "chalice"  # Chalice's runtime is in the package, but without the metadata of a Python package
 
 
 def write(folder: Path, out: Path) -> None:
-    """Write the bill of an unpacked package into a folder. Equal packages have equal bills."""
+    """Write the bill of materials of an unpacked package into a folder. Equal packages have equal bills."""
     shipped = [*metadata.distributions(path=[str(folder)]), metadata.distribution(_TOOL)]
     write_bill("tunnel-edge", map(describe, shipped), out / FILE)
 

@@ -15,7 +15,7 @@ from chalicelib.storage.client import aws, dynamodb
 from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
 
-_FORMATS = ("RecordFormat", "RecordsEdition")  # the second name is from before 3.0.0
+_FORMATS = ("RecordFormat", "RecordsEdition")  # the second name was used before 3.0.0
 # Values for stacks that are older than a parameter.
 _OF_OLDER_STACKS = {"RecordFormat": "2", "DefaultEndpoint": "on"}
 
@@ -59,7 +59,9 @@ def deploy(
 
 
 def _require_one_header(values: Mapping[str, str]) -> None:
-    """Raise CommandError if the gateway would cache callers by several headers, because it then requires them all."""
+    """Raise CommandError if callers are cached by several headers. The gateway would require all headers in
+    VersionHeaders.
+    """
     if values.get("AuthorizerCacheSeconds", "0") != "0" and "," in values.get("VersionHeaders", ""):
         raise CommandError(
             "With AuthorizerCacheSeconds, the gateway requires every header in VersionHeaders: give only one header,"
@@ -102,7 +104,7 @@ def require_supported_table(name: str) -> None:
 def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
     """Return how TunnelDomain and TcpPorts differ from the values in the table, or "".
 
-    If the caller may not read the table, they are compared with the stack's parameters. Raises CommandError,
+    If the caller may not read the table, the settings are compared with the stack's parameters. Raises CommandError,
     aws.Unavailable.
     """
     deployed = stacks.parameters(f"{name}-api")
@@ -116,7 +118,7 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
 
 
 def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
-    """Rename the parameter with the format of records to the name that a template accepts."""
+    """Rename the parameter that selects the format of records to the name that a template accepts."""
     name = next((name for name in _FORMATS if name in accepted), None)
     return {name if name and it in _FORMATS else it: value for it, value in parameters.items()}
 

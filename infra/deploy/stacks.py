@@ -14,7 +14,7 @@ from chalicelib.storage.client import aws
 from infra import CommandError
 from infra.local import cloud
 
-_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # for roles, and for the SAM template
+_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # needed for IAM roles, and for the SAM template
 _COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
 _POLLING = {"Delay": 2, "MaxAttempts": 600}
 
@@ -55,7 +55,7 @@ def outputs(stack: str) -> dict[str, str]:
     with _translated_errors():
         description = _description(_client("cloudformation"), stack)
     if description is None:
-        raise CommandError(f"There is no stack {stack}.")
+        raise CommandError(f"There is no stack {stack} in this account and region: deploy it first.")
     if description["StackStatus"] not in _COMPLETE:
         raise CommandError(f"The stack {stack} is in the state {description['StackStatus']}.")
     return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}
@@ -133,7 +133,7 @@ def _update(client: Any, request: Mapping[str, Any]) -> bool:
 
 
 def _wait(client: Any, event: str, stack_id: str, identity: Mapping[str, str]) -> None:
-    """Wait for the end of a request. Raises CommandError with this request's errors."""
+    """Wait until a stack has handled a request. Raises CommandError with the errors of this request."""
     try:
         client.get_waiter(event).wait(StackName=stack_id, WaiterConfig=_POLLING)
     except WaiterError as error:

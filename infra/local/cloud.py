@@ -29,7 +29,7 @@ _NO_FILES = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.de
 
 
 def check_port(port: int, *, setting: str) -> None:
-    """Raise CommandError if the port is in use. `setting` names its variable."""
+    """Raise CommandError if the port is in use. `setting` is the environment variable that sets the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -52,7 +52,7 @@ class Cloud:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return environment variables for clients of this cloud, with a mark that the cloud is ours."""
+        """Return environment variables for clients of this cloud. One of them shows that it is the embedded one."""
         return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), OWN: self.url}
 
     @property
@@ -64,7 +64,7 @@ class Cloud:
         return self._process is not None
 
     def start(self) -> None:
-        """Start it with its saved state, and wait until it answers. Raises CommandError."""
+        """Start the cloud with its saved state, and wait until it answers. Raises CommandError."""
         check_port(self._port, setting="CLOUD_PORT")
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._state.chmod(0o700)  # mkdir does not change an existing folder
@@ -74,7 +74,7 @@ class Cloud:
                 COMMAND,
                 cwd=ROOT,
                 env=environment,
-                stdin=subprocess.PIPE,  # it closes when this process ends, and then the cloud ends too
+                stdin=subprocess.PIPE,  # the pipe closes when this process ends, and then the cloud ends too
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # so Ctrl-C reaches only the server, which stops the cloud after itself
@@ -90,14 +90,14 @@ class Cloud:
         return self._process.wait() if self._process else 0
 
     def stop(self) -> None:
-        """Stop it. It saves its state first."""
+        """Stop the cloud. It saves its state first."""
         if self._process:
             with signals.defer():
                 self._process.terminate()
             self._process.wait()
 
     def _key_id(self) -> str:
-        """Return the folder's access key id, the same in every run."""
+        """Return the access key id of the state's folder. It is the same in every run."""
         file = self._state / "key_id"
         try:
             return file.read_text()
@@ -140,7 +140,7 @@ class Cloud:
         raise CommandError(self._start_failure())
 
     def _start_failure(self) -> str:
-        """Return one sentence about why it did not start."""
+        """Return one sentence about why the cloud did not start."""
         if self._process and self._process.returncode == UNUSABLE:
             return self.log.read_text().splitlines()[-1]
         return f"The embedded cloud did not start: {self.log} shows why."
@@ -156,7 +156,7 @@ def is_answering(url: str) -> bool:
 
 
 def forget_own() -> None:
-    """Remove the settings of our own cloud from the environment."""
+    """Remove the settings of the embedded cloud from the environment."""
     if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(OWN, None):
         os.environ.pop("AWS_ENDPOINT_URL", None)
 

@@ -23,10 +23,12 @@ NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
 ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DEPLOYED / "started"
 STATE = DEPLOYED / "cloud"
-MARK = {"EMULATED_CLOUD": "yes"}  # the content of STARTED: it proves that the files beside it are ours
+# the content of the file STARTED, which proves that this program wrote the files beside it
+MARK = {"EMULATED_CLOUD": "yes"}
 PATHS = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
 PORT = 4567  # not the default port of `make run`
-SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # the cloud must not end with this process
+# ENDS_WITH_STDIN is empty, because the cloud must not end with this process
+SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}
 PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
     "STRICT_REFERENCES": "StrictReferences",
@@ -51,7 +53,10 @@ def main(action: str) -> None:
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
-        sys.exit(f"The cloud at {os.environ['AWS_ENDPOINT_URL']} cannot be used ({error.code}).")
+        sys.exit(
+            f"The emulated cloud at {os.environ['AWS_ENDPOINT_URL']} cannot be used ({error.code}):"
+            " check that it runs, and check the credentials."
+        )
     except OSError as error:
         sys.exit(f"{error.filename} cannot be used ({error.strerror}): choose another place with DEPLOYED_DIR=….")
     except KeyboardInterrupt:
@@ -79,7 +84,7 @@ def start() -> None:
     embedded = Cloud(STATE, terminal.port("CLOUD_PORT", PORT), **SETTINGS)
     try:
         files.make_folder(DEPLOYED, [path.name for path in PATHS])
-        terminal.write(STARTED, MARK)  # written first: it marks all later files as ours
+        terminal.write(STARTED, MARK)  # written first, so that all files in the folder can be removed later
         if named is None:
             terminal.say("Starting the emulated cloud …")
             embedded.start()
@@ -111,7 +116,7 @@ def _is_marked() -> bool:
 
 
 def _make_room() -> None:
-    """Stop an earlier cloud and remove its files. Raises CommandError if the folder has files that are not ours."""
+    """Stop an earlier cloud and remove its files. Raises CommandError if the folder has files of other programs."""
     stop()
     for path in PATHS:
         if os.path.lexists(path):
@@ -122,7 +127,7 @@ def _make_room() -> None:
 
 def _forget() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
-    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # the file with the mark is removed last
+    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # STARTED is removed last, because it permits the removal
         file.unlink(missing_ok=True)
 
 
@@ -138,7 +143,7 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
     terminal.say("Deploying the API once more, with its address …")
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
-    # The API's address is known only after the first deployment, and requests do not contain it.
+    # A second deployment sets the API's address: it is known only after the first one, and requests do not contain it.
     service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})
     terminal.say("Creating an account …")
     token = accounts.create_account("cloud", "admin")[2]

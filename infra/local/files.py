@@ -11,8 +11,8 @@ from pathlib import Path
 def make_folder(folder: Path, own: Collection[str]) -> None:
     """Make a folder that only its owner can read. Raises OSError.
 
-    An existing folder becomes private too, unless it contains other files than those named in `own`. In that case only
-    our own files are private.
+    An existing folder becomes private too, unless it contains files that `own` does not name. In that case only the
+    files that we write are private.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & 0o077 and {file.name for file in folder.iterdir()} <= {*own}:

@@ -40,7 +40,7 @@ class Matcher(RouteMatcher):
     """Match routes like API Gateway: unmatched paths get the greedy path."""
 
     def match_route(self, url: str) -> MatchResult:
-        if not url.startswith("//"):  # Chalice would parse a host name
+        if not url.startswith("//"):  # Chalice would parse the text after `//` as a host name
             path, question, query = url.partition("?")
             try:
                 return super().match_route(
@@ -99,7 +99,7 @@ class Handler(ChaliceRequestHandler):
     def parse_request(self) -> bool:
         """Read the head of a request, and record its lines.
 
-        Python's parser accepts invalid lines, so that they are checked again.
+        The lines are recorded to check them again, because Python's parser accepts invalid lines.
         """
         stream = self.rfile
         self.rfile = self._head = RecordingStream(stream)
@@ -160,7 +160,8 @@ class Handler(ChaliceRequestHandler):
             self.wfile.flush()
             return
         self.request_version = self.protocol_version  # after an unknown version Python would send no head
-        fault = (message or HTTPStatus(code).phrase).partition(" (")[0]  # the rest repeats the request
+        # only the text before the parenthesis: the rest repeats the request
+        fault = (message or HTTPStatus(code).phrase).partition(" (")[0]
         self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
 
     def _refuse(self, refusal: ApiError) -> None:
@@ -177,7 +178,7 @@ class Handler(ChaliceRequestHandler):
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
             self.connection.settimeout(1)
-            for _ in range(1024):  # reads of at most 64 KiB
+            for _ in range(1024):  # at most 1,024 reads of 64 KiB
                 if not self.rfile.read1(64 * 1024):
                     return
 

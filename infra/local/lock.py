@@ -1,7 +1,7 @@
 """Locks that allow one run per folder, because two runs would overwrite each other's state.
 
-A run locks its folder, and its cloud locks the folder of the state: after a kill of the run, its cloud ends a moment
-later. Both use flock, so that a lock ends with its process.
+A run of `make run` locks its folder, and its embedded cloud locks the folder of the state. There are two locks, because
+the cloud ends a moment later if the run is killed. Both use flock, so that a lock ends with its process.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ class _Run(NamedTuple):
     """The record of a run in the lock file."""
 
     pid: int
-    parent: int  # id of a process whose end also ends the run, or 0
+    parent: int  # the id of a process that ends the run when it ends, or 0
     url: str
 
     @property
@@ -31,7 +31,7 @@ class _Run(NamedTuple):
 
 
 def hold_folder(folder: Path, url: str, parent: int) -> None:
-    """Hold the folder until this process ends.
+    """Lock the folder for this run until this process ends.
 
     If another run is about to end, wait for it. `url` and `parent` (or 0) are shown to other runs. Raises OSError, and
     CommandError if another run holds the folder.

@@ -26,7 +26,8 @@ ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
 _EDGE_HINT = "\n  'make edge' gives servers on this machine public addresses: docs/edge.md\n"
 _MIN_FREE = 256 * 1024  # bytes; more than a new state needs
-PARENT = int(os.environ.get("END_WITH") or 0)  # the id of a process that this one ends with: `make` sets its own
+# the id of a process: when it ends, this process ends too; `make` sets its own id
+PARENT = int(os.environ.get("END_WITH") or 0)
 
 
 def main() -> None:
@@ -64,10 +65,11 @@ def main() -> None:
 
 
 def _explain(error: AwsError, embedded: Cloud) -> str:
-    """Return one sentence about why the cloud cannot be used."""
+    """Return one sentence about why the embedded cloud cannot be used."""
     if embedded.is_started and shutil.disk_usage(LOCAL).free < _MIN_FREE:
         return f"No space is left in {LOCAL}: free some space, or choose another place with LOCAL_DIR=…."
-    return f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code})."
+    url = os.environ.get("AWS_ENDPOINT_URL", "hand")
+    return f"The cloud at {url} cannot be used ({error.code}): check that it runs, and check the credentials."
 
 
 def _end_with_parent() -> None:
@@ -126,7 +128,7 @@ def _watch(embedded: Cloud, server: local_server.Server) -> None:
 
 
 def _key() -> str:
-    """Return the previous run's API key if it is valid, else a new key of the first admin."""
+    """Return the API key of the previous run. If it is not valid any more, return a new key of the first admin."""
     if (token := terminal.read(ENV_FILE).get("API_KEY")) and _is_valid(token):
         return token
     all_accounts = list_accounts()

@@ -10,7 +10,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def interrupt() -> None:
     """Make the first signal raise KeyboardInterrupt, and ignore later ones.
 
-    Later ones must not interrupt the cloud while it saves its state.
+    Later signals must not interrupt the embedded cloud while it saves its state.
     """
     for number in _handled():
         signal.signal(number, _raise_interrupt)
@@ -18,9 +18,9 @@ def interrupt() -> None:
 
 @contextmanager
 def defer() -> Iterator[None]:
-    """Handle signals only after the block.
+    """Delay the handling of signals until the end of the block.
 
-    An interrupted Popen would lose its new process, or wait for its own lock forever.
+    A signal during `Popen` could lose the new process, or make `Popen` wait for its own lock forever.
     """
     received: list[int] = []
     before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in _handled()}

@@ -1,4 +1,4 @@
-"""The terminal's messages and settings, and files of variables for the shell."""
+"""Messages to the terminal, settings from the environment, and files with variables for the shell."""
 
 import logging
 import os

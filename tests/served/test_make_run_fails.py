@@ -65,13 +65,23 @@ def test_a_cloud_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     port, own = free_port(), f"http://127.0.0.1:{free_port()}"
     sourced = {"AWS_ENDPOINT_URL": own, "EMBEDDED_CLOUD_URL": own}  # an earlier make run's, which name no other cloud
     said = run({**settings(tmp_path / "local"), **sourced, "LOCALSTACK_HOST": f"127.0.0.1:{port}"})
-    assert said == (1, "", f"The cloud at http://127.0.0.1:{port} cannot be used (EndpointConnectionError).\n")
+    assert said == (
+        1,
+        "",
+        f"The cloud at http://127.0.0.1:{port} cannot be used (EndpointConnectionError):"
+        " check that it runs, and check the credentials.\n",
+    )
 
 
 def test_a_cloud_of_another_folder_is_named(tmp_path: Path, served: Served) -> None:
     url = served.cloud["AWS_ENDPOINT_URL"]
     said = run({**settings(tmp_path / "local"), **cloud.settings(url)})
-    assert said == (1, "", f"The cloud at {url} cannot be used (UnrecognizedClientException).\n")
+    assert said == (
+        1,
+        "",
+        f"The cloud at {url} cannot be used (UnrecognizedClientException):"
+        " check that it runs, and check the credentials.\n",
+    )
 
 
 def test_an_edge_whose_store_has_no_key_names_it(tmp_path: Path, served: Served) -> None:

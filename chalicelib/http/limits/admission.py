@@ -112,7 +112,7 @@ def reject(address: str) -> None:
 
 
 def describe(caller: Limited) -> dict[str, Any]:
-    """Return the limits of an account and its API key with the remaining amounts, or None for no limit."""
+    """Return the limits of an account and its API key with the remaining amounts. Return None for no limit."""
     own = caller.limits.account_rates
     return {
         "account": _described(caller, "account", rates.of_account(own)),
@@ -156,7 +156,9 @@ def _events(query: Mapping[str, Sequence[str]]) -> int:
 
 @cache
 def _policy(name: str, rate: Rate) -> str:
-    """Return a limit as the header RateLimit-Policy shows it: a quota that is refilled in a window of whole seconds."""
+    """Return a limit as the header RateLimit-Policy shows it. It is a quota that is refilled in a window of whole
+    seconds.
+    """
     window = max(1, math.ceil(rate.burst / rate.per_second))
     return f'"{name}";q={rate.per_second * window};w={window}'
 

@@ -26,7 +26,7 @@ OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 class Account(Switchable):
     """The stored form of an account. With `only_reserved`, its tunnels can only use names that it has reserved.
 
-    `limits` replace the deployment's limits of requests for this account, by the names in `rates.py`.
+    `limits` are limits of requests that replace the deployment's limits for this account. `rates.py` has their names.
     """
 
     only_reserved: bool = False
@@ -55,8 +55,8 @@ class User(Switchable):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the name's two unique keys, one for users and one for bots.
 
-        They prevent that a user and a bot of an account have the same name. Records of 2.0.0 have only the key of their
-        kind.
+        Both keys together prevent that a user and a bot of an account have the same name. Records of 2.0.0 have only
+        the key of their kind.
         """
         variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
         scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]
@@ -98,7 +98,7 @@ def count_new_user(account: str) -> Write:
 
 
 def name_key(account: str, name: str) -> UniqueKey:
-    """Return the unique key of a user's name. A bot with this name has the key too."""
+    """Return the unique key for a name of a user. A bot with this name has the same key."""
     return User(name=name).unique_keys(account, "")[0]
 
 

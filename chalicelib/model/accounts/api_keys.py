@@ -19,7 +19,7 @@ from chalicelib.storage.records import decoding, direct_writes, places, unique_k
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-KIND = "token"  # of the unique keys of tokens
+KIND = "token"  # the kind of the unique keys of tokens
 _ID = 27  # characters at the start of a token: the id of the API key, without the prefix of the id
 _HOUR = 60 * 60  # seconds
 _MAX_RECORDED = 10_000
@@ -56,7 +56,7 @@ class ApiKey(Owned):
 
     @property
     def end(self) -> int | None:
-        """Return the Unix second at which the key ends, or None if it has no end. Raises MalformedRecord."""
+        """Return the Unix second at which the key ends. Return None if it has no end. Raises MalformedRecord."""
         return decoding.second("ApiKey", "expires_at", self.expires_at) if self.expires_at else None
 
     def to_record(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class ApiKey(Owned):
 
 @dataclass(frozen=True, kw_only=True)
 class _Token(Stored):
-    """The attributes of the unique key of a token. Records of 1.x and 2.0.0 lack some."""
+    """The attributes in a token's record, a unique key. Records of 1.x and 2.0.0 lack some of them."""
 
     digest: str
     account: str
@@ -113,10 +113,10 @@ UNLIMITED = KeyLimits()
 
 @dataclass(frozen=True)
 class VerifiedKey:
-    """The API key of a valid token. `key` is its id, `last_used` a Unix second or 0.
+    """The API key to which a valid token belongs. `key` is the id of the API key, `last_used` a Unix second or 0.
 
-    `federated` are the ids of the federated credentials from which it descends, separated by spaces. `is_disabled` is
-    true if one of them was disabled.
+    `federated` are the ids of the federated credentials from which the API key descends, separated by spaces.
+    `is_disabled` is true if one of them was disabled.
     """
 
     account: str
@@ -129,12 +129,12 @@ class VerifiedKey:
 
 
 def key_of(id: str) -> UniqueKey:
-    """Return the unique key of an API key's token, without attributes."""
+    """Return the unique key under which the token of an API key is stored, without attributes."""
     return UniqueKey(KIND, ids.unprefixed(id))
 
 
 def locked(id: str) -> UniqueKey:
-    """Return the unique key of an API key's token, with an empty digest: no token is valid for it."""
+    """Return the unique key of an API key's token with an empty digest, which no token matches."""
     return UniqueKey(KIND, ids.unprefixed(id), {"digest": ""})
 
 
@@ -156,8 +156,8 @@ def unique_key(
 ) -> UniqueKey:
     """Return the unique key of a token, with all attributes that authentication requires.
 
-    So authentication needs only one read. `rules` are the attributes from the rules of the account. The owner may have
-    changed before the key is stored: `switching.check_new_key` then corrects the attributes.
+    So authentication needs only one read. `rules` are the attributes that are copied from the rules of the account. The
+    owner may have changed before the key is stored: `switching.check_new_key` then corrects the attributes.
     """
     attributes = {
         "digest": digest,
@@ -176,7 +176,7 @@ def unique_key(
 
 
 def find(token: str) -> VerifiedKey | None:
-    """Return the API key of a valid token, or None if it is invalid, expired or malformed.
+    """Return the API key of a valid token. Return None if it is invalid, expired or malformed.
 
     One read, or none if the checksum is wrong. Raises aws.Unavailable.
     """
@@ -213,14 +213,14 @@ def record_use(key: str, used: int) -> None:
 
 
 def remember(seconds: dict[str, int], key: str, second: int) -> None:
-    """Store a Unix second for a key in memory. Clear the memory first if it is full."""
+    """Remember a Unix second for an API key in this process. Forget all keys first if there are too many."""
     if len(seconds) >= _MAX_RECORDED:
         seconds.clear()  # as a result, the use of some keys is recorded twice within an hour
     seconds[key] = second
 
 
 def _key_in(token: str) -> str:
-    """Return the id in a token, without its prefix, or "" if the checksum is wrong."""
+    """Return the id in a token, without its prefix. Return "" if the checksum is wrong."""
     if not token.startswith(_PREFIX):
         return token[:_ID]
     is_intact = _checksum(token[:-_CHECKSUM]) == token[-_CHECKSUM:]

@@ -1,4 +1,6 @@
-"""The fields of owners and accounts that their unique keys copy, so that one read suffices for authentication."""
+"""The fields of owners and accounts that are copied into the unique keys of API keys and credentials. So authentication
+needs only one read.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +16,9 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 
 def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
-    """Return a user or bot and its account. An unknown one has an empty body. Raises aws.Unavailable."""
+    """Return the records of a user or bot and its account. A record that does not exist is an item with an empty body.
+    Raises aws.Unavailable.
+    """
     places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     owner, record_of_account = (
         _live(record) or Item(*place, {}, revision=0)
@@ -24,15 +28,15 @@ def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
 
 
 def fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner and its account that a unique key copies."""
+    """Return the fields of an owner and its account for a unique key that has copies of them."""
     name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
     return {"active": are_active(pair), "name": name, **rules_of(key.kind, pair[1])}
 
 
 def rules_of(kind: str, account: Item) -> dict[str, Any]:
-    """Return the rules of an account that unique keys of a kind copy.
+    """Return the rules of an account for the unique keys of a kind, which have copies of them.
 
-    Returns no rules if they are malformed, so that the copies stay unchanged.
+    Returns no rules if the account's rules are malformed, so that the copies stay unchanged.
     """
     copied = {api_keys.KIND: key_rules.copied_fields, federated_credentials.KIND: key_rules.fields_for_exchanges}
     try:
@@ -43,7 +47,7 @@ def rules_of(kind: str, account: Item) -> dict[str, Any]:
 
 
 def differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether a unique key lacks some of these fields. None is like a missing attribute."""
+    """Return whether the attributes of a unique key differ from these fields. None counts as a missing attribute."""
     return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chalicelib.federation.tokens import Claims
 
 _TOLERANCE = 60  # seconds by which clocks may differ
-_MAX_ENTRIES = 20  # of a claim in an audit event
+_MAX_ENTRIES = 20  # entries of a claim that an audit event shows
 
 
 class Refused(Exception):
@@ -42,8 +42,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TrustedCredential(Stored):
-    """The attributes of a federated credential's unique key: copies of the credential, its owner and the account's
-    rules.
+    """The attributes of a federated credential's unique key. They are copied from the credential, its owner, and the
+    account's rules.
     """
 
     account: str
@@ -65,7 +65,7 @@ class TrustedCredential(Stored):
     max_idle_days: int | None = None
     account_lifetime: int | None = None
     require_scopes: bool = False
-    federated: str = ""  # the chain of the API key that created this credential
+    federated: str = ""  # the ids of the credentials from which the API key that created this credential descends
 
     @property
     def owner(self) -> Owner:
@@ -74,7 +74,7 @@ class TrustedCredential(Stored):
 
     @property
     def rules(self) -> dict[str, Any]:
-        """Return the account's rules, which the token of the new key copies."""
+        """Return the account's rules that are copied into the token's record of a new API key."""
         return {
             "account_networks": self.account_networks,
             "max_idle_days": self.max_idle_days,
@@ -97,7 +97,7 @@ class VerifiedToken:
 
     @property
     def details(self) -> Details:
-        """Return the claims for audit events: only those that the credential names."""
+        """Return the claims for audit events: only those that the credential requires."""
         own = {"issuer": self.claims.issuer, "subject": self.claims.subject, "token_id": self.claims.token_id}
         named = {f"claims.{name}": self.claims.all.get(name) for name in self.credential.claims}
         return {name: _shown(value) for name, value in {**own, **named}.items() if value is not None}
@@ -132,9 +132,10 @@ def use_once(token: VerifiedToken) -> list[Write]:
 
 
 def _read(audience: str, issuer: str) -> tuple[TrustedCredential, dict[str, Any] | None]:
-    """Return an enabled credential, and the record with its issuer's keys.
+    """Return a federated credential that is enabled, and the record with its issuer's keys.
 
-    `issuer` is the name in the token. Only keys of the credential's own issuer are ever fetched.
+    `issuer` is the issuer that the unverified token names. Only keys of the issuer that the credential trusts are
+    fetched.
     """
     if not kinds.FEDERATED_CREDENTIALS.has(audience):
         raise Refused("credential", is_signed=False)

@@ -1,4 +1,6 @@
-"""Federated credentials: the tokens of an OpenID Connect issuer that an account trusts, and their owner."""
+"""Federated credentials. Each declares which tokens of an OpenID Connect issuer an account trusts, and for whom they
+act.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,11 +15,11 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-KIND = "federated"  # of the unique keys that exchanges read
-IDENTITY = "identity"  # of the unique keys of users by issuer and subject
+KIND = "federated"  # the kind of the unique keys that exchanges read
+IDENTITY = "identity"  # the kind of the unique keys that bind an issuer's subject to a user
 MAX_COUNT = 200  # of an account
-MAX_BYTES = 4096  # of the attributes of a unique key, as JSON
-MAX_CHAIN = 8  # credentials in a chain, in which a key of one credential created the next credential
+MAX_BYTES = 4096  # bytes of the attributes of a unique key, as JSON
+MAX_CHAIN = 8  # the most credentials in a chain: an API key of each credential created the next one
 MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
 
 
@@ -60,7 +62,7 @@ class FederatedCredential(Traced):
         return {**super().to_record(), "sign_in": self.sign_in.to_record() if self.sign_in else None}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key of the credential, which repeats the fields that an exchange reads."""
+        """Return the unique key of the credential, with copies of the fields that an exchange needs."""
         own = {name: getattr(self, name) for name in self._REPEATED}
         return (replace(key_of(id), attributes={"account": account, **own}),)
 
@@ -87,8 +89,8 @@ def count_new(account: str) -> Write:
 def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
     """Return the conditions that the first credential of a chain exists, and that none is disabled.
 
-    Other credentials of the chain may have been deleted, which is possible only without live keys. The transaction
-    fails with `failing` if a condition is false.
+    Other credentials of the chain may have been deleted. That is possible only if no API key that descends from them is
+    valid. The transaction fails with `failing` if a condition is false.
     """
     enabled, values = "#body.#enabled = :enabled", {"enabled": True}
     first, others = Condition(enabled, values), Condition(f"attribute_not_exists(#id) OR {enabled}", values)

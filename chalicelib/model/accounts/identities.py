@@ -31,7 +31,7 @@ class Resolved:
 
 
 def resolve(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
-    """Return the owner in a credential, or in a claim of its token.
+    """Return the owner that a federated credential names, or that a claim of its token names.
 
     `check_name` raises ValueError for a name that a new user cannot have. Raises Refused, aws.Unavailable.
     """
@@ -61,7 +61,7 @@ def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) ->
 
 
 def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:
-    """Return a user, with the writes that bind it to an identity."""
+    """Return a user, with the writes that bind the token's subject to it."""
     account, is_email = token.credential.account, token.credential.owner_claim == _EMAIL
     pair = copies.read_owner_and_account(account, id)
     item = pair[0]

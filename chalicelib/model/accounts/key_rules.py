@@ -42,7 +42,9 @@ def read(account: str) -> AccountRules:
 
 
 def of_account(item: Item) -> AccountRules:
-    """Return the rules in the record of an account. They are empty if not set or disabled. Raises MalformedRecord."""
+    """Return the rules in the record of an account. There are none if they are not set or disabled. Raises
+    MalformedRecord.
+    """
     if item.malformed:
         raise item.malformed
     limits = {"limits": item.body.get("limits")}
@@ -51,7 +53,7 @@ def of_account(item: Item) -> AccountRules:
 
 
 def copied_fields(rules: AccountRules) -> dict[str, Any]:
-    """Return the rules that the account's tokens copy, None for a rule that is not set."""
+    """Return the rules that are copied into the tokens' records, None for a rule that is not set."""
     return {
         "account_networks": rules.allowed_networks,
         "max_idle_days": rules.max_idle_days,
@@ -60,13 +62,13 @@ def copied_fields(rules: AccountRules) -> dict[str, Any]:
 
 
 def fields_for_exchanges(rules: AccountRules) -> dict[str, Any]:
-    """Return the rules that the account's federated credentials copy, None for a rule that is not set."""
+    """Return the rules that are copied into federated credentials, None for a rule that is not set."""
     bounds = {"account_lifetime": rules.max_lifetime, "require_scopes": rules.require_scopes or None}
     return {**copied_fields(rules), **bounds}
 
 
 def find_violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> dict[str, str]:
-    """Return the rules that a new key breaks, by field of its request. `created` is a Unix second."""
+    """Return the rules that a new API key breaks, as validation errors by field. `created` is a Unix second."""
     return dict(_violations(rules, limits, created))
 
 

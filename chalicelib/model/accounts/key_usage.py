@@ -1,6 +1,6 @@
 """The usage of API keys: when each was last used, and how many of its requests were denied.
 
-Denied requests have a separate record, so that the record for authentication stays small.
+Denied requests are stored in a separate record, so that the record that authentication reads stays small.
 """
 
 import secrets

@@ -32,7 +32,7 @@ def contain(networks: Iterable[str], address: str) -> bool:
 
 
 def find_outside(networks: Sequence[str], bounds: Sequence[str]) -> str | None:
-    """Return the first network that is not within one of the bounds, or None."""
+    """Return the first network that is not within one of the networks in `bounds`, or None."""
     import ipaddress
 
     outer = [ipaddress.ip_network(bound) for bound in bounds]

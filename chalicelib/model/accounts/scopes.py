@@ -2,7 +2,7 @@
 
 A scope is `*`, `*:read`, `<collection>:<right>` or `<collection>:<right>@<id>`. A collection is the first segment of a
 path and includes all paths below it. `write` includes `create` and `revoke`, but not `read`. The id names a resource of
-the collection, for SSH certificates their authority. A key without scopes may do everything.
+the collection. In scopes for SSH certificates it names the authority. A key without scopes may do everything.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 
 ALL, READ_ALL = "*", "*:read"
-MAX_COUNT, MAX_BYTES = 50, 2048  # of one key's scopes, so that authentication costs one read unit
+MAX_COUNT, MAX_BYTES = 50, 2048  # scopes of one key, and their bytes, so that authentication costs one read unit
 
 READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
 ACCOUNT = "account"  # the collection of the account's own settings
@@ -24,7 +24,7 @@ _WITHOUT_ID = frozenset((ACCOUNT, "api_keys", "audit_events", "bot_users", "fede
 _WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths that every key may use
 _NO_IDS: Mapping[str, str] = {}
 
-# Fields of bodies that name other resources. Fields with a separate rule are left out.
+# Fields of bodies that name other resources. Fields for which another rule decides are left out.
 _REFERENCES = frozenset(name for kind in kinds.TABLE for name in kind.named_by) - {
     *("edge_id", "owner_id", "ssh_certificate_authority_id")
 }
@@ -70,7 +70,7 @@ def covers(held: Sequence[str], wanted: str) -> bool:
 
 
 def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> str | None:
-    """Return the narrowest scope that permits a request, or None if every key may send it.
+    """Return the narrowest scope that permits a request. Return None if every key may send it.
 
     `template` is the path of the endpoint, `path` has the values of its variables. For SSH certificates the scope has
     no id. Once the authority is known, `of_authority` returns the scope with its id.
@@ -86,10 +86,10 @@ def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> s
 
 
 def find_missing(held: Sequence[str], method: str, template: str, path: Mapping[str, str]) -> str | None:
-    """Return the scope that a key lacks for a request, or None if it may send the request.
+    """Return the scope that a key lacks for a request. Return None if it may send the request.
 
-    For a list, a scope with an id suffices: the list then contains only such ids. A scope with an id also suffices for
-    SSH certificates: a later check compares it with their authority.
+    For a list, a scope with an id suffices: the list then contains only the ids in the key's scopes. A scope with an id
+    also suffices for SSH certificates: a later check compares it with their authority.
     """
     if not _general(method, template).isdisjoint(held):
         return None
@@ -107,7 +107,7 @@ def of_authority(method: str, kind: Kind, authority: str) -> str:
 
 
 def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
-    """Return the only ids that lists of a kind may contain, or None for all.
+    """Return the only ids that lists of a kind may contain. Return None for all.
 
     For SSH certificates these are the ids of authorities.
     """

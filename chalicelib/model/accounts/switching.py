@@ -1,9 +1,10 @@
-"""Switching users, bots and accounts on and off. Their keys copy the state, so one read authenticates.
+"""Switching users, bots and accounts on and off. The records of their tokens have a copy of the state, so
+authentication needs only one read.
 
-A switch changes the record of the owner or account first, then the keys. A new key is stored first, then the state of
-its owner is read. So a key never misses a concurrent switch. A switched-off record has a marker, and is shown as
-active, until all keys and SSH credentials are updated. So a crash in between is visible, and each function can be
-repeated.
+A switch changes the record of the owner or account first, then the keys. For a new key, the key is stored first, then
+the state of its owner is read. So a key never misses a concurrent switch. A switched-off record has a marker, and is
+shown as active, until all keys and SSH credentials are updated. So a crash in between is visible, and each function can
+be called again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from chalicelib.storage.records.writes import Overtaken
 
-_MARKER = "may_let_in"  # in an inactive record, as long as some of its keys may be active
+_MARKER = "may_let_in"  # the marker in an inactive record, as long as some of its API keys may be active
 
 
 class LastAdmin(Exception):
@@ -89,7 +90,7 @@ def check_new_key(item: Item) -> None:
 def copy_rules(account: str) -> None:
     """Copy the rules of an account to the tokens of all its keys, so that authentication needs one read.
 
-    Federated credentials copy them too. Keys that already have the rules are only read, so an interrupted call can be
+    Federated credentials get copies too. A key that already has the rules is not written, so an interrupted call can be
     repeated. Restarts if the account changes meanwhile. Raises aws.Unavailable.
     """
 
@@ -112,7 +113,7 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged
 
 
 def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]]]:
-    """Yield the unique keys with outdated copies of an account's rules, and these rules."""
+    """Yield the unique keys with outdated copies of an account's rules. Each comes with the rules that it must have."""
     for kind, key_of in (
         (kinds.API_KEYS, api_keys.key_of),
         (kinds.FEDERATED_CREDENTIALS, federated_credentials.key_of),
@@ -178,7 +179,8 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
         try:
             removal.commit()
         finally:
-            # for keys that were created meanwhile, and for a bot that could not be removed
+            # called again for keys that were created meanwhile, and to correct the copies if the bot could not be
+            # removed
             update_keys(bot.account, id)
         return True
 
@@ -186,7 +188,7 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return a changed item, with the marker if the change made it inactive."""
+    """Return a changed user, bot or account, with the marker if the change made it inactive."""
     if switches.is_on(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if switches.is_on(before) else after
@@ -209,7 +211,7 @@ def _without_expired_referrers(bot: Item) -> Item:
 
 
 def _require_other_admin(item: Item) -> list[Write]:
-    """Return the check that another admin stays active. No check is needed for an item that is not an active admin.
+    """Return the check that another admin stays active. There is none for an item that is not an active admin.
 
     Raises LastAdmin, aws.Unavailable.
     """

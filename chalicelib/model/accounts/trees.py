@@ -2,8 +2,9 @@
 
 A key descends from the key that created it. A key from an exchange descends from the key that created the federated
 credential. The records and tokens of all these keys contain the chain of their credentials, the nearest first. No such
-key lives longer than MAX_LIFETIME, so only keys of this period can be live. The transaction that creates a key checks
-that the credential is enabled. So after a credential is disabled, a read of its keys finds all of them.
+key is valid for longer than MAX_LIFETIME, so only keys that were created within this time can be valid. The transaction
+that creates a key checks that the credential is enabled. So after a credential is disabled, a read of its keys finds
+all of them.
 """
 
 from contextlib import suppress
@@ -22,12 +23,12 @@ from chalicelib.storage.records.writes import Overtaken
 # the attribute with the chain of credentials, in records of keys, of tokens, and of federated credentials
 ROOT = "federated"
 
-_MARKER = "may_let_in"  # in a disabled credential, as long as keys of its tree may be active
+_MARKER = "may_let_in"  # the marker in a disabled credential, as long as keys of its tree may be active
 _MARGIN = 300  # seconds by which clocks may differ
 
 
 def live_keys(account: str, credential: str) -> list[Item]:
-    """Return the keys of a tree that have not ended, oldest first. Raises aws.Unavailable."""
+    """Return the API keys of a tree that are still valid, oldest first. Raises aws.Unavailable."""
     prefix, now = kinds.API_KEYS.prefix, clock.seconds()
     since = ids.first_at(prefix, now - MAX_LIFETIME - _MARGIN)
     found = table.between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")
@@ -80,7 +81,7 @@ def reopen(credential: Item) -> None:
 
 
 def mark(before: Item, after: Item) -> Item:
-    """Return a changed credential, with the marker if the change disabled it."""
+    """Return a changed federated credential, with the marker if the change disabled it."""
     if is_enabled(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if is_enabled(before) else after

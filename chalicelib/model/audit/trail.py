@@ -259,7 +259,7 @@ def details_of(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that differ, under "before" and "after", or {} if none differ."""
+    """Return the values that differ, under "before" and "after". Return {} if none differ."""
     old, new = flat(before), flat(after)
     differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
     if not differing:

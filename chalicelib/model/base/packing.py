@@ -1,4 +1,4 @@
-"""Packings: conversions of texts to shorter bytes for storage, for SSH keys and certificates, and for PEM chains.
+"""Packings: conversions of texts to shorter bytes for storage. The texts are SSH keys, SSH certificates and PEM chains.
 
 If the bytes do not reproduce a text exactly, the text itself is stored.
 """

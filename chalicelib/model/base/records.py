@@ -35,7 +35,7 @@ class Ending:
 
 
 class NotReady(Exception):
-    """Another change of the table must be made before this one, for example the removal of ended cooldowns."""
+    """Another change of the table must be made first. An example is the removal of ended cooldowns."""
 
     def make_room(self) -> bool:
         """Try to make the change possible. Return whether it can be tried again. Raises aws.Unavailable."""
@@ -133,7 +133,8 @@ class Stored:
 
     @classmethod
     def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the primary key of the record with an item's lease, or None if the item's own record has the lease.
+        """Return the primary key of the record with an item's lease. Return None if the item's own record has the
+        lease.
 
         `attributes` are from a unique key of the item.
         """
@@ -149,7 +150,7 @@ class Stored:
 
     @classmethod
     def ending(cls, item: Item, lease: Mapping[str, Any] | None = None) -> Ending | None:
-        """Return the event details and writes for the end of an item, or None if ends of this kind have no event.
+        """Return the event details and writes for the end of an item. Return None if ends of this kind have no event.
 
         `lease` is the record with its lease, unless the item's own record has it.
         """

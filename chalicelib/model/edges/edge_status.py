@@ -92,8 +92,8 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge: by live hosts (by the host's id), by the latest trial, and by the sign-in service (by
-    route).
+    """The reports about an edge. They come from live hosts (by the host's id), the latest trial, and the sign-in
+    service (by route).
 
     `hosts` is the number of live hosts. `operator_names` are the names in their operator certificates.
     """

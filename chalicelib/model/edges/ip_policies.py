@@ -112,7 +112,7 @@ def _read_rules(policy: Item) -> Rules:
 
 
 def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> tuple[Condition, ...]:
-    """Return the condition under which the module ip_restriction refuses a visitor, or () if the module is not set.
+    """Return the condition under which the module ip_restriction refuses a visitor. Return () if the module is not set.
 
     A visitor passes if any policy has an allow rule that matches and no policy has a deny rule that matches. In
     `policies`, None is a malformed record, which refuses all visitors.
@@ -154,7 +154,7 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return the copies of rules that an item has or requires, each as policy id, rule id and text.
+    """Return the copies of rules that an item has or requires. Each is a policy id, a rule id and a text.
 
     A policy has the copies in its record. A rule requires a copy in its policy. So an import can compare both. Raises
     MalformedRecord and ValueError.

@@ -37,8 +37,8 @@ class Use(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The remaining amount of a limit, with the seconds until the limit is fully available, and until a rejected
-    request is admitted.
+    """The remaining amount of a limit. In `reset` seconds the whole limit is available; in `wait` seconds the request
+    is admitted.
     """
 
     remaining: int

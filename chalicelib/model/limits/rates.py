@@ -31,7 +31,7 @@ class Rate(NamedTuple):
 
 
 def of_account(limits: Mapping[str, int]) -> Rate | None:
-    """Return the rate of the requests of an account, or None if it has no limit.
+    """Return the rate of the requests of an account. Return None if it has no limit.
 
     `limits` are the limits that the operator has set for the account. For a missing limit, the deployment's default
     applies.
@@ -43,12 +43,12 @@ def of_account(limits: Mapping[str, int]) -> Rate | None:
 
 
 def of_certificates(limits: Mapping[str, int]) -> Rate | None:
-    """Return the rate of the certificates that an account signs, or None without a limit."""
+    """Return the rate of the certificates that an account signs. Return None without a limit."""
     return _of(limits, CERTIFICATES)
 
 
 def of_events(limits: Mapping[str, int]) -> Rate | None:
-    """Return the rate of the audit events that an account reads, or None without a limit."""
+    """Return the rate of the audit events that an account reads. Return None without a limit."""
     return _of(limits, EVENTS)
 
 
@@ -58,7 +58,7 @@ def of_key(limits: Mapping[str, int]) -> Rate | None:
 
 
 def of_address() -> Rate | None:
-    """Return the rate of the requests without a valid token from one address, or None without a limit."""
+    """Return the rate of the requests without a valid token from one address. Return None without a limit."""
     rate = _number(_ADDRESS)
     return _rate(rate, rate * _SECONDS_OF_AN_ADDRESS)
 

@@ -223,7 +223,7 @@ def listening_key(account: str, hostport: str) -> UniqueKey:
 
 
 def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
-    """Return the shared keys for the base names of hostports, and of a TCP edge also for their ports."""
+    """Return the shared keys for the base names of hostports. A TCP edge also has shared keys for the ports."""
     found: dict[UniqueKey, None] = {}
     by_port = kind is kinds.TCP_EDGES
     for place, hostport in enumerate(hostports):

@@ -190,7 +190,7 @@ def postpone_lost(lost: LostCertificate, due_at: int) -> None:
 
 
 def read_chain(account: str, certificate_id: str) -> str | None:
-    """Return the chain of a certificate as PEM, or None if it was deleted. Raises aws.Unavailable."""
+    """Return the chain of a certificate as PEM. Return None if it was deleted. Raises aws.Unavailable."""
     item = table.read(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate_id)
     return records.decode(TlsCertificate, item).certificate_pem if item else None
 

@@ -58,7 +58,7 @@ class NameKey:
         return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
     def holder_of(self, kind: kinds.Kind) -> Place | None:
-        """Return the primary key of the item that has the key exclusively, if it is of the given kind, or None."""
+        """Return the primary key of the item that has the key exclusively. Return None if it is of another kind."""
         is_alike = self.holder and self.scope.partition("#")[2] == kind.path
         return Place(self.scope, self.holder) if is_alike else None
 
@@ -73,7 +73,8 @@ def name_place(name: str) -> Place:
 
 
 def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
-    """Return the primary keys of the unique keys that decide which account owns a host, most specific domain first.
+    """Return the primary keys of the unique keys that decide which account owns a host. The most specific domain comes
+    first.
 
     Below TUNNEL_DOMAIN, this is the key of the base name. There is none for TUNNEL_DOMAIN itself. Outside
     TUNNEL_DOMAIN, the key of a tunnel with the host as its name is included.
@@ -95,15 +96,17 @@ def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
 
 
 def list_hostport_places(account: str, host: str) -> list[Place]:
-    """Return the primary keys of the keys of an account's edges, at a host and at the wildcard above it."""
+    """Return the primary keys of the unique keys of an account's edges. They are for a host and for the wildcard above
+    it.
+    """
     wildcard = f"{domains.WILDCARD}{host.partition('.')[2]}"
     hosts = dict.fromkeys([host, host if host.startswith(domains.WILDCARD) else wildcard])
     return [key_place(base_names.listening_key(account, f"{it}:443")) for it in hosts]
 
 
 def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
-    """Return the primary keys of an account's reservations that cover a host, or of the unique keys of these
-    reservations.
+    """Return the primary keys of an account's reservations that cover a host. If there are many, return the primary
+    keys of their unique keys.
 
     If a base name has few reservations, the key of the base name names them. If it has many, the unique keys of the
     matching domains must be read first.
@@ -121,7 +124,7 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_own_keys(account: str, host: str) -> list[Place]:
-    """Return the primary keys of the unique keys of an account's reservations that cover a host, proved or not."""
+    """Return the primary keys of the unique keys of reservations. They cover a host, proved or not."""
     return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 
 

@@ -127,7 +127,7 @@ def unschedule(reservation: Item) -> list[Write]:
 
 
 def reschedule(before: Item, after: Item) -> list[Write]:
-    """Return the writes that update the schedule and the list of proved domains after a change of the proof."""
+    """Return the writes after a change of a proof. They update the schedule and the list of proved domains."""
     if _entries(before) == _entries(after):
         return list_proved(before, after)
     return [*(Write.delete(_DUE, id) for id in _entries(before)), *schedule(after), *list_proved(before, after)]
@@ -144,7 +144,7 @@ def _entries(item: Item) -> list[str]:
 
 
 def _parse_entry(entry: str) -> tuple[str, str] | None:
-    """Return the primary key of the reservation that an entry names, or None if the entry is malformed."""
+    """Return the primary key of the reservation that an entry names. Return None if the entry is malformed."""
     _, _, named = entry.partition("/")
     account, _, id = named.partition("/")
     return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None

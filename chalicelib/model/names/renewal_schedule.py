@@ -163,7 +163,7 @@ def read(reservation: Item) -> Renewal | None:
 
 
 def read_valid(reservation: Item) -> Renewal | None:
-    """Return the state of a reservation's certificate, or None if there is none or it is malformed."""
+    """Return the state of a reservation's certificate. Return None if there is none or it is malformed."""
     try:
         return read(reservation)
     except MalformedRecord:  # the issuer removes its entry
@@ -197,7 +197,7 @@ def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
 
 
 def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a reservation that lost its domain, so that it needs another certificate, and the writes of its entry."""
+    """Return a reservation that lost its domain, and the writes of its entry. It needs another certificate."""
     if read_valid(reservation) is None or not has_policy(reservation):
         return reservation, []
     return _changed(reservation, lambda renewal: renewals.lose(renewal or renewals.begin(now), now))

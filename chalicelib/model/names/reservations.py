@@ -69,7 +69,7 @@ class ReservedDomain(Described):
 
     @property
     def chosen_certificate_id(self) -> str:
-        """Return `certificate_id` if the account has set it, or "" if the issuer has set it."""
+        """Return `certificate_id` if the account has set it. Return "" if the issuer has set it."""
         return "" if self.certificate_id == self.issued_certificate_id else self.certificate_id
 
     def references(self) -> References:
@@ -132,7 +132,7 @@ class ServedReservation:
 
 
 def _decode_keys(item: Item) -> ServedReservation | None:
-    """Return a reservation from its unique keys, or None if its domain is unknown."""
+    """Return a reservation from its unique keys. Return None if its domain is unknown."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
     domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
     is_proved = PROVED_DOMAIN in keys or base_names.KIND in keys
@@ -251,7 +251,7 @@ def proved_key(domain: str) -> UniqueKey:
 
 
 def _list_scope(item: Item) -> str | None:
-    """Return the partition key of the list that contains a proved domain, or None for a wildcard."""
+    """Return the partition key of the list that contains a proved domain. Return None for a wildcard."""
     try:
         stored = records.decode(ReservedDomain, item)
     except MalformedRecord:  # the deletion of a malformed reservation must also remove it from the list

@@ -87,7 +87,9 @@ def find_place(owner: SpecialOwner) -> Place:
 
 
 def find_owner(place: Place) -> SpecialOwner | None:
-    """Return the edge or tunnel if a changed record in the change log is an entry of the list, otherwise None."""
+    """Return the edge or tunnel of an entry, given its primary key. Return None if the primary key is not one of an
+    entry.
+    """
     account, _, id = place.id.partition("/")
     is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)
     return SpecialOwner(account, id) if is_valid and place.scope.startswith(_PREFIX) else None

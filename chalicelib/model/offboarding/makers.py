@@ -1,4 +1,4 @@
-"""The tree of a key or federated credential: the resources that it created, directly or through keys that it created.
+"""The tree of a key or federated credential. It has the resources that the key created, directly or through other keys.
 
 Only audit events record the maker of a resource: the key or credential that created it. The index of events by actor
 has each creation under the maker's id. The index can be late, so the events of the last minute are read from the

@@ -1,4 +1,5 @@
-"""Offboarding: closes a root (a user, bot, API key or federated credential), and ends its tree of created resources.
+"""Offboarding. It closes a root (a user, bot, API key or federated credential), and ends the resources that the root
+created.
 
 A walk is one search of the whole tree for resources to end. It can take several calls. Offboarding is complete after a
 walk that found nothing, if all requests with the tree's keys had been answered when the walk began.
@@ -82,7 +83,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:
-        """Return the owner of each resource that was kept, and the number of kept resources that are not listed."""
+        """Return the owner of each resource that was kept. Also return how many kept resources are not listed."""
         found = sorted((self._progress.kept | self.ends.kept).items())
         return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
 

@@ -40,7 +40,7 @@ def is_owner(id: str) -> bool:
 
 
 def owner_of(root: Item) -> str:
-    """Return the user or bot for which a root's keys act, or "" if the root names none."""
+    """Return the user or bot for which a root's keys act. Return "" if the root names none."""
     return root.id if is_owner(root.id) else str(root.body.get("owner_id", ""))
 
 

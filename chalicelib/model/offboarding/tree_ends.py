@@ -130,7 +130,7 @@ class Ends:
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
     def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
-        """Return the authority of a revocation list, or None if there is no list and no certificate.
+        """Return the authority of a revocation list. Return None if there is no list and no certificate.
 
         The list of a deleted authority can have expired. In that case, the authority's key is read from a certificate.
         """

@@ -1,4 +1,4 @@
-"""Decides which previously read values a change makes stale. Pure."""
+"""Decides which values that were read earlier must be read again after a change. Pure."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
@@ -27,12 +27,13 @@ _NAMING_PATHS = frozenset(kind.path for kind in _NAMING)
 
 
 def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> bool:
-    """Return whether the change of a record can affect an account with these values."""
+    """Return whether the change of the record at `place` can affect an account for which `found` was read."""
     return place in found or place.scope.startswith(f"{account}#") or _key_of_ban(place) in found
 
 
 def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Place, Found]) -> set[Place]:
-    """Return the places of the changed items that must be read: known items, and items that can have names.
+    """Return the places of changed items that must be read. These are items that were read before, and items that can
+    have names.
 
     Gateways are left out, because the caller already has the live ones.
     """
@@ -44,7 +45,7 @@ def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Pla
 def find_updates(
     account: str, places: Set[Place], found: Mapping[Place, Found], fresh: Mapping[Place, Found], tunnel_domain: str
 ) -> dict[Place, Found | None]:
-    """Return the values that changes update, None for values that the changes may have made stale."""
+    """Return the new values after changes, and None for values that must be read again."""
     stale = {key for place in places if (key := _key_of_ban(place))} - fresh.keys()
     for place, it in fresh.items():
         named = _named_keys(it, found, tunnel_domain) & found.keys()
@@ -61,7 +62,7 @@ def _key_of_ban(place: Place) -> Place | None:
 
 
 def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
-    """Return the places of the keys that an item has or shares."""
+    """Return the places of the unique keys that were read and that name an item as holder or sharer."""
     if item.scope.partition("#")[2] not in _NAMING_PATHS:
         return set()
     return {
@@ -72,7 +73,7 @@ def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
 
 
 def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
-    """Return the places of the keys that an item has or may have."""
+    """Return the places of the unique keys that an item must have, according to its own record."""
     match fresh.value:
         case Item(unique_keys=keys):
             return {name_keys.key_place(key) for key in keys}
@@ -86,7 +87,7 @@ def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) 
 
 
 def _merged(account: str, found: Mapping[Place, Found], fresh: Mapping[Place, Found]) -> dict[Place, Found]:
-    """Return an account's tunnels with labels, updated by fresh values. {} if they are not known."""
+    """Return the list of an account's tunnels with labels, updated by `fresh`. {} if the list was not read."""
     place = tunnels_place(account)
     before = found.get(place)
     changed = {it.id: value.value for it, value in fresh.items() if it.scope == place.scope}

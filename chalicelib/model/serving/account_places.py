@@ -1,6 +1,7 @@
-"""The places of the records that decide about names of an account, derived from earlier reads. Pure.
+"""Lists the places of the records that decide what an account's names serve. It follows the values of earlier reads.
+Pure.
 
-The place of a record is its scope and id. The place of a list is its scope with the id "".
+The place of a record is its primary key: `scope` and `id`. The place of a list is a partition key with the id "".
 """
 
 import hashlib
@@ -31,7 +32,7 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True)
 class Switch:
-    """The switch of an account: on if `is_active`."""
+    """The state of an account: it is switched on if `is_active`."""
 
     is_active: bool
 
@@ -56,7 +57,9 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True)
 class Found:
-    """The value at a place, or None if there is none. `version` changes with the value, and is "" without one."""
+    """The result of a read: the value at a place, or None. `version` changes with the value, and is "" if there is
+    none.
+    """
 
     version: str = ""
     value: Value | None = None
@@ -64,7 +67,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The hosts and ports of an account that a caller needs, and its edges or tunnels by id."""
+    """A request for an account. It has the hosts and ports that the caller needs, and ids of edges and tunnels."""
 
     account: str
     hosts: frozenset[str] = frozenset()
@@ -98,8 +101,8 @@ def routes_place(edge: Place) -> Place:
 def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
     """Return the places of the records that decide about the wanted hosts, ports, edges and tunnels.
 
-    The values at these places can refer to further places. Read the missing ones and call this function again until
-    none is missing.
+    The values at these places can refer to further places. Read the places that are missing in `found`, and call this
+    function again until none is missing.
     """
     walk = _Walk(wanted.account, found, tunnel_domain)
     for host in wanted.hosts:
@@ -112,7 +115,7 @@ def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str
 
 
 class _Walk:
-    """Collects the `places` of an account's records, starting from the known ones."""
+    """Collects the `places` of an account's records, by following the values in `found`."""
 
     def __init__(self, account: str, found: Mapping[Place, Found], tunnel_domain: str) -> None:
         self.places = {Place(accounts.SCOPE, account), certificates_place(account)}
@@ -161,13 +164,15 @@ class _Walk:
             self.places.add(place)
 
     def _add_keys(self, places: Iterable[Place]) -> list[NameKey]:
-        """Add the places of keys. Return the keys that are known."""
+        """Add the places of unique keys. Return those unique keys that were read already."""
         wanted = list(places)
         self.places.update(wanted)
         return [key for place in wanted if (key := self._find_key(place))]
 
     def _add_restrictions_of(self, host: str) -> None:
-        """Add the account's reservations that cover a tunnel's host, proved or not, and their IP policies if known."""
+        """Add the account's reservations that cover a tunnel's host, proved or not. Add the IP policies of those that
+        were read.
+        """
         covering = name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key)
         if not domains.is_below(host, self._tunnel_domain):
             own = self._add_keys(name_keys.list_own_keys(self._account, host))
@@ -186,7 +191,7 @@ class _Walk:
                 self._add_parts(sites.list_policies(found))
 
     def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
-        """Add the item that holds a key. Return False if another account has it."""
+        """Add the item that holds a unique key. Return False if another account has the key."""
         places = [place for kind in of_kinds if (place := self._holder(key, kind))]
         for place in places:
             if kinds.of(place.id) is kinds.TUNNELS:
@@ -196,7 +201,7 @@ class _Walk:
         return bool(places)
 
     def _add_tunnel(self, place: Place) -> ServedTunnel | None:
-        """Add a tunnel, its gateway and its IP policies. Return the tunnel if it is known."""
+        """Add a tunnel, its gateway and its IP policies. Return the tunnel if it was read already."""
         self.places.add(place)
         tunnel = self._value(place)
         if not isinstance(tunnel, ServedTunnel):
@@ -212,7 +217,7 @@ class _Walk:
     def _add_edge(self, place: Place) -> None:
         """Add an edge with all records that it refers to.
 
-        An HTTPS edge is read after its routes, because they name backends.
+        An HTTPS edge is decoded after its routes were read, because the routes name backends.
         """
         if kinds.of(place.id) is kinds.HTTPS_EDGES:
             routes = routes_place(place)
@@ -229,7 +234,7 @@ class _Walk:
                 self._add_owner_of(host)
 
     def _add_owner_of(self, name: str) -> None:
-        """Add the records that decide which account owns a name of an edge, and a TCP edge's address reservation."""
+        """Add the records that decide which account owns a name of an edge. For a TCP edge, add reserved addresses."""
         host, _, port = name.partition(":")
         self._add_owner(host)
         if port:
@@ -267,7 +272,7 @@ class _Walk:
         self.places.update(Place(gateways.GATEWAYS, it.gateway) for it in found)
 
     def _entries(self, place: Place) -> tuple[object, ...]:
-        """Return the entries of a list. They are empty if the list has not been read."""
+        """Return the entries of a list. Return no entries if the list has not been read."""
         value = self._value(place)
         return value if isinstance(value, tuple) else ()
 

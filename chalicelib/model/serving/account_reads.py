@@ -1,4 +1,4 @@
-"""Reads the records that decide about names of an account. Each place has one value."""
+"""Reads the records that decide what an account's names serve. The result has one value for each place."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ _RESERVED = frozenset((kinds.RESERVED_DOMAINS.path, kinds.RESERVED_ADDRS.path))
 
 
 def read_items(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the values of keys and items, 100 per call. Raises aws.Unavailable."""
+    """Return the values of unique keys and items, 100 per call. Raises aws.Unavailable."""
     wanted = list(places)
     records = table.records((it.scope, it.id) for it in wanted)
     return {it: _decode(it, records.get((it.scope, it.id))) for it in wanted}
@@ -52,10 +52,10 @@ def complete(
     tunnel_domain: str,
     read: Callable[[Iterable[Place]], Mapping[Place, Found]] = read_places,
 ) -> dict[Place, Found]:
-    """Return the values of all places that a request needs.
+    """Return the values at all places that a request needs. `known` has values of earlier reads.
 
-    Unknown places are read in rounds. Known edges may not be decoded yet, for example after a change. Raises the errors
-    of `read`.
+    Missing places are read in rounds. Edges in `known` may not be decoded yet, for example after a change. Raises the
+    errors of `read`.
     """
     found = {**known}
     undecoded = [place for place, it in known.items() if isinstance(it.value, Item)]
@@ -87,7 +87,7 @@ def read_list(place: Place) -> Found:
 def _decode_edges(places: Iterable[Place], found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
     """Decode the edges and routes at some places that are not decoded yet. Return their values. Raises aws.Unavailable.
 
-    If the hostports of an edge cannot be read, those in its unique keys are used, so that nothing else answers there.
+    If the record of an edge is malformed, the hostports in its unique keys are used, so that no tunnel answers there.
     """
     made: dict[Place, Found] = {}
     for place in places:
@@ -135,9 +135,10 @@ def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
 
 
 def _is_whole_or_damaged(item: Item) -> bool:
-    """Return whether an item was ever created.
+    """Return whether an item exists. It may be malformed.
 
-    If only modules of an item were ever set, its body is empty. A reservation with an empty body is malformed.
+    An edge or route with only modules has an empty body and does not exist. A reservation with an empty body is
+    malformed.
     """
     return bool(item.body or item.malformed or item.path in _RESERVED)
 
@@ -168,5 +169,5 @@ def _decode_address(item: Item) -> ServedAddress:
 
 
 def _found(value: Value, *versions: str) -> Found:
-    """Return a value with one version for all its records."""
+    """Return a value that consists of several records, with one version for all of them."""
     return Found(digest(versions), value)

@@ -1,4 +1,4 @@
-"""The records of one account that decide about its loaded names. Pure."""
+"""The records of one account that decide what its loaded names serve. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -35,12 +35,12 @@ _NOTHING = Wanted("")
 
 @dataclass(frozen=True)
 class AccountRecords:
-    """The records of one account that decide about some of its names.
+    """The records of one account that decide what some of its names serve.
 
     `names` are these names. `reservations` can belong to other accounts. `gateways` are the live ones. `addresses` are
-    the reserved addresses of tunnels, by host:port. `versions` has a text for every record and list that was read. It
-    changes with the record, and is "" for an absent one. `wanted` is the request and `found` has the values that were
-    read. Later reads use both.
+    the reserved addresses of tunnels, by host:port. `versions` has a text for every record and list that was read. The
+    text changes with the record, and is "" if there is no record. `wanted` is the request, and `found` has the values
+    that were read. Both are needed to read changed records again.
     """
 
     account: str
@@ -62,7 +62,7 @@ class AccountRecords:
 
     @staticmethod
     def of(wanted: Wanted, found: Mapping[Place, Found], rejected: Mapping[str, str]) -> "AccountRecords":
-        """Return the records among the values that were read.
+        """Return the records, given the values that were read.
 
         `rejected` may contain unknown certificates, which are ignored.
         """
@@ -91,9 +91,9 @@ class AccountRecords:
         )
 
     def replace(self, changed: Mapping[Place, Found], removed: Set[Place]) -> "AccountRecords":
-        """Return these records with changed values, and without those at removed places.
+        """Return these records with changed values, and without the values at `removed` places.
 
-        Usual changes replace a few values of some thousand, so that all others are only copied.
+        A usual change replaces a few values among thousands. So the other values are copied, and not grouped again.
         """
         found = {**self.found, **changed}
         for place in removed:
@@ -140,7 +140,7 @@ class AccountRecords:
         return account_changes.is_affected(self.account, place, self.found)
 
     def find_differences(self, after: "AccountRecords", places: Iterable[Place]) -> set[Place]:
-        """Return the places where later records have other versions."""
+        """Return the places at which later records have other versions than these."""
         before, now = self.versions.get, after.versions.get
         return {place for place in places if before(place) != now(place)}
 
@@ -160,7 +160,7 @@ class AccountRecords:
 
 
 class _Values:
-    """Values by their type."""
+    """Values that were read, grouped by their Python type."""
 
     def __init__(self) -> None:
         self._by_type: defaultdict[type, list[Any]] = defaultdict(list)
@@ -173,7 +173,7 @@ class _Values:
 
 
 def _group_values(found: Mapping[Place, Found]) -> _Values:
-    """Return all values, including the entries of lists. An account can have thousands, so this is one pass."""
+    """Return all values, including the entries of lists. One pass, because an account can have thousands."""
     values = _Values()
     for it in found.values():
         if isinstance(it.value, tuple):
@@ -189,7 +189,7 @@ def _by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _is_separate(value: object) -> bool:
-    """Return whether a value appears in one of the tables only, and changes no other value."""
+    """Return whether a value is in only one mapping of AccountRecords. Then it can be replaced there."""
     is_part = isinstance(value, ServedBackend | ServedAuthority | ServedPolicy)
     return is_part or value is None or value == () or (isinstance(value, ServedEdge) and _is_https(value))
 
@@ -219,7 +219,7 @@ def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Itera
 def _list_addresses(
     tunnels: Iterable[ServedTunnel], found: Mapping[Place, Found]
 ) -> Iterator[tuple[str, Sequence[ServedAddress]]]:
-    """Yield the ports of tunnels, as host:port, each with its reserved addresses."""
+    """Yield the ports of tunnels, as host:port, each with the reserved addresses at that port."""
     for tunnel in tunnels:
         if tunnel.proto == "tcp":
             key = found.get(name_keys.name_place(tunnel.name), Found()).value

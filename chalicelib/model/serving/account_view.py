@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Service:
-    """Further values that decide about names, besides the records of the account.
+    """Values of the whole service that decide what names serve, besides the records of the account.
 
     `operator_names` are the names in the operator's certificate, `managed_apps` the providers at which the operator has
     an application.
@@ -42,7 +42,7 @@ class Service:
 
 
 class AccountView:
-    """The records of one account, and the decisions about its names.
+    """The decisions about the names of one account, from its records.
 
     A name is a host, or host:port for TCP. Methods with the parameter `account` refuse every other account.
     """
@@ -57,7 +57,7 @@ class AccountView:
         self._records = records
 
     def is_own_domain(self, name: str) -> bool:
-        """Return whether a name is outside TUNNEL_DOMAIN, so that an account must prove it."""
+        """Return whether a name is outside TUNNEL_DOMAIN, so that an account must prove the domain."""
         return not domains.is_below(host_of(name), self.service.tunnel_domain)
 
     def owner_of(self, host: str) -> str | None:
@@ -82,8 +82,8 @@ class AccountView:
     def restrictions_of(self, account: str, host: str) -> list[ServedReservation]:
         """Return the reservations that restrict visitors of an account's tunnel, the most specific domain first.
 
-        They are the proved one with the most specific domain, and more specific ones whose proof is pending or has
-        lapsed: a missing DNS record must not open a tunnel to all visitors.
+        They are the proved reservation with the most specific domain, and reservations of more specific domains with a
+        proof that is pending or has lapsed. A missing DNS record must not open a tunnel to all visitors.
         """
         found: list[ServedReservation] = []
         for reservation in self._reservations_over(account, host):
@@ -117,12 +117,14 @@ class AccountView:
         return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether the certificate for a host covers the host. Only the operator's certificate can fail to."""
+        """Return whether the certificate that is used for a host covers the host. Only the operator's certificate may
+        not.
+        """
         names = self.service.operator_names
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
 
     def site(self, name: str, now: datetime) -> Site | None:
-        """Return the site of a name, or None if an edge has the name or no tunnel may use it."""
+        """Return the site (served tunnel) at a name. Return None if an edge has the name, or no tunnel may use it."""
         tunnel = self.tunnel_at_host(name)
         if tunnel is None or self.edge_at_host(name):
             return None
@@ -144,7 +146,7 @@ class AccountView:
         return None if port_of(host) else self._newest_tunnel(host)
 
     def tunnel_at(self, port: str) -> ServedTunnel | None:
-        """Return the tunnel that serves a port, or None if an edge has the port or it is not in TCP_PORTS."""
+        """Return the tunnel that serves a port. Return None if an edge has the port or it is not in TCP_PORTS."""
         is_available = int(port) in self.tcp_ports and not self.edge_at_port(port)
         return self._newest_tunnel(self._address(port)) if is_available else None
 
@@ -163,8 +165,8 @@ class AccountView:
     def edge_at_port(self, port: str) -> ServedEdge | None:
         """Return the edge that has a port, or None. Even a closed edge takes precedence over a tunnel.
 
-        An account has a port if one of its edges has it below TUNNEL_DOMAIN. The port is never served at a domain that
-        another account has proved.
+        Returns None unless an edge of the account has the port below TUNNEL_DOMAIN. The port is never served at a
+        domain that another account has proved.
         """
         every = [it for it in self._oldest_edges if port in map(port_of, it.hosts)]
         names = {it.id: [name for name in it.hosts if port_of(name) == port] for it in every}
@@ -173,7 +175,7 @@ class AccountView:
         return next((it for it in every if any(self.may_serve(it.account, name) for name in names[it.id])), None)
 
     def names_below(self, domain: str) -> list[str]:
-        """Return the known names directly below a domain that edges, tunnels or other accounts have."""
+        """Return the names directly below a domain that edges or tunnels of the account, or other accounts, have."""
         hosts = {name for name in self._edges_by_name if _parent(name) == domain and self.edge_at_host(name)}
         named = (it.name for it in self._records.tunnels.values() if it.name and _parent(it.name) == domain)
         tunnels = {it for it in named if self.may_serve(self.account, it)}
@@ -181,7 +183,9 @@ class AccountView:
         return sorted({*hosts, *tunnels, *filter(self.is_withheld, reserved)})
 
     def is_withheld(self, name: str) -> bool:
-        """Return whether a wildcard edge must not answer for a name, because another account has proved it."""
+        """Return whether an edge with a wildcard must not answer for a name, because another account has proved the
+        name.
+        """
         wildcard = self.edge_at_host(f"{domains.WILDCARD}{_parent(name)}")
         return wildcard is not None and not self.may_serve(wildcard.account, name)
 

@@ -1,7 +1,7 @@
 """The choice of the certificate for a host name. Pure.
 
-A reservation can name a certificate, which is used while it is valid and covers the host. Visitors would reject any
-other certificate, so in that case the choice is automatic.
+A reservation can name a certificate. It is used while it is valid and covers the host. At other times visitors would
+reject it, so another certificate is chosen automatically.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from chalicelib.model.tls.tls_certificates import ServedCertificate
 
 
 def choose(host: str, certificates: Iterable[ServedCertificate], now: datetime, *, chosen: str = "") -> str | None:
-    """Return the id of the best certificate for a host, or None if none covers it now.
+    """Return the id of the best certificate for a host. Return None if none covers it now.
 
     `chosen`, the id in the host's reservation, comes first. Then an exact name comes before a wildcard, and a later
     expiry before an earlier one.

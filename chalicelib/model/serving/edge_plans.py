@@ -1,4 +1,4 @@
-"""The plan of an edge: the state of its hosts, and the target of each route. Pure."""
+"""The plan of an edge: what each of its hosts and routes serves, according to the records. Pure."""
 
 import hashlib
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BAC
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """The state of an edge's host (for a TCP edge, host:port).
+    """The planned state of a host of an edge (for a TCP edge, of a host:port).
 
     `certificate` is set if the host answers and its TLS ends here. `error` gives the reason why a host is closed, or
     describes another problem. A host without a matching certificate answers with the operator's certificate, but is not
@@ -46,9 +46,9 @@ class PlannedHost:
 class RouteTarget:
     """The target of a route: backends by weight, or a page if the route is closed. `error` describes a problem.
 
-    `online` are the backends that can answer now, by weight, or all backends if none can. With a `rule`, visitors must
-    sign in. `refusals` are conditions on the visitor's address, of the route and its edge: a visitor is refused if one
-    of them is true.
+    `online` are the backends that can answer now, by weight, or all backends if none can. If `rule` is set, visitors
+    must sign in. `refusals` are conditions on the visitor's address, from the route and its edge: a visitor is refused
+    if one of them is true.
     """
 
     route: ServedRoute
@@ -74,10 +74,11 @@ class RouteTarget:
 class Plan:
     """The hosts, routes and destinations of an edge.
 
-    `served_elsewhere` are names below its wildcards that it does not answer. `trusted` are the certificates of its
-    authorities, PEM. `page` answers all requests of a closed edge. With `is_proxied`, upstreams get the visitor's
-    address by the PROXY protocol. `unreserved` hosts refuse challenges of certificate authorities. `refusals` are
-    conditions on the visitor's address: a visitor of the edge is refused if one of them is true.
+    `served_elsewhere` are names below the edge's wildcards that other edges, tunnels or accounts serve. `trusted` are
+    the PEM certificates of the authorities for mutual TLS. `page` answers all requests of a closed edge. With
+    `is_proxied`, upstreams get the visitor's address by the PROXY protocol. `unreserved` hosts refuse challenges of
+    certificate authorities. `refusals` are conditions on the visitor's address: a visitor of the edge is refused if one
+    of them is true.
     """
 
     edge: ServedEdge
@@ -119,9 +120,9 @@ class Plan:
 
     @property
     def routes_name(self) -> str:
-        """Return the name of the edge's routes in Envoy. It changes with the edge's requirements on handshakes.
+        """Return the name of the edge's routes in Envoy. It changes if the edge requires something else of handshakes.
 
-        So a connection that met only earlier requirements finds no routes.
+        So a connection with a handshake that met only the earlier requirements finds no routes.
         """
         return f"edge/{self.edge.id}/{self.digest}"
 
@@ -180,7 +181,9 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
 
 
 def _find_stream_refusals(edge: ServedEdge, view: AccountView) -> tuple[Condition, ...]:
-    """Return the conditions on which an edge that forwards bytes refuses visitors, by its modules and its routes'."""
+    """Return the conditions under which an edge that forwards bytes refuses visitors. They come from the modules of the
+    edge and its routes.
+    """
     modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in edge.routes))
     every = tuple(it for module in modules for it in ip_policies.find_refusals(module, view.policies))
     return ip_policies.REFUSE_ALL if ip_policies.has_too_many([every]) else every

@@ -36,7 +36,7 @@ class ReportedStatus:
 
 
 def decide(plan: Plan, view: AccountView, reports: Reports, changed: datetime, now: datetime) -> ReportedStatus:
-    """Return the status of an edge, given the time of its last change.
+    """Return the status of an edge. `changed_at` is the time of its last change.
 
     The status is "waiting" while no host is live, and until the trial of the revision has a result, for at most
     TRIAL_TIME.
@@ -92,7 +92,7 @@ class _Current:
         )
 
     def route(self, id: str, state: State, error: str, of_hostports: State) -> RouteStatus:
-        """Return the status of a route. It can only be live if a hostport is."""
+        """Return the status of a route. A route can only be live if a hostport of the edge is live."""
         found, since, reason = self._application_error(id) or self._decide(id, state, error)
         hidden = found == "live" and of_hostports not in ("live", "partly")
         return RouteStatus(id, of_hostports if hidden else found, since, reason)
@@ -131,7 +131,7 @@ def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
 
 
 def _plan_routes(plan: Plan) -> Iterable[tuple[str, State, str]]:
-    """Yield the id of each route, with its state as the records decide it."""
+    """Yield the id of each route, with the state that the records give it, without the reports."""
     if plan.is_stream:
         refusal = plan.destinations.refusal
         yield from (

@@ -21,7 +21,7 @@ class Shares:
 def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
     """Return the shares of a backend of the account, without unknown backends and cycles.
 
-    There are no shares if the record of a backend below it is malformed.
+    There are no shares if the record of this backend or of one below it is malformed.
     """
     tree = _Tree(account, backends)
     order = tree.collect(id)

@@ -32,7 +32,7 @@ class HostFacts:
     """The facts that decide about an edge's host (for a TCP edge, host:port).
 
     `reservation` is the account's reservation that covers the host. `port_error` gives the reason why a TCP edge has no
-    port, `refusal` the reason why its connections cannot be forwarded. `error` describes a problem with their backends.
+    port, `refusal` the reason why its connections cannot be forwarded. `error` describes a problem with the backends.
     `certificate` is the id of the host's certificate or "". `certificate_error` is Envoy's error about a certificate
     that covers the host.
     """
@@ -95,7 +95,7 @@ def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
 def decide_route(edge: ServedEdge, route: ServedRoute, managed_apps: Set[str]) -> RouteState:
     """Return the state of a route. Its backend's state is not considered.
 
-    `managed_apps` are the providers at which the operator has an application.
+    `managed_apps` are the providers for which the operator has a managed OAuth application.
     """
     unenforced = describe_unenforced(edge.modules.unenforced) or describe_unenforced(route.modules.unenforced)
     if error := unenforced or _filter_cost_error(route) or _application_error(route, managed_apps):
@@ -128,7 +128,7 @@ def _reservation_error(facts: HostFacts) -> str:
 
 
 def _application_error(route: ServedRoute, managed_apps: Set[str]) -> str:
-    """Return the reason why no application can sign in visitors of a route, or ""."""
+    """Return the reason why no OAuth application can sign in visitors of a route, or ""."""
     rule = route.modules.get(oauth.MODULE)
     is_lacking = rule is not None and not rule.client_id and rule.provider not in managed_apps
     return _NO_MANAGED_APP.format(rule.provider) if rule and is_lacking else ""

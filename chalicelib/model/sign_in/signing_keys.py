@@ -55,7 +55,7 @@ def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
 
 
 def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:
-    """Return the Unix second from which a new pair signs, or None if no new pair is due."""
+    """Return the Unix second from which a new pair signs. Return None if no new pair is due."""
     if not pairs:
         return now
     start = pairs[-1].signs_from + PERIOD

@@ -91,7 +91,7 @@ class IssuedUserCertificate(IssuedCertificate):
 
     @property
     def bind(self) -> list[str] | None:
-        """Return the ACL rules of the certificate for the gateway, or None if it has none. Raises MalformedRecord."""
+        """Return the ACL rules of the certificate, or None if it has none. Raises MalformedRecord."""
         text = self.extensions.get(acl.EXTENSION)
         try:
             return None if text is None else acl.split(text)

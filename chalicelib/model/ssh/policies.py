@@ -198,7 +198,7 @@ def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> I
 
 
 def _insert_caller(rule: str, caller: str | None) -> str:
-    """Return a bind rule with the caller's name in place of `{user}`, or "" if the result is not a rule."""
+    """Return a bind rule with the caller's name in place of `{user}`. Return "" if the result is not a rule."""
     if CALLER not in rule:
         return rule
     if not caller or "*" in caller or "," in caller:

@@ -143,7 +143,7 @@ def _holders(record: Record) -> Iterable[str]:
 
 
 def _generic(path: str) -> str:
-    """Return the path of a list with variables in place of ids, as the table of kinds has it."""
+    """Return the path of a list as the table of kinds has it. Variables replace the ids."""
     for kind in kinds.TABLE:
         if kind.path and re.fullmatch(re.sub(r"{\w+}", "[^/]+", kind.path), path):
             return kind.path

@@ -44,5 +44,5 @@ def remove(domain: str) -> None:
 
 
 def find_domain(place: Place) -> str | None:
-    """Return the domain if a changed record in the change log is the answer to a challenge, otherwise None."""
+    """Return the domain of an answer, given its primary key. Return None if the primary key is not one of an answer."""
     return place.id if place.scope == f"{PREFIX}{place.id}" else None

@@ -14,7 +14,7 @@ from chalicelib.storage.records.items import Item
 
 
 def lease_end(item: Item, lease: Mapping[str, Any] | None = None) -> int:
-    """Return the Unix second at which the lease of an item ends, or 0 if it is unknown.
+    """Return the Unix second at which the lease of an item ends. Return 0 if it is unknown.
 
     `lease` is the record of the tunnel's gateway. It is required if the tunnel's own record has no lease. In records of
     2.0.0, the expiry of a tunnel is the end of its lease.

@@ -187,7 +187,7 @@ def read_each(ids: Iterable[str]) -> dict[str, Gateway]:
 
 
 def decode(item: Item) -> Gateway | None:
-    """Return the gateway of an item, or None if it is malformed or not live."""
+    """Return the gateway of an item. Return None if it is malformed or not live."""
     found = (_decode(found, stored) for found, stored in records.decoded(_Record, [item]))
     return next((it for it in found if it.is_live), None)
 

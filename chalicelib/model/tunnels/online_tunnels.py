@@ -58,7 +58,7 @@ def read_with_credential(account: str, id: str) -> tuple[ServedTunnel, str] | No
 
 
 def decode(item: Item) -> ServedTunnel | None:
-    """Return the tunnel of an item as its gateway serves it, or None if it is malformed."""
+    """Return the tunnel of an item as its gateway serves it. Return None if it is malformed."""
     try:
         stored = tunnels.decode(item)
     except MalformedRecord as malformed:

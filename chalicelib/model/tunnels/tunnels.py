@@ -203,8 +203,8 @@ def open_tunnel(
 
 
 def list_special(item: Item, name: str) -> list[Write]:
-    """Return the write that adds a tunnel's name to the list of special names, if it is a port, or a host with TLS
-    upstream.
+    """Return the write that adds a tunnel to the list of special names. Only ports, and hosts with TLS upstream, are
+    special.
     """
     is_special = name and item.body.get("proto") in ("tcp", "tls")
     owner = SpecialOwner(item.account, item.id)

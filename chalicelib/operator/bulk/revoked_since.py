@@ -1,4 +1,6 @@
-"""Finds credentials, owners and accounts that a restored table admits and a later table does not, by parallel scans."""
+"""Finds credentials, owners and accounts that a restored table admits, but a later table does not. Scans both in
+parallel.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

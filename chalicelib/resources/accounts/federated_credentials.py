@@ -73,7 +73,7 @@ def _check_size(key: UniqueKey) -> None:
 
 
 def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
-    """Return the sign-in parameters as they are stored, or None for an empty object."""
+    """Return the sign-in parameters as they are stored. Return None for an empty object."""
     return SignIn.of({"scopes": ["openid", "email"], **values}) if values else None
 
 

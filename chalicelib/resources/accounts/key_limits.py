@@ -44,6 +44,6 @@ def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, i
 
 
 def find_above(limits: Mapping[str, int], most: Mapping[str, int], rule: str) -> dict[str, str]:
-    """Return the validation error of each limit that exceeds its bound in `most`, by the path of its field."""
+    """Return the validation errors of limits that exceed their bound in `most`, by field."""
     above = {name: bound for name, bound in most.items() if limits.get(name, bound) > bound}
     return {f"limits.{name}": rule.format(bound) for name, bound in above.items()}

@@ -144,7 +144,7 @@ def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSRespo
 
 
 def _read_body(connection: socket.socket) -> bytes | None:
-    """Return the body of an answer with status 200 and a length, or None for any other answer. Raises OSError."""
+    """Return the body of an answer with status 200 and a length. Return None for any other answer. Raises OSError."""
     received = b""
     while _END not in received:
         if len(received) > _MAX_HEAD or not (more := connection.recv(_CHUNK)):

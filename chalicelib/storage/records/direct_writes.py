@@ -1,6 +1,4 @@
-"""Writes without an audit event: leases, markers of collections that are divided into shards, and attributes of unique
-keys.
-"""
+"""Writes without an audit event: of leases, markers of collections with shards, and attributes of unique keys."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -173,13 +173,13 @@ def scope(account: str, path: str) -> str:
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the primary key of the parent of the items in a partition, for example of the edge of routes, or None."""
+    """Return the primary key of the parent of the items in a partition, such as the edge of routes, or None."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
 
 def of_record(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record, or None if it has expired or has only modules. Raises MalformedRecord."""
+    """Return the item of a record. Return None if it has expired or has only modules. Raises MalformedRecord."""
     item = live_item(record)
     if item and item.malformed:
         raise item.malformed
@@ -289,7 +289,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the changed modules by attribute path, or all modules at one path if the item had or has none."""
+    """Return the changed modules by attribute path. One path has all of them if the item had or has none."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

@@ -117,7 +117,9 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
 
 
 def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the attributes to set, and the amounts to add, if the write counts as a change of the target."""
+    """Return the attributes to set, and the amounts to add. There are some only if the write counts as a change of the
+    target.
+    """
     return ({"changed": changed}, {"revision": 1}) if changed else ({}, {})
 
 

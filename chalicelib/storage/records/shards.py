@@ -1,4 +1,4 @@
-"""Shards: several partitions for the records of one kind, because one partition takes only 500 changes a second.
+"""Shards: several partitions for the records of one kind. One partition takes only 500 changes a second.
 
 A kind with many writes at all times has a fixed number of shards, declared as `Shards`. A collection of an account gets
 more shards (see `further`) when DynamoDB throttles it. Stored keys contain the numbers of shards, so another count

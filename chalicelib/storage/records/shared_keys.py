@@ -34,7 +34,8 @@ class Endings(Protocol):
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the primary key of the record with a holder's lease, or None if the holder's own record has the lease.
+        """Return the primary key of the record with a holder's lease. Return None if the holder's own record has the
+        lease.
 
         `home` is the partition key of the holder, `attributes` are the attributes of the shared key.
         """
@@ -131,8 +132,8 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 def _read_holder(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the holder of a key, the record with the holder's lease, and, if that is another record, the writes that
-    end the lease.
+    """Return the holder of a key and the record with its lease. If that is another record, also return writes that end
+    the lease.
     """
     place = record.get("home", ""), record["holder"]
     leased_at = endings.find_lease(place[0], record.get("body", {})) if endings else None

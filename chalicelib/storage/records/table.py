@@ -93,7 +93,7 @@ def reading_once() -> Iterator[None]:
 
 
 def look_up(kind: str, value: str) -> dict[str, Any] | None:
-    """Return the attributes of a unique key, or None if no item holds it. Raises aws.Unavailable."""
+    """Return the attributes of a unique key. Return None if no item holds it. Raises aws.Unavailable."""
     record = dynamodb.get(f"{kind}#{value}", unique_keys.ID)
     return record.get("body", {}) if record else None
 
@@ -275,7 +275,7 @@ def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
-    """Return the values of a query for all items of a partition, or only for those with ids lower than `before`."""
+    """Return the values of a query for all items of a partition. With `before`, only ids lower than it are selected."""
     collection, begin = places.collected(scope)
     if begin:
         below = (

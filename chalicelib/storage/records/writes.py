@@ -158,8 +158,8 @@ def pause(number: int) -> None:
 
 
 def _error_of(failing: Exception | None) -> Exception:
-    """Return the exception for a write with a false condition: the exception `failing` of the write, or Overtaken if it
-    has none.
+    """Return the exception for a write with a false condition. It is `failing` of the write, or Overtaken if there is
+    none.
     """
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)

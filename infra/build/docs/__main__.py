@@ -10,7 +10,8 @@ from chalicelib.documents import openapi
 from infra.build.docs import PAGE, conventions, fields, reference
 
 _HERE = Path(__file__).parent
-_WORD = re.compile(r'("(?:[^"\\]|\\.)*")|true|false|null')  # a string, so that words inside it do not match, or a word
+# a whole string, so that words inside strings do not match, or a word
+_WORD = re.compile(r'("(?:[^"\\]|\\.)*")|true|false|null')
 _IN_PYTHON = {"true": "True", "false": "False", "null": "None"}
 
 templates = Environment(

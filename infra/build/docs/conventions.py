@@ -1,4 +1,4 @@
-"""docs/conventions.md as sections of the page, because a deployment has no folder docs/."""
+"""docs/conventions.md as sections of the reference page: a deployment has no folder docs/ to link to."""
 
 import re
 from dataclasses import dataclass

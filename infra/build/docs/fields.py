@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-Words = dict[str, Any]  # OpenAPI or JSON Schema
+Words = dict[str, Any]  # an object in an OpenAPI document or JSON Schema
 
 _PAIRS = (
     ("minLength", "maxLength"),
@@ -23,7 +23,7 @@ def target(words: Words) -> str:
 
 
 def kind(words: Words) -> tuple[str, str]:
-    """Return a type as words and the name of a schema or "", for example ("array of ", "Ref")."""
+    """Return a type in words, and the schema to which it refers or "", for example ("array of ", "Ref")."""
     if "$ref" in words:
         return "", target(words)
     if "allOf" in words:
@@ -59,7 +59,8 @@ def _bounds(words: Words) -> Iterator[str]:
     for word, sentence in _OTHERS.items():
         if word in words:
             value = words[word]
-            yield sentence.format(next(iter(value.values())) if word == "not" else value)  # a pattern or a type
+            # a schema in `not` has one entry, a pattern or a type
+            yield sentence.format(next(iter(value.values())) if word == "not" else value)
     for part, of in _PARTS.items():
         if isinstance(words.get(part), dict) and (inner := bounds(words[part])):
             yield f"{of}: {inner}"

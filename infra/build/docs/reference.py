@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chalicelib.documents import openapi
 from infra.build.docs.fields import Words, target
 
-# The parts in the order of the specification (SPEC 4), by the first segments of their paths. The rest comes last.
+# The parts of the page in the order of SPEC 4, each with the first segments of its paths. Other paths come last.
 _PARTS = {
     "Access": ("api_keys", "me", "users", "bot_users", "federated_credentials", "audit_events"),
     "SSH": ("ssh_credentials", "ssh_user_certificates", "ssh_host_certificates", "ssh_certificate_authorities"),
@@ -106,7 +106,9 @@ def _operations(document: Words) -> Iterator[Words]:
 
 
 def _short_title(summary: str, group: str) -> str:
-    """Return a summary without the words of its group: "Get usage" for "Get API key usage" of "API keys"."""
+    """Return the summary of an operation without the words of its group: "Get usage" for "Get API key usage" in "API
+    keys".
+    """
     named = {_stem(word) for word in group.split()}
     first, *rest = summary.split()
     return " ".join([first, *(word for word in rest if _stem(word) not in named)])
@@ -135,7 +137,7 @@ def _responses(responses: Words) -> Iterator[tuple[str, str]]:
 
 
 def _names(answer: Words) -> list[str]:
-    """Return the names of an answer's schemas, or its media types if it has no schema."""
+    """Return the names of a response's schemas, or its media types if it has no schema."""
     content = answer.get("content", {})
     return [target(of["schema"]) if "$ref" in of["schema"] else media for media, of in content.items()]
 

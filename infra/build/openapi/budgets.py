@@ -1,4 +1,4 @@
-"""Checks how many characters of a response modules can take, computed from the shapes of their requests.
+"""Checks how many characters modules can take in a response, computed from the shapes of their requests.
 
 Lambda counts a response as JSON inside a JSON string. A hundred routes with all their modules fit into one response.
 """
@@ -22,7 +22,7 @@ ROUTE = (_LAMBDA - _EDGE) // MAX_ROUTES
 OWN_FIELDS = 23_000  # characters of a route without modules: metadata, description, match, ids and names of fields
 _REFERENCE = 200  # characters of the reference (Ref) that a response has for an id in a request
 _UNBOUNDED = 10**9
-_COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}  # characters of the response for one character of a text
+_COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}  # how many characters of a response one of these characters of a text takes
 _BEGINNINGS = ("", "/", "a")
 
 
@@ -82,11 +82,13 @@ def _largest(words: Words, made: Mapping[str, Words]) -> int:
             return 2 + int(words.get("maxItems", _UNBOUNDED)) * (1 + _largest(words["items"], made))
         case "object":
             return 2 + _largest_object(words, made)
-    return 25  # a number, boolean or null
+    return 25  # the most characters of a number, boolean or null
 
 
 def _largest_text(words: Words) -> int:
-    """Return the length of the longest text, of the characters that its pattern lets it have."""
+    """Return the length in a response of the longest text of a schema. It has the costliest characters that the pattern
+    allows.
+    """
     pattern = words.get("pattern", "")
     if pattern.endswith("_[0-9A-Za-z]{27}$"):
         return _REFERENCE

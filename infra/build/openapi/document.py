@@ -101,7 +101,9 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """Return an operation's schemas, adapted: ids have the pattern of their kind, and changes have no defaults."""
+    """Return the schema of an operation's request or response. A request has no defaults. A response has the pattern of
+    ids.
+    """
     if operation.body:
         return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}
     return (

@@ -18,8 +18,9 @@ Body = dict[str, Any]
 def read() -> dict[str, dict[str, Body]]:
     """Return the examples by noun.
 
-    Each has the requests `create`, `update` and `replace`, the `response`, under `once` the fields that only a creation
-    shows, and under `refused` sentences about refusals of single operations, by verb and error code.
+    Each has the requests `create`, `update` and `replace`, the `response`, under `once` the fields that only the
+    response to a creation shows, and under `refused` sentences about errors that only one operation has, by verb and
+    error code.
     """
     examples: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return examples
@@ -54,7 +55,7 @@ def response(operation: Operation) -> Body:
 
 
 def refused(operation: Operation) -> dict[str, str]:
-    """Return sentences about refusals that only this operation has, by error code."""
+    """Return sentences about errors that only this operation has, by error code."""
     sentences: dict[str, str] = read().get(operation.example, {}).get("refused", {}).get(operation.verb, {})
     return sentences
 

@@ -18,5 +18,5 @@ def write_document() -> None:
 
 
 def write_list() -> None:
-    """Write the list of the present operations and fields."""
+    """Write the short list of all operations and fields."""
     listing.FILE.write_text(listing.text(document.make([*routes.DOCUMENTED])), encoding="utf-8")

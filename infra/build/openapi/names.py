@@ -24,7 +24,7 @@ _SPELT = {
     "tls": "TLS",
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
-_ACTIONS = ("offboard", "verify")  # at the ends of paths
+_ACTIONS = ("offboard", "verify")  # last segments of paths that name an action
 _SELF = "/self"  # the end of a path that refers to the caller
 _VARIABLE = re.compile(r"/\{(\w+)\}")
 
@@ -72,12 +72,12 @@ class Operation:
 
     @property
     def id(self) -> dict[str, str]:
-        """Return the JSON Schema of the id at the end of the path, or {} without one."""
+        """Return the JSON Schema of the id at the end of the path. Return {} without one."""
         return form([*self.ids.values()][-1].prefix) if self.endpoint.path.endswith("}") else {}
 
     @property
     def body(self) -> type[Shape] | None:
-        """Return the shape of the request's body, or None if it has no fields."""
+        """Return the shape of the request's body. Return None if it has no fields."""
         shape = self.endpoint.body
         return shape if shape and shapes.names(shape) else None  # type: ignore[arg-type]  # mypy looks for the hash of an instance
 
@@ -127,7 +127,7 @@ class Operation:
 
 
 def _with_id(path: str) -> str:
-    """Rename the last variable of a path to `{id}`, unless another variable has that name."""
+    """Rename the last variable of a path to `{id}`, unless another variable of the path has that name."""
     names = _VARIABLE.findall(path)
     return path.replace(f"{{{names[-1]}}}", "{id}") if names and "id" not in names else path
 

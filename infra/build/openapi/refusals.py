@@ -74,7 +74,7 @@ OAUTH_SCHEMA: Words = {
     "required": [*_OAUTH, *SCHEMA["required"]],
 }
 _ONLY_OAUTH = oauth.InvalidGrant.code
-_OF_EXCHANGES = (  # errors that POST /tokens answers in OAuth's form
+_OF_EXCHANGES = (  # errors that POST /tokens answers with OAuth's fields
     *(errors.InvalidRequest, oauth.InvalidGrant, errors.MalformedJson, errors.UnknownReference),
     *(errors.UnsupportedVersion, errors.Forbidden, errors.Conflict, errors.PayloadTooLarge),
     *(errors.UnsupportedMediaType, errors.InternalError, errors.ServiceUnavailable),
@@ -89,7 +89,7 @@ HEADERS: dict[str, Words] = {
 
 
 def by(endpoint: Endpoint) -> dict[str, str]:
-    """Return the names of the document's responses for an endpoint's errors, by status."""
+    """Return the name of the error response in the document for each status of an endpoint's errors."""
     return {str(status): _name(kinds, _is_oauth(endpoint, status)) for status, kinds in _by_status(endpoint)}
 
 

@@ -1,7 +1,7 @@
 """Schemas of the document: pydantic's schemas of the shapes, named after their endpoints.
 
-Optional fields of a request are not nullable and have no `default`, because generated clients would send it. The
-description of a field mentions its default.
+Optional fields of a request are not nullable and have no `default`, because generated clients would send the default.
+The description of a field mentions its default.
 """
 
 import ast
@@ -65,7 +65,8 @@ class _Generator(GenerateJsonSchema):
             if texts := [*filter(None, (described.get(name.replace("-", "_")), field.get("description")))]:
                 field["description"] = " ".join(texts)
         words.pop("description", None)
-        doc = schema["cls"].__bases__[1].__doc__  # pydantic's model has no docstring, so take that of the shape
+        # pydantic's model has no docstring, so take the docstring of the shape
+        doc = schema["cls"].__bases__[1].__doc__
         return {**({"description": inspect.cleandoc(doc)} if doc else {}), **words}
 
 
@@ -86,7 +87,8 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 def of_a_change(words: Words) -> Words:
     """Return the schema of a change: without defaults, since absent fields stay unchanged."""
-    others = {word: value for word, value in words.items() if word != "description"}  # the operation has a description
+    # the description is left out, because the operation has one
+    others = {word: value for word, value in words.items() if word != "description"}
     return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
 
 
@@ -127,7 +129,7 @@ def _long(words: Words) -> Words:
 
 
 def _about(field: Words, made: Mapping[str, Words]) -> str:
-    """Return the description of a field that has no docstring: that of the nested shape in the field."""
+    """Return a description for a field without docstring: the docstring of the nested shape in the field."""
     choices = [*field.get("anyOf", []), field.get("items", {}), field]
     shape = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
     return f"{shape['description']} Null if unset." if "anyOf" in field else str(shape["description"])

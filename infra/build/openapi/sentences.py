@@ -1,4 +1,4 @@
-"""Descriptions of operations: their effect, and refusals that not all operations share."""
+"""Descriptions of operations: the effect, and errors that not all operations have."""
 
 import inspect
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def _refused(operation: Operation) -> Iterator[str]:
 
 
 def _cause(kind: type[ApiError], operation: Operation) -> str:
-    """Return the cause of an error, or "" if the error has the same cause in every operation."""
+    """Return the cause of an error. Return "" if the error has the same cause in every operation."""
     if kind is errors.InvalidRequest and operation.body:
         return _OF_A_BODY
     if kind is errors.InvalidRequest and not operation.endpoint.query:
@@ -73,7 +73,7 @@ def _cause(kind: type[ApiError], operation: Operation) -> str:
 
 
 def _subject(operation: Operation) -> str:
-    """Return the object of an operation's sentence: an SSH credential, the policy of an SSH authority."""
+    """Return what an operation concerns, for its description: an SSH credential, the policy of an SSH authority."""
     if operation.kind is None:
         return "the caller" if operation.endpoint.authorizer else f"the {spelt(operation.noun)}"
     if operation.own == "self":

@@ -10,7 +10,7 @@ _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolea
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _REFERENCE = {"id", "uri"}  # the fields of a reference to another resource
 _SECRETS = {"password", "private-key"}  # formats of sensitive texts
-_FORMATS = {  # formats of texts that answers show in another form with the same meaning
+_FORMATS = {  # formats of texts that answers can write differently with the same meaning
     "authorized-key": "key",
     "ca-certificate": "pem",
     "certificate-chain": "pem",
@@ -24,7 +24,9 @@ _FORMATS = {  # formats of texts that answers show in another form with the same
 def requested(
     schemas: Schemas, name: str, given: Mapping[str, Any], answer: Mapping[str, Any], required: Collection[str]
 ) -> Json:
-    """Return the attribute of a field of requests. Unlike other optional attributes, an object is not computed."""
+    """Return the attribute for a field of requests. Unlike other optional attributes, objects are not marked as
+    computed.
+    """
     schema = schemas.resolve(given)
     shown_as, form = _in_answer(schemas, name, schema, answer)
     attribute = {"name": name, **_type(schemas, name, schema, answer.get("properties", {}).get(shown_as))}
@@ -91,7 +93,9 @@ def _has_fields(schema: Mapping[str, Any]) -> bool:
 
 
 def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
-    """Return the description of a field, whether it is sensitive, and the format of its text or texts."""
+    """Return the entries of an attribute that the schema contains. They are the description, the format, and whether it
+    is sensitive.
+    """
     found: Json = {"description": schemas.description(schema)}
     if schema.get("format") in _SECRETS or schema.get("writeOnly"):
         found["sensitive"] = True
@@ -102,7 +106,9 @@ def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
 
 
 def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, Json]:
-    """Return the name of a field in answers, and the entries of the attribute that describe its form there."""
+    """Return the name that a field of requests has in answers. Also return entries of the attribute about its form
+    there.
+    """
     properties = answer.get("properties", {})
     if name in properties:
         return name, {}

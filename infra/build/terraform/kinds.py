@@ -101,7 +101,7 @@ class _Kind:
         return [it.rpartition("/")[2] for it in self._below() if "put" in self._paths[it]]
 
     def _removals(self) -> Json:
-        """Return the segment to DELETE for each attribute that can be removed on its own."""
+        """Return, for each attribute that can be removed separately, the last segment of the path to DELETE."""
         removed = [path.rpartition("/")[2] for path in self._below() if "delete" in self._paths[path]]
         settable = {*self._created(), *self._modules()}
         return {name: it for it in removed for name in (it, f"{it}_id") if name in settable}

@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Schemas:
-    """The document, and what its operations accept and answer."""
+    """An OpenAPI document, with the schemas of requests and answers of its operations."""
 
     document: Mapping[str, Any]
 

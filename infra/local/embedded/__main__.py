@@ -1,9 +1,9 @@
 """`python -m infra.local.embedded`: serve the embedded cloud until SIGTERM or the end of its parent.
 
-Its settings are environment variables: those of MiniStack, which reads them on import, and AWS_ACCESS_KEY_ID, the only
-access key id that is accepted. With ENDS_WITH_STDIN it ends when its standard input is closed. It locks STATE_DIR. With
-PERSIST_STATE=1 it loads the state in that folder and saves changes there. Otherwise it writes its process id there, so
-that another command can end it.
+Its settings are environment variables: MiniStack's own, which are read on import, and AWS_ACCESS_KEY_ID, the only
+access key id that is accepted. With ENDS_WITH_STDIN, the process ends when its standard input is closed. It locks the
+folder STATE_DIR. With PERSIST_STATE=1, it loads the state in this folder and saves changes there. Otherwise it writes
+its process id there, so that another command can end it.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ def _load_store(folder: Path) -> "Store | None":
     is_persistent = os.environ["PERSIST_STATE"] == "1"
     try:
         if lock.lock_folder(folder) is None:
-            raise CommandError(f"Another process uses {folder}: end it first.")
+            raise CommandError(f"Another process uses the state in {folder}: end that process first.")
         if not is_persistent:
             (folder / PROCESS).write_text(str(os.getpid()))
             return None
@@ -74,7 +74,7 @@ def _load_store(folder: Path) -> "Store | None":
 def _guarded() -> App:
     """Return the emulator behind the guard that checks each request.
 
-    With AUTH, Lambda functions in it can call it too.
+    With AUTH, Lambda functions that run in the emulator can call it too.
     """
     key_id = os.environ["AWS_ACCESS_KEY_ID"]
     if os.environ.get("AUTH") != "true":
@@ -82,7 +82,7 @@ def _guarded() -> App:
 
         return Guard(app, key_id)
     functions_path = f"/{secrets.token_urlsafe(24)}"
-    # Lambda functions inherit it and call the emulator there.
+    # Lambda functions inherit this variable and call the emulator at its address.
     os.environ["AWS_ENDPOINT_URL"] = f"http://{BIND}{functions_path}"
     from ministack.app import app
     from ministack.services import sts

@@ -29,8 +29,9 @@ _MESSAGE = "The access key id is wrong: send the one in cloud.env of this cloud'
 class Guard:
     """The ASGI application around the emulator.
 
-    Functions in a cloud with policies call it below `functions_path`, with credentials that it issued. Other users of
-    the machine could compute such credentials, so the path is secret. Without functions it is empty.
+    Lambda functions of a cloud with policies call the emulator below `functions_path`, with credentials that it issued.
+    Other users of the machine could compute such credentials, so the path is secret. It is empty if there are no
+    functions.
     """
 
     app: App

@@ -31,7 +31,9 @@ class Recorder:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Make one change of all writes in this block. Undo it and raise OSError if it cannot be written."""
+        """Make all writes in this block one change. If the change cannot be written to the journal, undo it and raise
+        OSError.
+        """
         with self._lock:
             if self._undo is not None:
                 yield
@@ -73,8 +75,8 @@ class Recorder:
     def _replace(self, table: Table) -> None:
         """Handle a replacement of all items of a table.
 
-        The emulator replaces them after a failed PartiQL transaction, which has no changes to write, or from a backup,
-        which is followed by a snapshot.
+        The emulator does this after a failed PartiQL transaction, which changes nothing, or from a backup, after which
+        a snapshot is written.
         """
         self._replaced(table)
         if self._undo:

@@ -26,10 +26,10 @@ from infra.local.embedded.recorder import Recorder
 Answer = tuple[int, dict[str, str], bytes]
 Handler = Callable[[str, str, dict[str, str], bytes, dict[str, list[str]]], Awaitable[Answer]]
 
-_LONG = 8 * 1024 * 1024  # bytes; with a longer journal, the start writes a snapshot
-_LARGE = 64 * 1024 * 1024  # bytes; with a longer journal, the next change writes a snapshot
+_LONG = 8 * 1024 * 1024  # bytes: if the journal is longer at the start, a snapshot is written
+_LARGE = 64 * 1024 * 1024  # bytes: if the journal is longer, the next change writes a snapshot
 _READS = ("BatchGet", "Describe", "Estimate", "Get", "List", "Query", "Scan", "Search", "TransactGet", "Validate")
-# beginnings of actions that use a key and do not change it
+# beginnings of KMS actions that use a key and do not change it
 _USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")
 _ITEMS = ("BatchExecute", "BatchWrite", "DeleteItem", "Execute", "PutItem", "TransactWrite", "UpdateItem")
 
@@ -49,7 +49,7 @@ class Store:
         end = self._replay()
         self._recorder = Recorder(Journal(self._journal(), end))
         self._synced = end
-        emulator.PERSIST_STATE = False  # its own saving would overwrite the files and ignore a full disk
+        emulator.PERSIST_STATE = False  # MiniStack's own saving would overwrite the files and ignore a full disk
         for service in ("cloudformation", "dynamodb", "kms"):
             emulator.SERVICE_HANDLERS[service] = self._persist(emulator.SERVICE_HANDLERS[service])
         if end > _LONG:

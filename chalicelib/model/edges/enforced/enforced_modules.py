@@ -44,7 +44,7 @@ class Modules:
         return Modules(read, tuple(sorted(enabled.keys() - read.keys())))
 
     def get(self, module: EdgeModule[Any, V]) -> V | None:
-        """Return the settings of a module that the edge enforces, or None if it is not enabled."""
+        """Return the settings of a module that the edge enforces. Return None if it is not enabled."""
         return self.values.get(module.name)
 
     @property
@@ -76,7 +76,7 @@ def _is_disabled(record: object) -> bool:
 
 
 def _read(name: str, record: Any, kind: Kind) -> Any:
-    """Return the settings of an enabled module, or None if the edge cannot enforce it for the kind."""
+    """Return the settings of an enabled module. Return None if the edge cannot enforce it for the kind."""
     module = _BY_NAME.get(name)
     if record is None or module is None or not module.is_enforced or kind not in module.holders:
         return None

@@ -36,7 +36,7 @@ class BasicAuthModule(StoredModule):
 
     @property
     def rule(self) -> "BasicAuthRule | None":
-        """Return the passwords rule that the edge enforces, or None if there are no users."""
+        """Return the passwords rule that the edge enforces. Return None if there are no users."""
         digest = hashlib.sha256("\n".join(self.usernames).encode() + self.passwords).hexdigest()[:16]
         return BasicAuthRule(digest) if self.usernames and self.passwords else None
 

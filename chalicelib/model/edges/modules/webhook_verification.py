@@ -36,7 +36,7 @@ class WebhookModule(StoredModule):
 
     @property
     def rule(self) -> "WebhookRule | None":
-        """Return the webhook rule that the edge enforces, or None if the provider is unknown or there is no secret.
+        """Return the webhook rule that the edge enforces. Return None if the provider is unknown or there is no secret.
 
         The digest includes the encrypted bytes of the secret in place of the secret: they change only with the secret.
         """

@@ -15,6 +15,7 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.names import base_names
 from chalicelib.operator import keys
 from chalicelib.operator.accounts import create_account, list_accounts
+from chalicelib.storage.client import aws
 from chalicelib.storage.client.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import data_stack, service
@@ -113,6 +114,7 @@ def _warn_of_settings() -> None:
 def _serve(port: int, embedded: Cloud) -> None:
     base_url, token = f"http://{HOST}:{port}", _key()
     cloud.check_port(port, setting="PORT")  # a second check, because the embedded cloud may have taken the port
+    aws.read_directly("dynamodb")  # like the functions
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _EDGE_HINT)

@@ -74,8 +74,11 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     if time.monotonic() > _last_call.get():
         raise Unavailable("OutOfTime")
     reader = _readers.get(service) if operation in direct.OPERATIONS else None
-    if reader and (found := reader.read(operation, parameters)) is not None:
-        return found
+    if reader:
+        if (found := reader.read(operation, parameters)) is not None:
+            return found
+        if time.monotonic() > _last_call.get():  # the read may have taken four seconds
+            raise Unavailable("OutOfTime")
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
     except (BotoCoreError, ClientError) as error:
@@ -95,9 +98,9 @@ def close_connections() -> None:
         made.close()
 
 
-def read_directly() -> None:
-    """Send the reads of this process without botocore's pipeline from now on, unless a setting prevents it."""
-    for service in ("dynamodb", "kms"):
+def read_directly(*services: str) -> None:
+    """Send the reads of some services without botocore's pipeline from now on, unless a setting prevents it."""
+    for service in services:
         made = client(service)
         _readers[service] = direct.DirectReader(made, _host(made.meta.endpoint_url), _find_credentials, parse)
 
@@ -280,4 +283,4 @@ def translate_errors() -> Iterator[None]:
 # Create the clients now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     with suppress(BotoCoreError):  # the first call raises the error again
-        client("dynamodb")
+        read_directly("dynamodb")

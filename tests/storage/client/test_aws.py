@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
+from tests.storage.client.services import Service
 
 
 @pytest.mark.parametrize("setting", ["AWS_ENDPOINT_URL=http://127.0.0.1:4999", "LOCALSTACK_HOST=127.0.0.1:4999"])
@@ -31,6 +32,25 @@ def test_the_client_of_a_function_is_made_when_it_is_imported(setting: str, told
     command = ["env", "-u", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION=eu-west-1", *setting.split(), sys.executable]
     done = subprocess.run([*command, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True, timeout=30)
     assert done.stdout == f"{told}\n"
+
+
+@pytest.mark.parametrize(("setting", "sent"), [("AWS_LAMBDA_FUNCTION_NAME=api", []), ("NOTHING=", ["GetItem"])])
+def test_only_a_function_reads_without_botocore(setting: str, sent: list[str]) -> None:
+    item = b'{"Item": {"id": {"S": "a"}}}'
+    service = Service([b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(item), item)])
+    script = (
+        "from chalicelib.storage.client import aws, dynamodb\n"
+        "sent = []\n"
+        "aws.client('dynamodb').meta.events.register('before-send', lambda **_: sent.append('GetItem'))\n"
+        "print(dynamodb.get('s', 'a'), sent)"
+    )
+    keys = ["AWS_ACCESS_KEY_ID=one", "AWS_SECRET_ACCESS_KEY=secret", "AWS_DEFAULT_REGION=eu-west-1"]
+    address = f"AWS_ENDPOINT_URL=http://127.0.0.1:{service.port}"
+    command = ["env", *keys, address, setting, sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30)
+    service.close()
+    assert done.stdout == f"{{'id': 'a'}} {sent}\n"
+    assert len(service.asked) == 1
 
 
 @pytest.mark.parametrize(

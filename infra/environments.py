@@ -28,7 +28,7 @@ _BROKEN = re.compile(
 )
 _UV = ROOT / ".venv-uv"
 _ENVIRONMENT = {
-    "RES_OPTIONS": "timeout:2 attempts:2",  # for glibc's resolver, because a name server can be down too
+    "RES_OPTIONS": "timeout:2 attempts:2",  # limits the wait of glibc's resolver, because a name server can be down too
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     # few downloads at once: with the default of 50, some would get no bytes for SILENCE seconds on a slow line
     "UV_CONCURRENT_DOWNLOADS": "8",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _COUNT = struct.Struct(">I")  # number of serials; the serials and the fingerprints follow
 _SERIAL = struct.Struct(">QQ")
-_NUMBER_BYTES = 8  # of a serial, with which each record starts
+_NUMBER_BYTES = 8  # bytes of a serial; each record of a serial starts with it
 _NO_END = 0
 _FINGERPRINT_BYTES = 32
 

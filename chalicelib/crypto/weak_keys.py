@@ -1,6 +1,6 @@
 """Cheap arithmetic checks for RSA keys that are easily factored.
 
-They detect keys made by mistake or as a joke. A key that passes them can still be weak.
+The checks detect keys that were made by mistake or as a joke. A key that passes them can still be weak.
 """
 
 from functools import cache

@@ -19,7 +19,7 @@ from chalicelib.crypto import private_keys
 from chalicelib.crypto.keys import PublicKey
 
 E = TypeVar("E", bound=x509.ExtensionType)
-LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}  # of PEM blocks that contain a certificate
+LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}  # labels of PEM blocks that contain a certificate
 
 _KEY_USAGES = {  # in the order of their bits in the extension
     "digitalSignature": "digital_signature",

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-Patterns = Mapping[str, str | list[str]]  # by claim: one pattern, or a list of which one must match
+# the patterns of each claim: one pattern, or a list of patterns of which one must match
+Patterns = Mapping[str, str | list[str]]
 
 ANY = "*"
 

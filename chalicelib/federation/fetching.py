@@ -22,7 +22,7 @@ from chalicelib.federation import addresses
 from chalicelib.federation.addresses import Resolve
 
 SECONDS = 3.0
-MAX_BYTES = 256 * 1024  # of the headers and the body together
+MAX_BYTES = 256 * 1024  # the most bytes of the headers and the body together
 
 _LOOPBACK = "127.0.0.1"
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?"

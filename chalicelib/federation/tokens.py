@@ -19,7 +19,7 @@ from chalicelib.federation import claims
 from chalicelib.federation.claims import Patterns
 from chalicelib.federation.key_sets import ALGORITHMS, KeySet
 
-MAX_BYTES = 16 * 1024  # of a token
+MAX_BYTES = 16 * 1024  # the most bytes of a token
 TOLERANCE = 60  # seconds by which clocks may differ
 MAX_LIFETIME = 24 * 3600  # seconds from `iat` to `exp`
 
@@ -58,7 +58,7 @@ class Requirements(Protocol):
 
 @dataclass(frozen=True)
 class Unverified:
-    """The issuer and key id of a token that is not verified yet. They only select the keys to verify with."""
+    """The issuer and key id of a token that is not verified yet. They may only select the keys for the verification."""
 
     issuer: str
     kid: str | None

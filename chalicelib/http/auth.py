@@ -44,7 +44,7 @@ class Caller:
     key: str = ""
     limits: KeyLimits = UNLIMITED
     used: int = 0  # the last recorded use of the key, as a Unix second
-    name: str = ""  # of the user or bot
+    name: str = ""  # the name of the user or bot
     federated: str = ""  # ids of the federated credentials from which the key descends, separated by spaces
 
     @property
@@ -92,7 +92,7 @@ class Caller:
             raise _lacking(self, scope)
 
     def readable_ids(self, kind: Kind) -> frozenset[str] | None:
-        """Return the only ids that lists of a kind may contain. Return None for all."""
+        """Return the only ids that lists of a kind may contain. Return None if all ids are permitted."""
         return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
 
     def as_context(self) -> dict[str, str]:

@@ -228,7 +228,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
     def check(item: Item) -> None:
         try:
             text = messages.text(cast(Show, endpoint.show)(item, call))
-        except (NotFound, MalformedRecord):  # the module is not set, or the item has no representation
+        except (NotFound, MalformedRecord):  # the module is not set, or no response can be made from the item
             conditions.check(None)
         else:
             conditions.check(_tag(endpoint, item, text))

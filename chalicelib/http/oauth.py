@@ -13,7 +13,7 @@ from chalicelib.http.errors import ApiError, InvalidRequest, PayloadTooLarge, Un
 
 FORM = "application/x-www-form-urlencoded"
 GRANT_TYPE = "grant_type"
-HEADERS = {"Cache-Control": "no-store"}  # of answers and errors
+HEADERS = {"Cache-Control": "no-store"}  # headers of answers and errors
 
 _MAX_FIELDS = 100
 _SERVER_ERRORS = {500: "server_error", 503: "temporarily_unavailable"}

@@ -1,4 +1,4 @@
-"""Lists in pages, newest first. A page can be empty only because of a filter."""
+"""Lists in pages, newest first. A page before another page is empty only if a filter removed its entries."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

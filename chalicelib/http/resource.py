@@ -167,7 +167,7 @@ class Resource:
         return self.kind.path.format(**call.path)
 
     def scope(self, call: Call) -> str:
-        """Return the storage scope of the request's list in the caller's account."""
+        """Return the partition key `scope` of the items in the request's list."""
         return f"{call.caller.account}#{self.path(call)}"
 
     def missing(self) -> NotFound:

@@ -1,6 +1,6 @@
 """Passwords on HTTPS edge routes, and for the tunnels of reserved domains.
 
-Only digests of the passwords are stored, sealed like secrets. No response, event or log contains a password.
+Only digests of the passwords are stored, encrypted like secrets. No response, event or log contains a password.
 """
 
 from typing import Annotated, Any

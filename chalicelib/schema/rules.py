@@ -47,7 +47,7 @@ class After:
 class Before(After):
     """A check of the value as the client sent it, before its type is validated.
 
-    The OpenAPI document does not show the further values that it accepts.
+    The OpenAPI document does not show the values that only this check accepts.
     """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":

@@ -17,7 +17,7 @@ from chalicelib.storage.client import aws
 T = TypeVar("T")
 
 _SWEEP = 30  # seconds
-# errors of AWS and of emulators for bytes that are sealed under another key
+# errors of AWS and of emulators for bytes that another key has encrypted
 _OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
@@ -26,7 +26,7 @@ _is_sweep_scheduled = False  # not derived from the cache, which can be empty be
 
 
 class Unreadable(Exception):
-    """Sealed bytes cannot be decrypted with their context. The message is the code of KMS's error."""
+    """Encrypted bytes cannot be decrypted with their encryption context. The message is the code of KMS's error."""
 
 
 def key_id() -> str:
@@ -79,7 +79,7 @@ def check_key() -> None:
 
 
 def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
-    """Decrypt sealed bytes. Return the result of `read`, cached if possible. Raises aws.Unavailable."""
+    """Decrypt bytes that `seal` returned. Return the result of `read`, cached if possible. Raises aws.Unavailable."""
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
         # only one access of the cache, because the entry could expire before a second one
@@ -119,7 +119,7 @@ def _has(sealed: bytes, context: Mapping[str, str], text: str) -> bool:
 
 
 def _decrypt(sealed: bytes, context: Mapping[str, str]) -> bytes:
-    """Decrypt with the key, or with the second key if the bytes are sealed under it."""
+    """Decrypt with the KMS key, or with the second one if it encrypted the bytes."""
     request = {"CiphertextBlob": sealed, "EncryptionContext": dict(context)}
     try:
         answer = aws.call("kms", "decrypt", KeyId=key_id(), **request)

@@ -23,7 +23,7 @@ def write(folder: Path, out: Path) -> None:
 
 
 def write_bill(name: str, components: Iterable[dict[str, Any]], file: Path) -> None:
-    """Write a bill for something with this name. The order of `components` does not change the bill."""
+    """Write a bill of materials. `name` is what it describes. The order of `components` does not change the bill."""
     ordered = sorted(components, key=lambda it: str(it["purl"]))
     bill = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -47,7 +47,7 @@ def describe(distribution: Distribution) -> dict[str, Any]:
 
 
 def write_image(folder: Path) -> None:
-    """Write the bill of the image, from its Python packages and its list of Debian packages."""
+    """Write the bill of materials of the edge's image, from its Python packages and its list of Debian packages."""
     python = metadata.distributions(path=[str(folder / "site-packages")])
     components = [*map(describe, python), *_describe_debian((folder / "status").read_text())]
     write_bill("tunnel-edge-image", components, folder / IMAGE_FILE)

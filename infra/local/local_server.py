@@ -159,7 +159,8 @@ class Handler(ChaliceRequestHandler):
             self._generic_handle()
             self.wfile.flush()
             return
-        self.request_version = self.protocol_version  # after an unknown version Python would send no head
+        # otherwise Python would send no status line and headers to a client with an unknown HTTP version
+        self.request_version = self.protocol_version
         # only the text before the parenthesis: the rest repeats the request
         fault = (message or HTTPStatus(code).phrase).partition(" (")[0]
         self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))

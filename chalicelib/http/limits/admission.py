@@ -112,7 +112,7 @@ def reject(address: str) -> None:
 
 
 def describe(caller: Limited) -> dict[str, Any]:
-    """Return the limits of an account and its API key with the remaining amounts. Return None for no limit."""
+    """Return the limits of an account and its API key with the remaining amounts. A limit that is not set is None."""
     own = caller.limits.account_rates
     return {
         "account": _described(caller, "account", rates.of_account(own)),

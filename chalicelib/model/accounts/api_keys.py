@@ -24,7 +24,7 @@ _ID = 27  # characters at the start of a token: the id of the API key, without t
 _HOUR = 60 * 60  # seconds
 _MAX_RECORDED = 10_000
 _DAY = 24 * _HOUR
-_PREFIX = "te_"  # of tokens; tokens of earlier versions lack it
+_PREFIX = "te_"  # the start of tokens; tokens of earlier versions lack it
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CHECKSUM = 6  # characters at the end of a token
 

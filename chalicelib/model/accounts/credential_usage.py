@@ -13,7 +13,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 MAX_COUNTED = 100  # per hour, for exchanges and for refusals
 
 _ISSUED = ("api_key.create", "ssh_user_certificate.create")  # audit actions of exchanges
-_REFUSALS = "refused"  # the id of the record
+_REFUSALS = "refused"  # the id of the record with the refusals
 _MINUTE, _HOUR = 60, 60 * 60  # seconds
 
 # The Unix second at which this process last recorded a refusal, by the credential's id.

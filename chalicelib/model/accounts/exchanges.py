@@ -42,8 +42,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TrustedCredential(Stored):
-    """The attributes of a federated credential's unique key. They are copied from the credential, its owner, and the
-    account's rules.
+    """The attributes of a federated credential's unique key. The values are copied from the credential, its owner, and
+    the account's rules.
     """
 
     account: str

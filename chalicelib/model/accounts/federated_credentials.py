@@ -17,7 +17,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 KIND = "federated"  # the kind of the unique keys that exchanges read
 IDENTITY = "identity"  # the kind of the unique keys that bind an issuer's subject to a user
-MAX_COUNT = 200  # of an account
+MAX_COUNT = 200  # federated credentials of an account
 MAX_BYTES = 4096  # bytes of the attributes of a unique key, as JSON
 MAX_CHAIN = 8  # the most credentials in a chain: an API key of each credential created the next one
 MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds

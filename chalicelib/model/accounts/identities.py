@@ -61,7 +61,7 @@ def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) ->
 
 
 def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:
-    """Return a user, with the writes that bind the token's subject to it."""
+    """Return a user, with the writes that bind the user to the token's subject."""
     account, is_email = token.credential.account, token.credential.owner_claim == _EMAIL
     pair = copies.read_owner_and_account(account, id)
     item = pair[0]

@@ -16,7 +16,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import unique_keys
 
 MAX_DENIED = 100  # counted requests of a key per hour, so that a client cannot cause unlimited writes
-_DENIED = "denied"  # the id of the record
+_DENIED = "denied"  # the id of the record with the denied requests
 _HOUR = 60 * 60  # seconds
 
 # The Unix second until which denied requests of a key are not counted, by the key's id.

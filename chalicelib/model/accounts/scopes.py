@@ -107,7 +107,7 @@ def of_authority(method: str, kind: Kind, authority: str) -> str:
 
 
 def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
-    """Return the only ids that lists of a kind may contain. Return None for all.
+    """Return the only ids that lists of a kind may contain. Return None if all ids are permitted.
 
     For SSH certificates these are the ids of authorities.
     """

@@ -1,6 +1,7 @@
 """Values in the `details` of audit events: printable texts, digests and fingerprints.
 
-Details are strings and lists of strings by dotted path. A sealed value becomes "(secret)", a long one a digest.
+Details are strings and lists of strings by dotted path. An encrypted value becomes "(secret)", and a long text becomes
+a digest.
 """
 
 import base64

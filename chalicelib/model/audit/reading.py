@@ -102,8 +102,8 @@ def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[
 def actions_of(account: str, actor: str, actions: Collection[str], *, since: int = 0, is_busy: bool) -> Iterator[Item]:
     """Yield the events with some actions of an API key or federated credential.
 
-    They begin at its creation, or at the Unix second `since` if that is later. One query, in a busy account one for
-    each shard. Events of the last second can be missing. Raises aws.Unavailable.
+    The events begin at the creation of the key or credential, or at the Unix second `since` if that is later. One
+    query, in a busy account one for each shard. Events of the last second can be missing. Raises aws.Unavailable.
     """
     first = max(since, int(ids.created_at(actor).timestamp()) - _SKEW)
     own, after = partitions.scopes(account), ids.first_at(kinds.AUDIT_EVENTS.prefix, first)

@@ -17,7 +17,7 @@ _NUMBERS = 12  # bytes of a certificate's serial and type, which precede its key
 
 @dataclass(frozen=True)
 class FunctionPacking:
-    """A packing that uses two functions."""
+    """A packing that consists of two functions: one packs a text, the other one unpacks the bytes."""
 
     _to_bytes: Callable[[str], bytes]
     _to_text: Callable[[bytes], str]

@@ -44,7 +44,7 @@ class ClientIn:
 
 @dataclass(frozen=True)
 class PortIs:
-    """The server's port is related to a number as the operator says, for example `<`."""
+    """A comparison of the server's port with a number, for example `port < 1024`."""
 
     operator: str
     number: int

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 CLIENT_IP, SERVER_PORT, SERVER_REGION = "conn.client_ip", "conn.server_port", "conn.server_region"
-MAX_OPERATORS = 500  # per expression
-MAX_DEPTH = 32  # of nesting, in an expression and in a document
+MAX_OPERATORS = 500  # operators per expression
+MAX_DEPTH = 32  # levels of nesting, in an expression and in a document
 _WORD = r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
     |(?P<string>"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')
     |(?P<integer>-?(?:0[xX][0-9a-fA-F]+|[0-9]+)(?![\w.]))

@@ -33,7 +33,7 @@ class SignInRule:
     auth_check_interval: int = 0
 
     def of_route(self, account: str, edge: str, route: str) -> "SignInRule":
-        """Return the rule with the ids of its account, edge and route."""
+        """Return the sign-in rule with the ids of its account, edge and route."""
         return replace(self, account=account, edge=edge, route=route)
 
     @property

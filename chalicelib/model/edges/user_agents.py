@@ -10,7 +10,7 @@ from functools import lru_cache
 from chalicelib.model.edges import match_costs
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 
-MAX_BYTES = 512  # of the User-Agent header
+MAX_BYTES = 512  # bytes of the User-Agent header
 MAX_COST = 300  # RE2 instructions per byte
 _STEP = 40  # the fixed cost of an expression for each byte, as a number of instructions
 _MAX_WORD = 64

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 
-SECONDS = 2  # per window
+SECONDS = 2  # the length of a window
 _WINDOWS = 30  # windows in one record
 _KEPT = 120  # seconds until a record expires
-_PREFIX = "window_"  # of the attributes with the counts of windows
+_PREFIX = "window_"  # the start of the names of attributes with the counts of windows
 
 
 def add(scope: str, window: int, count: int) -> Mapping[int, int]:

@@ -97,7 +97,7 @@ class _Missing(NotReady):
 def find_tunnel(name: str, second: int) -> TunnelRecord | None:
     """Return the last tunnel that opened under a name before or at a Unix second, or None.
 
-    It may have ended before this second. One read. Raises aws.Unavailable.
+    The tunnel may have ended before this second. One read. Raises aws.Unavailable.
     """
     found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
     return decoding.decode(TunnelRecord, {**found[0].body, "tunnel": found[0].id}) if found else None

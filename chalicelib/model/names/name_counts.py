@@ -21,7 +21,7 @@ from chalicelib.storage.records.items import Item
 
 MAX_NAMES = 1000
 MAX_COOLDOWN = 10_000  # if there are more, the oldest cooldowns end early
-COUNT = "count"  # the id of the record
+COUNT = "count"  # the id of the record with the counts
 _PATH = "/names"
 _BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
 _AT_ONCE = 50  # lists of cooldowns in one transaction

@@ -96,7 +96,7 @@ def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
 
 
 def list_hostport_places(account: str, host: str) -> list[Place]:
-    """Return the primary keys of the unique keys of an account's edges. They are for a host and for the wildcard above
+    """Return the primary keys of the unique keys that edges of an account have for a host, or for the wildcard above
     it.
     """
     wildcard = f"{domains.WILDCARD}{host.partition('.')[2]}"
@@ -124,7 +124,7 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_own_keys(account: str, host: str) -> list[Place]:
-    """Return the primary keys of the unique keys of reservations. They cover a host, proved or not."""
+    """Return the primary keys of the unique keys that an account's reservations of a host would have, proved or not."""
     return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 
 

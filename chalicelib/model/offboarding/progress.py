@@ -1,4 +1,6 @@
-"""The progress of a walk through the tree of an offboarding. It is stored with the root until the walk ends."""
+"""The progress of an offboarding's walk: its search for resources to end. It is stored in the root's record until the
+walk ends.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -25,7 +25,7 @@ from chalicelib.storage.records.writes import Overtaken
 
 BUDGET = 7.0  # seconds from the start of a call to its last transaction, so that the call ends within _CALL
 _CALL = 8  # seconds
-MAX_KEPT = 100  # in one response
+MAX_KEPT = 100  # kept resources in one response
 
 _CERTIFICATE = "ssh_user_certificate_id"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from chalicelib.model.edges.backends import HttpResponse, Weighted
 from chalicelib.model.edges.served import ServedBackend
 
-MAX_BACKENDS = 200  # per route, because each change of an edge processes the backends of all its routes
+MAX_BACKENDS = 200  # backends per route, because each change of an edge processes the backends of all its routes
 WHOLE = 1_000_000_000  # approximate sum of all weights; Envoy requires less than 2**32
 
 

@@ -19,7 +19,7 @@ _CAA = {
     "published": "CAA published",
     "missing": "CAA missing: publish this record, so that no other CA or account gets certificates for tunnels",
 }
-_MAX_LINES = 20  # of failed orders
+_MAX_LINES = 20  # lines about failed orders
 
 group = OperatorGroup("acme", help="Automatic certificates.")
 

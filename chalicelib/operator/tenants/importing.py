@@ -33,7 +33,7 @@ from chalicelib.storage.records.items import Item
 
 _IMPORTS = "operator#/imports"
 _AT_ONCE = 50
-_MAX_SHOWN = 20  # of conflicts in an error
+_MAX_SHOWN = 20  # conflicts that an error lists
 _SETTINGS = ("name", "active", "created_at")  # fields that the import does not change in the new account
 Record = Mapping[str, Any]
 

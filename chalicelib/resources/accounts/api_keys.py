@@ -148,7 +148,8 @@ def make_within(rules: AccountRules | None, caller: Caller, id: str, request: Ke
     if request.limits:
         key_limits.require_within_account(limits.rates, caller.limits.account_rates)
     if rules and (wrong := key_rules.find_violations(rules, limits, clock.seconds())):
-        raise Forbidden("The account's rules for API keys do not permit this key.", wrong)
+        field, rule = next(iter(wrong.items()))
+        raise Forbidden(f"The account's rules for API keys do not permit this key: '{field}' {rule}.", wrong)
     copied = key_rules.copied_fields(rules) if rules else {"ignores_rules": True}
     disabled = Unauthenticated("The federated credential that issued the API key is disabled.")
     return issue(caller, id, owner, limits, copied, disabled, request.description, request.metadata)

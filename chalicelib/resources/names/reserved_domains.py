@@ -169,7 +169,7 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a body without `issued_certificate_id`, the mark that the issuer has set its certificate."""
+    """Return a body without `issued_certificate_id`, so that the certificate no longer counts as set by the issuer."""
     return {name: value for name, value in body.items() if name != "issued_certificate_id"}
 
 

@@ -23,7 +23,7 @@ LIFETIME = timedelta(days=365)
 
 
 class HostCreate(DescribedShape):
-    model_config = {"validate_default": True}  # also check a default end against the start
+    model_config = {"validate_default": True}  # so that a default `valid_until` is also checked against `valid_after`
 
     ssh_certificate_authority_id: AuthorityId
     """The SSH certificate authority that signs the certificate."""

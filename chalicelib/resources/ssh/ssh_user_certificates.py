@@ -30,7 +30,7 @@ LIFETIME = timedelta(hours=24)
 
 
 class UserCreate(DescribedShape):
-    model_config = {"validate_default": True}  # also check a default end against the start
+    model_config = {"validate_default": True}  # so that a default `valid_until` is also checked against `valid_after`
 
     ssh_certificate_authority_id: AuthorityId
     """The SSH certificate authority that signs the certificate."""

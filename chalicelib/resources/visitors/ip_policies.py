@@ -1,4 +1,6 @@
-"""IP policies: sets of rules about addresses. The module `ip_restriction` of edges and routes names them."""
+"""IP policies: sets of rules about addresses. An edge or route uses the policies that its module `ip_restriction`
+names.
+"""
 
 from __future__ import annotations
 

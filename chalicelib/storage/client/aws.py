@@ -52,7 +52,7 @@ _TRANSACTION = "TransactWriteItems"
 _BODY = "body"  # the key of the transaction's body in botocore's context of a call
 
 _clients: dict[str, Any] = {}
-_readers: dict[str, direct.DirectReader] = {}  # by service; empty until `read_directly` is called
+_readers: dict[str, direct.DirectReader] = {}  # a reader for each service; empty until `read_directly` is called
 _lock = threading.Lock()
 _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 

@@ -75,7 +75,7 @@ def renew(scope: str, id: str, *, lease: int) -> bool:
 
 
 def do_if(write: Write) -> bool:
-    """Do a write without a log entry. Return False if its condition is false. Raises aws.Unavailable."""
+    """Do a write without an entry in the change log. Return False if its condition is false. Raises aws.Unavailable."""
     try:
         dynamodb.do(write)
     except ConditionFailed:

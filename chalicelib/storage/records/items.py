@@ -27,7 +27,7 @@ class Record:
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-    sealed: Any = None  # of any type, because only `Secrets` checks it
+    sealed: Any = None  # a value of any type: only `Secrets` checks it
     unseen: dict[str, Any] = field(default_factory=dict)
     claims: list[list[str]] = field(default_factory=list)
     points: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -41,11 +41,11 @@ class Record:
 
 
 class Secrets(dict[str, bytes]):
-    """The sealed values of a record. Using a missing or malformed value raises MalformedRecord."""
+    """The encrypted secrets of a record. Using a missing or malformed secret raises MalformedRecord."""
 
     @staticmethod
     def of(sealed: Any) -> "Secrets":
-        """Return the sealed values of an attribute, without malformed ones."""
+        """Return the encrypted secrets in an attribute. Malformed values are left out."""
         found = sealed if isinstance(sealed, Mapping) else {}
         return Secrets({name: value for name, value in found.items() if isinstance(value, bytes)})
 

@@ -8,9 +8,9 @@ what 2.0.0 cannot read: networks, scopes with ids, tokens with a checksum.
 
 A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates in format 3
 (`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When DynamoDB
-throttles a write, the process marks the collection permanently. From then on it puts new items into shards by id. A
-marked collection is read from all shards. The markers are records without a body. Their ids sort after all others, so
-that the newest page begins with them.
+throttles a write, the process stores a permanent marker for the collection. From then on it puts new items into shards
+by id. A collection with a marker is read from all shards. The markers are records without a body. Their ids sort after
+all others, so that the newest page begins with them.
 """
 
 import os

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from chalicelib.storage.client.dynamodb import Condition, Write
 
-MAX_REFERRERS = 1000  # per target: its record contains them, and DynamoDB limits a record to 400 KB
+MAX_REFERRERS = 1000  # referrers per target: the target's record contains them, and DynamoDB limits a record to 400 KB
 
 _BODY = "body"  # the name of the module "" in a record
 

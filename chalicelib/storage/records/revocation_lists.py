@@ -193,7 +193,7 @@ def compact(head: Head) -> bool:
 
 
 def end(head: Head, found: Iterable[Chunk]) -> Write:
-    """Return the write that makes the list of a deleted authority expire with its last entry."""
+    """Return the write after which the revocation list of a deleted authority expires together with the last entry."""
     now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
     last = _latest(ends)

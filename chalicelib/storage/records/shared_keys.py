@@ -44,7 +44,7 @@ class Endings(Protocol):
         """Return the writes after which a lease that is over cannot be renewed. Return None while the lease runs."""
 
     def record_end(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write]:
-        """Return the writes that record the end of a holder."""
+        """Return the writes that record the end of an item that held a key."""
 
 
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
@@ -88,7 +88,7 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 def take_over(
     key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], endings: Endings | None
 ) -> list[Write] | None:
-    """Return the writes that take a key from a holder that has ended or has the same successor.
+    """Return the writes that take a key from a holder that has ended, or that permits it by the same `successor`.
 
     The writes also delete the holder and record its end. Return None if the key's record has changed: then the caller
     must build its write again with other `counts`. Raises aws.Unavailable, and Taken if the holder keeps the key.

@@ -118,8 +118,8 @@ def newest_of_all(scope: str) -> list[Item]:
 def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return at most `count` items older than the id `before`, newest first, and whether there are more.
 
-    Sealed values and expired items are left out. A page of large items is shorter: DynamoDB reads at most 1 MB at once,
-    and a larger response would exceed Lambda's limit. Raises aws.Unavailable.
+    Encrypted secrets and expired items are left out. A page of large items is shorter: DynamoDB reads at most 1 MB at
+    once, and a larger response would exceed Lambda's limit. Raises aws.Unavailable.
     """
     if not places.is_sharded(scope):
         return _page(_older(scope, before), count)
@@ -206,7 +206,7 @@ def beneath(scopes: Sequence[str]) -> Iterator[Item]:
     """Yield the items of several parents, for example the routes of several edges, in descending order.
 
     `scopes` are the partition keys of these items. The items of all parents between the first and the last one are
-    read. Malformed items are included, sealed values are left out. Raises aws.Unavailable.
+    read. Malformed items are included, encrypted secrets are left out. Raises aws.Unavailable.
     """
     collection, first = places.collected(min(scopes))
     last = places.collected(max(scopes))[1]

@@ -13,7 +13,7 @@ Kind = type[ApiError]
 
 _HOLDER = "edgtls_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
-_SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
+_SAMPLES: tuple[ApiError, ...] = (  # a sample of each error, in the order of the table of errors in docs/conventions.md
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
     oauth.InvalidGrant("The token, the federated credential or its owner is not accepted."),
     errors.MalformedJson("The text is not JSON: Expecting value at character 0."),

@@ -97,7 +97,7 @@ class _Kind:
         return {"name": name, "type": "object", "optional": True, "description": description, "fields": fields}
 
     def _modules(self) -> list[str]:
-        """Return the last segments of the paths below the item that have a PUT."""
+        """Return the names of the item's modules: the last segments of paths below the item's path that have a PUT."""
         return [it.rpartition("/")[2] for it in self._below() if "put" in self._paths[it]]
 
     def _removals(self) -> Json:

@@ -1,4 +1,4 @@
-"""Recording of the emulator's DynamoDB: each change of an item is written to the journal before memory.
+"""Records the emulator's DynamoDB: each change of an item is written to the journal before it is made in memory.
 
 If a change cannot be written, for example on a full disk, it is undone completely.
 """

@@ -21,7 +21,7 @@ from tests.transports import Answer, Client
 
 RULES, KEYS = "/account/api_key_rules", "/api_keys"
 NONE = {"enabled": True, "max_lifetime": None, "require_scopes": False, "allowed_networks": None, "max_idle_days": None}
-PERMITTED = "The account's rules for API keys do not permit this key."
+PERMITTED = "The account's rules for API keys do not permit this key:"
 ELSEWHERE = "This API key may not be used from this address: its allowed networks exclude it."
 OWN, OTHER = "192.0.2.7", "198.51.100.7"  # addresses of clients
 
@@ -155,7 +155,8 @@ def test_every_maker_of_keys_keeps_to_the_rules(
     set_rules(admin, **rules)
     bot = owners.add_owner(admin.account, "bot", "deployer", admin=False)
     for owner in ({}, {"owner_id": bot.id}):
-        assert_refused(admin.post(KEYS, {**asked(beyond), **owner}), 403, "forbidden", PERMITTED, {field: rule})
+        msg = f"{PERMITTED} '{field}' {rule}."
+        assert_refused(admin.post(KEYS, {**asked(beyond), **owner}), 403, "forbidden", msg, {field: rule})
         assert admin.post(KEYS, {**asked(within), **owner}).status == 201
     with pytest.raises(CommandError) as refused:
         keys.issue_key(admin.account, bot.id, "", **beyond)
@@ -171,11 +172,9 @@ def test_a_key_inherits_scopes_and_an_end_that_the_rules_permit(admin: Client) -
     maker = admin.with_token(admin.create(KEYS, own)["token"])
     set_rules(admin, require_scopes=True, max_lifetime=3600)
     assert maker.create(KEYS, {}).items() >= own.items()
-    assert_refused(
-        admin.post(KEYS, {"expires_at": own["expires_at"]}),
-        *(403, "forbidden", PERMITTED),
-        {"scopes": "must be set and must not contain *, as the account requires"},
-    )
+    rule = "must be set and must not contain *, as the account requires"
+    answer = admin.post(KEYS, {"expires_at": own["expires_at"]})
+    assert_refused(answer, 403, "forbidden", f"{PERMITTED} 'scopes' {rule}.", {"scopes": rule})
 
 
 def test_networks_of_a_key_lie_within_those_of_the_account_and_of_its_maker(admin: Client) -> None:
@@ -183,7 +182,7 @@ def test_networks_of_a_key_lie_within_those_of_the_account_and_of_its_maker(admi
     here = at(admin, OWN)
     rule = "must lie within 192.0.2.0/24, 2001:db8::/32, as the account requires; 192.0.0.0/16 does not"
     wide = here.post(KEYS, {"allowed_networks": ["192.0.2.0/25", "192.0.0.0/16"]})
-    assert_refused(wide, 403, "forbidden", PERMITTED, {"allowed_networks": rule})
+    assert_refused(wide, 403, "forbidden", f"{PERMITTED} 'allowed_networks' {rule}.", {"allowed_networks": rule})
     created = here.create(KEYS, {"allowed_networks": ["192.0.2.0/28"]})
     assert created["allowed_networks"] == ["192.0.2.0/28"]
     assert here.get(f"{KEYS}/{created['id']}").json == {**created, "token": None}

@@ -1,4 +1,4 @@
-"""Passwords on HTTPS edge routes and for tunnels. They are stored as sealed digests."""
+"""Passwords on HTTPS edge routes and for tunnels. Only encrypted digests of the passwords are stored."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ from chalicelib.storage import vault
 
 @dataclass(frozen=True, kw_only=True)
 class BasicAuthModule(StoredModule):
-    """The names of the users that may pass, and the sealed digests of their passwords."""
+    """The names of the users that may pass, and the encrypted digests of their passwords."""
 
     usernames: list[str]
     passwords: bytes = field(repr=False)

@@ -1,4 +1,4 @@
-"""OAuth on HTTPS edge routes: only users of an identity provider may pass. Client secrets are sealed."""
+"""OAuth on HTTPS edge routes: only users of an identity provider may pass. Client secrets are encrypted."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Webhook verification on HTTPS edge routes: only requests that a provider signed may pass. Secrets are sealed."""
+"""Webhook verification on HTTPS edge routes: only requests that a provider signed may pass. Secrets are encrypted."""
 
 import base64
 import binascii

@@ -1,1 +1,1 @@
-"""Envoy's resources: listeners, routes and clusters. Pure."""
+"""Builds Envoy's resources: listeners, routes and clusters. Pure."""

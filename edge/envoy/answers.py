@@ -1,4 +1,7 @@
-"""Envoy's internal listener of a fixed HTTP response. All routes share it, so its body is stored once. Pure."""
+"""Builds an internal listener that sends a fixed HTTP response. All routes share it, so Envoy has the body once.
+
+Pure.
+"""
 
 from functools import cache
 
@@ -8,7 +11,7 @@ from edge.envoy.resources import Resource, encode
 from edge.envoy.routes import EVERY_PATH
 from edge.process.settings import Settings
 
-_MORE_KIB = 36  # for headers that the edge adds, such as the client's certificate
+_MORE_KIB = 36  # KiB for request headers that the edge adds, such as the client's certificate
 _MAX_BODY = 64 << 10
 _WITHOUT_BODY = frozenset({204, 205, 304})
 # Headers about the connection (RFC 9110, 7.6.1), which would break the connection, and Host, which Envoy rejects.

@@ -1,4 +1,4 @@
-"""Envoy's clusters: to gateways and tunnel groups by mutual TLS, and to internal listeners. Pure."""
+"""Builds Envoy's clusters for gateways and tunnel groups (by mutual TLS), and for internal listeners. Pure."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
@@ -13,7 +13,7 @@ from edge.link import proxy_protocol
 from edge.process.settings import Limits, Settings
 
 LINK_SECRET = parts.reserved_secret("link")
-TUNNEL_KEY = "edge.tunnel"  # the filter state with the tunnel id of a connection that is forwarded as bytes
+TUNNEL_KEY = "edge.tunnel"  # the key of the filter state that has the tunnel id of a byte connection
 Members: TypeAlias = "Sequence[tuple[ServedTunnel, Gateway]]"
 TLS = "envoy.transport_sockets.tls"
 _TLS_1_3 = v3.TlsParameters(
@@ -23,7 +23,7 @@ _MANY, _MAX_RETRIES = 1_000_000, 100
 _TO_LISTENER = parts.assignment("", v3.Address(envoy_internal_address=v3.EnvoyInternalAddress()))
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
-_PRIVATE = v3.ProxyProtocolConfig(  # the gateway must not forward this header. Envoy requires a value
+_PRIVATE = v3.ProxyProtocolConfig(  # forbids the gateway to forward the PROXY header. Envoy requires a value
     version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=b"\0")]
 )
 _NAMING_TUNNEL = v3.ProxyProtocolConfig(
@@ -37,7 +37,7 @@ _NAMING_TUNNEL = v3.ProxyProtocolConfig(
 
 
 class _Sockets(NamedTuple):
-    """TLS to gateways: without the visitor's address, with it for the gateway only, and with it for tunnels too."""
+    """Transport sockets to gateways: without visitors' addresses, with them for the gateway, and also for tunnels."""
 
     plain: v3.TransportSocket
     private: v3.TransportSocket
@@ -45,7 +45,7 @@ class _Sockets(NamedTuple):
 
 
 def http2_name(upstream: str) -> str:
-    """Return the name of a gateway's or group's cluster for HTTP/2, which gRPC needs."""
+    """Return the name of the HTTP/2 cluster that belongs to a cluster of a gateway or group. gRPC needs HTTP/2."""
     return f"{upstream}/http2"
 
 
@@ -84,13 +84,13 @@ def edge_group_name(plan: Plan, backend: str) -> str:
 
 
 def circuit_name(route: str, cluster: str) -> str:
-    """Return the name of a route's own cluster for a tunnel group, which counts failures."""
+    """Return the name of the cluster for a tunnel group that only one route uses, so that it counts its failures."""
     return f"circuit/{route}/{cluster}"
 
 
 @lru_cache(256)
 def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
-    """Return the HTTP clusters of a gateway, the same objects for all names. The server name is the tunnel's id."""
+    """Return the HTTP clusters of a gateway. They are cached, so all names share the objects."""
     return _http_clusters(gateway.id, *_to_gateway(gateway, link_authority, settings))
 
 
@@ -118,7 +118,7 @@ def build_bytes_cluster(gateway: Gateway, link_authority: str, settings: Setting
 
 
 def build_group_clusters(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the clusters of a tunnel group, round robin. The server name is the tunnel's id."""
+    """Return the HTTP clusters of a tunnel group, which use its tunnels in turn."""
     return _http_clusters(group_name(backend), *_to_group(members, link_authority, settings))
 
 
@@ -132,10 +132,10 @@ def build_proxied_group_clusters(
 def build_stream_cluster(
     plan: Plan, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
 ) -> Resource:
-    """Return the byte cluster of an edge, over groups by weight. The server name is the tunnel's id.
+    """Return the cluster for byte connections of an edge, which distributes them over tunnel groups by weight.
 
-    The gateway gets the visitor's address, and forwards it to tunnels if the plan `is_proxied`. A group without tunnels
-    gets no connections. Open connections survive changes of weights and tunnels.
+    The gateway gets the visitor's address, and forwards it to the upstream if the plan `is_proxied`. A group without
+    tunnels gets no connections. If weights or tunnels change, connections stay open.
     """
     cluster = parts.copy(_template("stream", settings.limits.max_requests_per_backend, settings.limits))
     cluster.common_lb_config.locality_weighted_lb_config.SetInParent()
@@ -149,7 +149,7 @@ def build_stream_cluster(
 def build_response_cluster(backend: str) -> Resource:
     """Return the cluster of an HTTP response's internal listener.
 
-    Each request gets a new connection, since a reused one would answer with the response before a change.
+    Each request gets a new connection, since a reused connection would send the former response after a change.
     """
     cluster = parts.copy(_response_template())
     _internal_address(cluster).server_listener_name = response_name(backend)
@@ -157,7 +157,7 @@ def build_response_cluster(backend: str) -> Resource:
 
 
 def build_listener_cluster(host: str, listener: str) -> Resource:
-    """Return the cluster that connects a host name to an internal listener."""
+    """Return the cluster by which connections for a host name reach an internal listener."""
     cluster = parts.copy(_name_template())
     _internal_address(cluster).server_listener_name = listener
     return _encode(cluster, NAME_PREFIX + host)
@@ -196,7 +196,7 @@ def _encode(
 
 
 def _to_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> tuple[v3.Cluster, _Sockets]:
-    """Return the template of the clusters of a remote gateway, and their transport sockets."""
+    """Return a template for the clusters of a gateway on another host, and their transport sockets."""
     cluster = parts.copy(_template("", _MANY, settings.limits))
     endpoint = cluster.load_assignment.endpoints.add().lb_endpoints.add().endpoint
     endpoint.address.CopyFrom(parts.address(gateway.host, gateway.port))
@@ -204,7 +204,7 @@ def _to_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> tu
 
 
 def _to_group(members: Members, link_authority: str, settings: Settings) -> tuple[v3.Cluster, _Sockets]:
-    """Return the template of the clusters of a tunnel group, and their transport sockets."""
+    """Return a template for the clusters of a tunnel group, and their transport sockets."""
     cluster = parts.copy(_template("group", settings.limits.max_requests_per_backend, settings.limits))
     parts.add_endpoints(cluster, members, settings.region)
     return cluster, _group_sockets(frozenset(gateway.id for _, gateway in members), link_authority)
@@ -216,7 +216,7 @@ def _internal_address(cluster: v3.Cluster) -> v3.EnvoyInternalAddress:
 
 @cache
 def _template(alt_stat_name: str, most: int, limits: Limits) -> v3.Cluster:
-    """Return a cluster to gateways, without its name, addresses and TLS."""
+    """Return the fields that all clusters to gateways share. Name, addresses and TLS are missing."""
     return v3.Cluster(
         type=v3.Cluster.STATIC,
         alt_stat_name=alt_stat_name,
@@ -259,13 +259,13 @@ def _circuit_breakers(most: int) -> v3.CircuitBreakers:
 
 @lru_cache(1024)
 def _gateway_sockets(gateway: str, link_authority: str) -> _Sockets:
-    """Return mutual TLS to a gateway. Each connection sets the server name."""
+    """Return the transport sockets for mutual TLS to one gateway. Each connection sets the server name."""
     return _sockets(v3.UpstreamTlsContext(common_tls_context=build_mutual_tls([gateway], link_authority)))
 
 
 @lru_cache(1024)
 def _group_sockets(gateways: frozenset[str], link_authority: str) -> _Sockets:
-    """Return mutual TLS to gateways of tunnels. Without gateways, it accepts only a name that no gateway has."""
+    """Return the transport sockets for mutual TLS to the gateways of tunnels. Without gateways, they accept no peer."""
     tls = build_mutual_tls(sorted(gateways) or ["none"], link_authority)
     return _sockets(v3.UpstreamTlsContext(common_tls_context=tls, auto_host_sni=True))
 
@@ -282,7 +282,10 @@ def _with_proxy_protocol(socket: v3.TransportSocket, config: v3.ProxyProtocolCon
 
 
 def build_mutual_tls(peers: Iterable[str], link_authority: str) -> v3.CommonTlsContext:
-    """Return mutual TLS over the link. The peer's certificate must have one of the names `peers`."""
+    """Return the transport socket for mutual TLS between hosts of the edge.
+
+    `peers` are the accepted certificate names.
+    """
     names = [
         v3.SubjectAltNameMatcher(san_type=v3.SubjectAltNameMatcher.DNS, matcher=v3.StringMatcher(exact=peer.lower()))
         for peer in peers

@@ -1,4 +1,4 @@
-"""Envoy's listeners of edges: an internal one for each certificate of an edge, and TCP ports. Pure."""
+"""Builds Envoy's listeners of edges: an internal listener of a special edge, and listeners at TCP ports. Pure."""
 
 from chalicelib.model.serving.edge_plans import Plan, listener_name
 from edge.envoy import listeners, stream_filters, v3
@@ -9,7 +9,7 @@ from edge.process.settings import Settings
 
 
 def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
-    """Return the listener of an edge that passes TLS through to its upstream."""
+    """Return the internal listener of an edge that passes TLS through to its upstream."""
     chain = v3.FilterChain(filters=stream_filters.build_edge_filters(plan, settings))
     matcher = policy_matchers.build_address_matcher(plan.refusals)
     return listeners.build_stream_listener(listener_name(plan.edge.id, ""), chain, matcher)
@@ -18,8 +18,7 @@ def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
 def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
     """Return the listener of an edge with mutual TLS or OAuth, or of a TLS edge. It requests certificates on demand.
 
-    Its name differs for each set of requirements on handshakes: an earlier listener stays until Envoy accepts the new
-    one.
+    Its name differs for each handshake requirement, so the earlier listener stays until Envoy accepts the new listener.
     """
     name, version = on_demand_listener_name(plan), tls_contexts.version_of(plan)
     if plan.is_stream:

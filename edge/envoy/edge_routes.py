@@ -1,4 +1,4 @@
-"""Envoy's routes of an edge. Pure."""
+"""Builds Envoy's routes of an edge. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -65,7 +65,7 @@ def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
         host.routes.add(match=EVERY_PATH, direct_response=parts.respond(plan.page))
     else:
         _add_targets(host, plan)
-    if not host.routes or host.routes[-1].match != EVERY_PATH:  # no request would reach one more route
+    if not host.routes or host.routes[-1].match != EVERY_PATH:  # otherwise, no request would reach another route
         host.routes.append(_NO_ROUTE)
     if plan.requires_sign_in:
         sign_in.complete_host(host, plan)
@@ -93,22 +93,22 @@ def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
 
 
 def _challenge_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
-    """Yield the route that refuses challenges of certificate authorities for some hosts."""
+    """Yield a route that refuses HTTP-01 challenges for the hosts `names`, or nothing without hosts."""
     if names:
         yield routes.build_challenge_refusal(v3.HeaderMatcher(name=":authority", string_match=_any_host(names)))
 
 
 def _any_host(names: Sequence[str]) -> v3.StringMatcher:
-    """Return the matcher of some hosts, and of hosts directly below a wildcard host."""
+    """Return a matcher of the hosts `names`. A wildcard among them matches the hosts directly below it."""
     hosts = "|".join(re.escape(name).replace(r"\*", "[^.]+", 1) for name in names)
     return parts.regex(f"(?i)(?:{hosts})(?::[0-9]*)?")
 
 
 def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
-    """Add Envoy's routes for a route of the edge. The last of them refuses all remaining requests.
+    """Add Envoy's routes for one route of the edge. The last of them refuses the requests that no other one accepts.
 
-    Envoy checks header conditions before the path. So the path is also the first header condition: requests for other
-    routes do not run the patterns of this one.
+    Envoy checks header conditions before the path. So the path is also the first header condition. Otherwise, requests
+    for other routes would run the header patterns of this route.
     """
     template, rules = _template(target.route), target.route.modules.get(user_agent_filter.MODULE)
     if rules and not target.page:
@@ -119,7 +119,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         route_modules.configure(passing, plan, target)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
-    if rules or target.page or not target.rule:  # with OAuth no request reaches this route, which would take 2 KiB
+    if rules or target.page or not target.rule:  # with OAuth no request reaches it, and it takes 2 KiB
         refusal = _add_copy(host, template)
         refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
 
@@ -152,9 +152,9 @@ def _path_condition(route: ServedRoute) -> v3.HeaderMatcher:
 def _add_passing(
     host: v3.VirtualHost, plan: Plan, target: RouteTarget, template: v3.Route, headers: Sequence[v3.HeaderMatcher]
 ) -> None:
-    """Add the routes to upstreams, for gRPC requests and for others.
+    """Add the routes to upstreams: one for gRPC requests, and one for other requests.
 
-    Envoy checks conditions in order. A gRPC request must not run the patterns of a filter twice.
+    Envoy checks conditions in order, and a gRPC request must not run the patterns of a filter twice.
     """
     upstreams = [(_cluster_name(plan, target.route, id), weight) for id, weight in target.online]
     path = [_path_condition(target.route)] if headers else []

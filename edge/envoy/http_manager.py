@@ -1,4 +1,4 @@
-"""Envoy's HTTP managers of public connections, and the filters in them. Pure."""
+"""Builds Envoy's HTTP connection managers for public connections, and the filters in them. Pure."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,8 @@ from edge.envoy.routes import REDIRECTING
 from edge.process.settings import Settings
 
 NAME = "envoy.filters.network.http_connection_manager"
-SERVER_NAME_KEY = "envoy.network.upstream_server_name"  # the filter state with the server name for the upstream
+# the key of the filter state that has the server name for the upstream
+SERVER_NAME_KEY = "envoy.network.upstream_server_name"
 # By default, Envoy obeys x-envoy-… headers from private addresses, which it calls internal.
 _NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(
     cidr_ranges=[v3.CidrRange(address_prefix="255.255.255.255", prefix_len=parts.number(32))]
@@ -22,7 +23,7 @@ _HTTP2 = v3.Http2ProtocolOptions(
     initial_stream_window_size=parts.STREAM_WINDOW,
     initial_connection_window_size=parts.CONNECTION_WINDOW,
 )
-# The last filter, which forwards requests. Its counts by upstream and status are not used.
+# The last filter, which forwards requests. Its counts by upstream and status are switched off.
 ROUTER = v3.HttpFilter(
     name="envoy.filters.http.router",
     typed_config=parts.pack(v3.Router(suppress_envoy_headers=True, dynamic_stats=v3.BoolValue(value=False))),
@@ -47,7 +48,7 @@ UPSTREAM_NAME = v3.HttpFilter(
 
 
 def build_manager(settings: Settings, *filters: v3.HttpFilter) -> v3.HttpConnectionManager:
-    """Return an HTTP manager with the fields that the managers of all public connections share."""
+    """Return an HTTP connection manager with the fields that all public connections share."""
     limits = settings.limits
     return v3.HttpConnectionManager(
         use_remote_address=v3.BoolValue(value=True),
@@ -68,7 +69,7 @@ def build_manager(settings: Settings, *filters: v3.HttpFilter) -> v3.HttpConnect
 
 
 def build_redirect_manager(settings: Settings) -> v3.Filter:
-    """Return the HTTP manager of the plain HTTP port. No client sends a second request there."""
+    """Return the HTTP connection manager of the port without TLS. Connections there serve only one request."""
     manager = build_manager(settings, ROUTER)
     manager.stat_prefix = "http"
     manager.rds.CopyFrom(v3.Rds(route_config_name=REDIRECTING, config_source=parts.ADS))
@@ -79,10 +80,11 @@ def build_redirect_manager(settings: Settings) -> v3.Filter:
 
 
 def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.HttpFilter:
-    """Return the filter that replaces a client's claims (see `claims`) with true headers.
+    """Return the filter that replaces headers that only proxies should set (see `claims`) by true headers.
 
-    `more` are further headers to set. Only upgrades still have `Connection` here. It is reset to `upgrade`, because a
-    proxy behind the tunnel would remove all headers that `Connection` lists (RFC 9110, 7.6.1).
+    `more` are further headers to set. At this filter, only upgrade requests still have a `Connection` header. It is
+    reset to `upgrade`, because a proxy behind the tunnel would remove all headers that `Connection` lists (RFC 9110,
+    7.6.1).
     """
     removal = v3.HeaderMutation(remove_on_match=v3.HeaderMutation.RemoveOnMatch(key_matcher=parts.regex(claims.REGEX)))
     connection = v3.HeaderValueOption(
@@ -102,7 +104,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
 
 
 def _contact_reply(settings: Settings) -> v3.LocalReplyConfig | None:
-    """Return Envoy's own responses with the abuse contact, or None without one."""
+    """Return the configuration that adds the abuse contact to Envoy's own responses, or None without a contact."""
     if not settings.abuse_contact:
         return None
     text = pages.abuse_line(settings.abuse_contact).replace("%", "%%")  # % starts a command of Envoy

@@ -1,7 +1,7 @@
-"""Envoy's listeners: the public ports, and an internal one for each uploaded certificate. Pure.
+"""Builds Envoy's listeners at public ports, and internal listeners for special names. Pure.
 
-The public HTTPS listener passes each name with a certificate to that certificate's internal listener. Envoy accepts or
-rejects a listener as a whole, so a bad certificate affects no other addresses.
+The public HTTPS listener passes connections for a special name to the internal listener of this name. Envoy accepts or
+rejects a listener as a whole, so a bad listener affects no other names.
 """
 
 import socket
@@ -15,15 +15,15 @@ from edge.envoy.filters import blocking, policy_matchers, proxies
 from edge.envoy.resources import PORT_PREFIX, Resource, encode
 from edge.process.settings import Settings
 
-FRONT = "https"  # the public listener
+FRONT = "https"  # the name of the public HTTPS listener
 HTTP_PROTOCOLS = ("h2", "http/1.1")
 # Reads the server name and the protocols of a handshake.
 TLS_INSPECTOR = v3.ListenerFilter(
     name="envoy.filters.listener.tls_inspector", typed_config=parts.pack(v3.TlsInspector())
 )
-_BACKLOG = 4096  # connections that wait to be accepted
+_BACKLOG = 4096  # connections that wait in the kernel to be accepted
 _INTERNAL = v3.Listener(
-    stat_prefix="certificate",  # shared counters: creating separate ones would take longer than everything else
+    stat_prefix="certificate",  # shared counters: to create separate ones would take longer than all other work
     internal_listener=v3.Listener.InternalListenerConfig(),
     listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
 )
@@ -51,7 +51,7 @@ def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listen
 
 
 def build_http_listener(settings: Settings) -> Resource:
-    """Return the public listener without TLS, which redirects to https."""
+    """Return the public listener without TLS, which redirects requests to https."""
     listener = build_public_listener("http", settings.http_port, settings)
     listener.filter_chains.add(
         filters=[http_manager.build_redirect_manager(settings)], filter_chain_match=proxies.build_match(settings)
@@ -64,7 +64,8 @@ def build_port_listener(
 ) -> Resource:
     """Return the listener of a TCP port. Its `filters` limit connections.
 
-    `matcher` chooses the chain of connections that are neither blocked nor from an untrusted proxy.
+    `matcher` chooses the filter chain for a connection that is not blocked, and that comes from a trusted proxy if
+    proxies are required.
     """
     listener = parts.copy(_port_template(settings))
     listener.name, listener.address.socket_address.port_value = port_name(port), int(port)
@@ -75,9 +76,9 @@ def build_port_listener(
 
 @cache
 def _port_template(settings: Settings) -> v3.Listener:
-    """Return the listener of TCP ports. It accepts clients that wait for the server to speak first, as in SSH.
+    """Return a template for listeners of TCP ports. It accepts clients that wait for the server's first byte (SSH).
 
-    The Envoy of the other instance can open the same ports.
+    The other Envoy instance of this host can open the same ports.
     """
     return v3.Listener(
         stat_prefix="port",
@@ -86,7 +87,7 @@ def _port_template(settings: Settings) -> v3.Listener:
         listener_filters_timeout=parts.seconds(settings.limits.header_timeout),
         tcp_backlog_size=parts.number(_BACKLOG),
         socket_options=parts.socket_options(settings.limits),
-        ignore_global_conn_limit=True,  # the global limit is for HTTPS
+        ignore_global_conn_limit=True,  # the global limit counts connections of HTTPS only
         listener_filters=proxies.build_filters(settings),
         filter_chains=[v3.FilterChain(name=blocking.CHAIN)],
     )
@@ -95,22 +96,22 @@ def _port_template(settings: Settings) -> v3.Listener:
 def build_tunnel_port_listener(
     tunnel: ServedTunnel, port: str, settings: Settings, refusals: tuple[Condition, ...] = ()
 ) -> Resource:
-    """Return the listener of a tunnel's TCP port. Each condition of `refusals` refuses visitors by their address."""
+    """Return the listener of a tunnel's TCP port. The conditions in `refusals` refuse visitors by their address."""
     filters = stream_filters.build_tunnel_filters(tunnel, settings)
     return build_port_listener(port, filters, settings, policy_matchers.build_address_matcher(refusals))
 
 
 def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings, refusals: tuple[Condition, ...] = ()) -> Resource:
-    """Return the internal listener of a tunnel with TLS upstream.
+    """Return the internal listener of a tunnel with TLS passthrough.
 
-    Conditions in `refusals` refuse visitors by address.
+    The conditions in `refusals` refuse visitors by their address.
     """
     chain = v3.FilterChain(filters=stream_filters.build_tunnel_filters(tunnel, settings))
     return build_stream_listener(tunnel_name(tunnel.id), chain, policy_matchers.build_address_matcher(refusals))
 
 
 def tunnel_name(tunnel: str) -> str:
-    """Return the name of the internal listener of a tunnel with TLS upstream."""
+    """Return the name of the internal listener of a tunnel with TLS passthrough."""
     return f"tunnel/{tunnel}"
 
 
@@ -120,7 +121,7 @@ def port_name(port: str) -> str:
 
 
 def build_named_listener(name: str, chain: v3.FilterChain) -> Resource:
-    """Return an internal listener that reads the server name."""
+    """Return an internal listener that reads the server name of the handshake."""
     listener = parts.copy(_INTERNAL)
     listener.name = name
     listener.filter_chains.append(chain)
@@ -130,7 +131,7 @@ def build_named_listener(name: str, chain: v3.FilterChain) -> Resource:
 def build_stream_listener(name: str, chain: v3.FilterChain, matcher: v3.Matcher = blocking.MATCHER) -> Resource:
     """Return an internal listener for byte connections, which refuses blocked networks.
 
-    `matcher` chooses the filter chain of other connections.
+    `matcher` chooses the filter chain of connections from other networks.
     """
     listener = parts.copy(_INTERNAL)
     listener.name, chain.name = name, blocking.CHAIN
@@ -140,7 +141,7 @@ def build_stream_listener(name: str, chain: v3.FilterChain, matcher: v3.Matcher 
 
 
 def build_secret(name: str, chain: str, private_key: str) -> Resource:
-    """Return the secret with a certificate chain and private key, PEM."""
+    """Return the secret with a certificate chain and its private key, both in PEM."""
     secret = v3.Secret(name=name)
     secret.tls_certificate.certificate_chain.inline_string = chain
     secret.tls_certificate.private_key.inline_string = private_key

@@ -1,6 +1,6 @@
-"""Matchers that choose the filter chain of a connection. Pure.
+"""Builds matchers that choose the filter chain of a connection. Pure.
 
-A change of a matcher keeps connections open. A change of a filter chain closes them.
+If a matcher changes, connections stay open. If a filter chain changes, its connections are closed.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,8 @@ Predicate: TypeAlias = v3.Matcher.MatcherList.Predicate
 _SERVER_NAME = v3.XdsExtensionConfig(name="server_name", typed_config=parts.pack(v3.ServerNameInput()))
 _BY_SERVER_NAME = v3.Matcher(matcher_tree=v3.Matcher.MatcherTree(input=_SERVER_NAME))
 _PROTOCOLS = v3.XdsExtensionConfig(name="application_protocols", typed_config=parts.pack(v3.ApplicationProtocolInput()))
-_CHALLENGE = r".*'acme-tls/1'.*"  # TLS-ALPN-01 (RFC 8737), in the quoted list of a client's protocols
+# the protocol of TLS-ALPN-01 (RFC 8737), in Envoy's list of the client's protocols in quotes
+_CHALLENGE = r".*'acme-tls/1'.*"
 
 
 @lru_cache(1024)
@@ -26,19 +27,19 @@ def choose(chain: str) -> OnMatch:
 
 @lru_cache(1024)
 def refuse_challenges(chain: str) -> OnMatch:
-    """Return the action that chooses a filter chain, but refuses handshakes for TLS-ALPN-01 challenges."""
+    """Return the action that chooses a filter chain, except that it refuses TLS-ALPN-01 challenges."""
     return OnMatch(matcher=match(_has(_PROTOCOLS, _CHALLENGE), choose(REFUSED), otherwise=choose(chain)))
 
 
 def match_server_name(name: str, on_match: OnMatch) -> v3.Matcher:
-    """Return the matcher of one server name."""
+    """Return the matcher of connections with one server name."""
     matcher = parts.copy(_BY_SERVER_NAME)
     matcher.matcher_tree.exact_match_map.map[name].CopyFrom(on_match)
     return matcher
 
 
 def match_server_names(regex: str, on_match: OnMatch, otherwise: OnMatch | None = None) -> v3.Matcher:
-    """Return the matcher of all server names that match a regular expression."""
+    """Return the matcher of connections with a server name that matches a regular expression."""
     return match(_has(_SERVER_NAME, regex), on_match, otherwise)
 
 

@@ -1,4 +1,4 @@
-"""Small messages of Envoy's API that other messages contain. Pure."""
+"""Builds small messages of Envoy's API that other messages contain. Pure."""
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,14 +16,14 @@ from edge.process.settings import Limits, Settings
 M = TypeVar("M", bound=Message)
 # The flow control windows of HTTP/2, in bytes.
 STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value(value=4 << 20)
-_MAX_SERVER_NAME = 255  # bytes
+_MAX_SERVER_NAME = 255  # bytes of the longest server name
 ADS = v3.ConfigSource(
     ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
-)  # the source of resources that are referenced by name
+)  # makes Envoy request a resource from control by its name
 
 
 def copy(template: M) -> M:
-    """Return a copy of a message. Its fields can be set."""
+    """Return a copy of a message, in which fields can be changed."""
     message = type(template)()
     message.CopyFrom(template)
     return message
@@ -44,12 +44,12 @@ def seconds(value: float) -> v3.Duration:
 
 
 def number(value: int) -> v3.UInt32Value:
-    """Return a number for a field in which 0 differs from an unset value."""
+    """Return a number as a message, for fields in which 0 differs from an unset value."""
     return v3.UInt32Value(value=value)
 
 
 def text(value: str) -> v3.DataSource:
-    """Return a text as a source of data."""
+    """Return a text as Envoy's DataSource."""
     return v3.DataSource(inline_string=value)
 
 
@@ -64,7 +64,7 @@ def regex(expression: str) -> v3.StringMatcher:
 
 
 def set_header(name: str, value: str) -> v3.HeaderValueOption:
-    """Return a header to set. It replaces existing values."""
+    """Return the option that sets a header, and replaces existing values."""
     return v3.HeaderValueOption(
         header=v3.HeaderValue(key=name, value=value), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
     )
@@ -72,19 +72,19 @@ def set_header(name: str, value: str) -> v3.HeaderValueOption:
 
 @lru_cache(256)
 def respond(page: str) -> v3.DirectResponseAction:
-    """Return the response with a page. The text of the page begins with the status."""
+    """Return the direct response with a page. The text of the page begins with its status code."""
     return v3.DirectResponseAction(status=int(page[:3]), body=text(page))
 
 
 def set_metadata(metadata: v3.Metadata, **values: str) -> None:
-    """Set metadata that access logs and filters can read."""
+    """Set values in metadata that access logs and filters can read."""
     fields = metadata.filter_metadata["edge"].fields
     for name, value in values.items():
         fields[name].string_value = value
 
 
 def struct(**values: str | bool) -> v3.Struct:
-    """Return an object of strings and booleans."""
+    """Return a Struct of strings and booleans."""
     return v3.Struct(fields={name: _value(value) for name, value in values.items()})
 
 
@@ -105,9 +105,9 @@ _ELSEWHERE = v3.GrpcRetryPolicy(  # sends a request to a second host only if the
 
 
 def authorization(cluster: str, timeout: float, settings: Settings) -> v3.ExtAuthz:
-    """Return an external authorization by gRPC. If the service fails, the visitor gets 503."""
+    """Return a filter configuration that asks the sign-in service by gRPC. If the service fails, visitors get 503."""
     service = v3.GrpcService(envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=cluster), timeout=seconds(timeout))
-    if settings.sign_in_hosts:  # a retry takes 2.5 KiB of memory for each manager
+    if settings.sign_in_hosts:  # only then, because a retry policy takes 2.5 KiB of memory in each manager
         service.retry_policy.CopyFrom(_ELSEWHERE)
     return v3.ExtAuthz(
         grpc_service=service,
@@ -117,7 +117,7 @@ def authorization(cluster: str, timeout: float, settings: Settings) -> v3.ExtAut
 
 
 def check_settings(**facts: str) -> v3.Any:
-    """Return the configuration of a route that sends facts to an external authorization service."""
+    """Return the configuration of a route that makes Envoy send facts to the sign-in service."""
     return pack(v3.ExtAuthzPerRoute(check_settings=v3.CheckSettings(context_extensions=facts)))
 
 
@@ -143,7 +143,7 @@ def socket_options(limits: Limits) -> tuple[v3.SocketOption, ...]:
 
 
 def networks(cidrs: Iterable[str]) -> list[v3.CidrRange]:
-    """Return networks as Envoy's address ranges."""
+    """Return networks in CIDR notation as Envoy's address ranges."""
     found = map(ipaddress.ip_network, cidrs)
     return [v3.CidrRange(address_prefix=str(it.network_address), prefix_len=number(it.prefixlen)) for it in found]
 
@@ -164,9 +164,9 @@ def secret(name: str) -> v3.SdsSecretConfig:
 def add_endpoints(
     cluster: v3.Cluster, members: Sequence[tuple[ServedTunnel, Gateway]], region: str
 ) -> list[v3.LocalityLbEndpoints]:
-    """Add the tunnels of a group to a cluster: tunnels in the region with priority 0, and others with priority 1.
+    """Add the tunnels of a group to a cluster. Tunnels in `region` have priority 0, and others have priority 1.
 
-    If the region has none, all have priority 0.
+    If no tunnel is in the region, all have priority 0.
     """
     own = [it for it in members if it[1].region == region]
     others = [it for it in members if it[1].region != region]

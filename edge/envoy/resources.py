@@ -1,4 +1,4 @@
-"""Resources of Envoy. Its discovery protocol updates and rejects each by name. Pure."""
+"""Encoded resources of Envoy, which its discovery protocol updates and rejects by name. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from edge.envoy import v3
 
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None for a removed resource
-NAME_PREFIX = "name/"  # begins the names of clusters that Envoy selects by server name: visitors reach no others
-PORT_PREFIX = "port/"  # begins the names of listeners on TCP ports, which visitors reach directly
+NAME_PREFIX = "name/"  # the prefix of clusters that Envoy selects by server name. Visitors cannot select other clusters
+PORT_PREFIX = "port/"  # the prefix of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
 Kind = Literal["cluster", "extension", "listener", "routes", "scope", "secret"]
 
@@ -28,7 +28,7 @@ _KINDS = {message: kind for kind, message in MESSAGES.items()}
 
 
 class Key(NamedTuple):
-    """The name of a resource, or of a part. Large resources have parts that change separately."""
+    """The kind and name of a resource, or of a part of it. Large resources have parts that change separately."""
 
     kind: Kind
     name: str
@@ -37,9 +37,10 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Resource:
-    """An encoded resource or part. A part is a message with only some fields, and Envoy receives the parts joined.
+    """An encoded resource, or a part of one. A part is a message with only some fields.
 
-    `is_emptied` marks a cluster that loses its last endpoint: it is sent after the routes to other clusters.
+    Envoy receives all parts joined. `is_emptied` marks a cluster that loses its last endpoint. It is sent after the
+    routes that use other clusters.
     """
 
     key: Key
@@ -60,7 +61,7 @@ def encode_part(key: Key, message: Message) -> Resource:
 def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     """Split changes into three steps: additions, then resources that send visitors to the added ones, then removals.
 
-    Parts that refuse visitors come first and leave last.
+    Parts that refuse visitors are added in the first step and removed in the last one.
     """
 
     def stage(key: Key, it: Resource | None) -> int:
@@ -75,11 +76,11 @@ def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
 
 
 def _brings_visitors(key: Key) -> bool:
-    """Return whether a resource sends visitors to other resources: a part, a port's listener or a name's cluster."""
+    """Return whether visitors reach other resources by this one: a part, a port's listener, a name's cluster."""
     prefix = {"cluster": NAME_PREFIX, "listener": PORT_PREFIX}.get(key.kind)
     return not _is_whole_or_refuses(key.part) or bool(prefix and key.name.startswith(prefix))
 
 
 def _is_whole_or_refuses(part: str) -> bool:
-    """Return whether a part is a whole resource, or refuses visitors. It is added first and removed last."""
+    """Return whether this is a whole resource, or a part that refuses visitors: added first and removed last."""
     return part in ("", BLOCKED_PART)

@@ -1,4 +1,4 @@
-"""Envoy's routes of tunnels, and of the plain HTTP port. Pure."""
+"""Builds Envoy's routes of tunnels, and of the port without TLS. Pure."""
 
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import Site
@@ -18,8 +18,8 @@ _SITE = v3.VirtualHost(
     ],
     retry_policy=v3.RetryPolicy(retry_on="reset-before-request", num_retries=parts.number(1)),
 )
-REDIRECTING = "http"  # the name of the routes of the plain HTTP port
-CHALLENGE_CLUSTER = "challenges"  # the cluster of control, which answers challenges
+REDIRECTING = "http"  # the name of the route configuration of the port without TLS
+CHALLENGE_CLUSTER = "challenges"  # the name of the cluster for control, which answers challenges
 
 
 def build_all_redirects(settings: Settings) -> Resource:
@@ -35,9 +35,9 @@ def build_all_redirects(settings: Settings) -> Resource:
 
 
 def build_challenge_refusal(*headers: v3.HeaderMatcher) -> v3.Route:
-    """Return the route that answers challenges of certificate authorities with 404.
+    """Return the route that answers HTTP-01 challenges with 404.
 
-    `headers` are further conditions on the request.
+    `headers` are further conditions that a request must meet.
     """
     match = v3.RouteMatch(prefix=_CHALLENGES, headers=headers)
     return v3.Route(match=match, direct_response=parts.respond(pages.NO_CHALLENGE))
@@ -62,7 +62,7 @@ def add_site_host(config: v3.RouteConfiguration, site: Site) -> None:
 
 
 def gateway_cluster(tunnel: ServedTunnel) -> str:
-    """Return the name of the cluster of a tunnel's gateway, which may send the visitor's address."""
+    """Return the name of the cluster for a tunnel's gateway. With `proxy_protocol`, it sends the visitor's address."""
     return clusters.proxied_name(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
 
 

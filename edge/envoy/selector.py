@@ -1,4 +1,4 @@
-"""Envoy's selector of certificates by server name, which requests them during the handshake. Pure.
+"""Builds Envoy's certificate selector, which requests a certificate by server name during the handshake. Pure.
 
 `xds-protos` 1.85 lacks its two messages. They are registered here, as Envoy 1.40 defines them.
 """
@@ -36,7 +36,7 @@ def build_selector() -> v3.TypedExtensionConfig:
 
 
 def _register(package: str, name: str, **fields: type[str] | type[Message]) -> type[Message]:
-    """Add a message to the default pool. `fields` are in the order of their numbers, with their types."""
+    """Register a message type in the default pool. `fields` are in the order of their numbers, with their types."""
     file = FileDescriptorProto(name=f"{package.replace('.', '/')}/config.proto", package=package, syntax="proto3")
     message = file.message_type.add(name=name)
     for number, (field, kind) in enumerate(fields.items(), start=1):

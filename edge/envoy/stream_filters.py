@@ -1,4 +1,4 @@
-"""Envoy's filters for connections that are forwarded as bytes: limits, and access log. Pure."""
+"""Builds Envoy's filters for byte connections: limits, forwarding and access log. Pure."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,7 +13,7 @@ from edge.process.settings import Settings
 _ATTEMPTS = 3  # attempts to connect, to different tunnels of a group
 _EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
 _CLOSED = "closed"  # a cluster that never exists, so that Envoy closes its connections
-_AFTER_HANDSHAKE = v3.TcpProxy(  # so that tunnels do not see clients that fail the handshake
+_AFTER_HANDSHAKE = v3.TcpProxy(  # a tunnel must not see clients that fail the handshake
     upstream_connect_mode=v3.ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)
 )
 _SERVER_NAME = v3.NetworkFilterState(  # a template: `_server_name` sets the values to the tunnel's id
@@ -30,7 +30,7 @@ _SERVER_NAME = v3.NetworkFilterState(  # a template: `_server_name` sets the val
 
 
 def build_edge_filters(plan: Plan, settings: Settings) -> list[v3.Filter]:
-    """Return the filters of an edge's byte connections."""
+    """Return the filters for byte connections to an edge."""
     owner = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
     proxy = _build_proxy(settings, owner)
     _set_upstreams(proxy, plan)
@@ -40,7 +40,7 @@ def build_edge_filters(plan: Plan, settings: Settings) -> list[v3.Filter]:
 
 
 def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[v3.Filter]:
-    """Return the filters of a tunnel's byte connections, limited to its number of channels."""
+    """Return the filters for byte connections to a tunnel, which can have as many as it can have channels."""
     proxy = _build_proxy(settings, {"account": tunnel.account, "tunnel": tunnel.id})
     proxy.cluster = clusters.bytes_name(tunnel.gateway)
     limit = build_connection_limit("tunnel", settings.limits.max_channels_per_tunnel)
@@ -60,7 +60,7 @@ def build_connection_limit(name: str, most: int) -> v3.Filter:
 
 
 def _server_name(tunnel: str) -> v3.Filter:
-    """Return the filter that sets the tunnel's id: the server name for TLS, and a value in PROXY headers."""
+    """Return the filter that sets the tunnel's id as server name for TLS, and as a value of PROXY protocol headers."""
     state = parts.copy(_SERVER_NAME)
     for value in state.on_new_connection:
         value.format_string.text_format_source.inline_string = tunnel
@@ -68,12 +68,12 @@ def _server_name(tunnel: str) -> v3.Filter:
 
 
 def build_filter_state(state: v3.NetworkFilterState) -> v3.Filter:
-    """Return the filter that sets values of new connections, which other filters read."""
+    """Return the filter that sets filter state of new connections, which other filters read."""
     return v3.Filter(name="envoy.filters.network.set_filter_state", typed_config=parts.pack(state))
 
 
 def _set_upstreams(proxy: v3.TcpProxy, plan: Plan) -> None:
-    """Set the clusters of an edge. Connections to backends that are fixed HTTP responses are closed."""
+    """Set the clusters of an edge by weight. Connections to a backend with a fixed HTTP response are closed."""
     name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.responses)
     if not closing:
         proxy.cluster = name

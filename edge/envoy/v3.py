@@ -1,4 +1,4 @@
-"""The messages of Envoy's API, version 3, that the edge builds."""
+"""Short names for the messages of Envoy's API, version 3, that the edge builds."""
 
 from envoy.config.accesslog.v3.accesslog_pb2 import (
     AccessLog,

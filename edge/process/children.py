@@ -1,4 +1,4 @@
-"""Child processes, which are restarted when they die, after a pause that grows with each failure."""
+"""Runs child processes. If one dies, it is restarted after a pause, which grows with each failure."""
 
 import asyncio
 import ctypes
@@ -12,16 +12,16 @@ from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL
 
-_MIN_PAUSE, _MAX_PAUSE = 0.2, 5.0  # seconds before a restart
-_STABLE = 30.0  # seconds of running after which the next pause is the shortest again
+_MIN_PAUSE, _MAX_PAUSE = 0.2, 5.0  # the shortest and longest pause in seconds before a restart
+_STABLE = 30.0  # seconds for which a program must run so that the next pause is the shortest again
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program to start. Folder, environment and output (`log`) are this process's by default.
+    """A program to start. By default, it has the folder, environment and output (`log`) of this process.
 
-    `stop` is the signal that ends it at once.
+    `stop` is the signal that ends the program at once.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Program:
 
 
 class Child:
-    """A program that runs until `end` is called."""
+    """A running program, which is restarted if it dies until `end` or `drain` is called."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -50,7 +50,7 @@ class Child:
         self._task = asyncio.create_task(self._watch())
 
     def restart(self) -> None:
-        """End the program, which then starts again."""
+        """End the program. It is then started again."""
         if self.pid and self._process:
             self._process.send_signal(self.program.stop)
 
@@ -85,7 +85,7 @@ class Child:
 
 
 async def spawn(program: Program) -> asyncio.subprocess.Process:
-    """Start a program, which the kernel ends when this process dies for any reason. Raises OSError."""
+    """Start a program. If this process dies, for any reason, the kernel ends the program. Raises OSError."""
     with program.log.open("ab") if program.log else nullcontext() as output:
         return await asyncio.create_subprocess_exec(
             *program.command,
@@ -116,6 +116,6 @@ def describe(status: int) -> str:
 
 
 def _end_with_parent(stop: signal.Signals) -> None:
-    """Make the kernel send a signal when the parent dies. Ignore Ctrl-C, which the parent handles."""
+    """Make the kernel send this process a signal when the parent dies. Ignore Ctrl-C, which the parent handles."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -7,18 +7,18 @@ _SAMPLE = re.compile(rb"^(\w+)(?:\{(.*)\})? ", re.MULTILINE)
 
 
 def join_instances(texts: Mapping[str, bytes]) -> bytes:
-    """Return the metrics of two instances of a process as one text. The label `edge_instance` names a or b."""
+    """Return the metrics of the instances of a process as one text. The label `edge_instance` is a or b."""
     return _join(_label(text, instance) if instance else text for instance, text in texts.items())
 
 
 def _label(text: bytes, instance: str) -> bytes:
-    """Return a text with the label of an instance at each sample."""
+    """Return metrics with the label of an instance at each sample."""
     label = f'edge_instance="{instance}"'.encode()
     return _SAMPLE.sub(lambda it: b"%b{%b} " % (it[1], b",".join(filter(None, (label, it[2])))), text)
 
 
 def _join(texts: Iterable[bytes]) -> bytes:
-    """Return one text in which each metric is described once, before all its samples."""
+    """Join metrics to one text, in which each metric is described once, before all its samples."""
     metrics: dict[bytes, tuple[list[bytes], list[bytes]]] = {}
     for text in texts:
         name = b""

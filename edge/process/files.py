@@ -24,7 +24,8 @@ def replace(file: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 def lock(file: Path) -> bool:
     """Lock a file until this process ends. Return False if another process has the lock. Raises OSError."""
-    opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)  # the file stays open, and children do not inherit it
+    # stays open until this process ends. Children do not inherit it
+    opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -35,7 +36,7 @@ def lock(file: Path) -> bool:
 
 @contextlib.contextmanager
 def shorten_socket_path(path: Path) -> Iterator[Path]:
-    """Yield a short path for a socket: the kernel accepts at most 107 bytes."""
+    """Yield a short path for a socket, because the kernel accepts at most 107 bytes."""
     folder = os.open(path.parent, os.O_PATH)
     try:
         yield Path(f"/proc/self/fd/{folder}") / path.name

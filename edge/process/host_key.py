@@ -12,7 +12,7 @@ _FILE = "ssh_host_ed25519_key"  # the private key, in the folder of the edge
 
 
 def private_file(settings: Settings) -> Path:
-    """Return the path of the private key."""
+    """Return the path of the private host key, from SSH_HOST_KEY or in the folder of the edge."""
     return Path(settings.ssh_host_key) if settings.ssh_host_key else settings.directory / _FILE
 
 
@@ -21,7 +21,7 @@ def _public_file(settings: Settings) -> Path:
 
 
 def write(settings: Settings, public_key: str) -> None:
-    """Write the public key into the folder of the edge, like ssh-keygen."""
+    """Write the public key into the folder of the edge, in the format of ssh-keygen."""
     files.replace(_public_file(settings), f"{public_key}\n".encode(), mode=0o644)
 
 

@@ -63,7 +63,7 @@ def event(name: str, **fields: object) -> None:
 def failure(name: str, error: Exception, **fields: object) -> None:
     """Log an event with the type of an unexpected error, and its place, for example `name_resolver.py:120`.
 
-    The text of the error is left out, because it can contain values of a record.
+    The message of the error is left out, because it can contain values of a record.
     """
     raised = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][-1:]
     at = "".join(f"{Path(file).name}:{line}" for file, line in raised)

@@ -1,4 +1,4 @@
-"""Settings for the memory of this process: returning it to the system, garbage collection, and core dumps."""
+"""Returns memory of this process to the system, and configures garbage collection and core dumps."""
 
 import ctypes
 import gc
@@ -9,13 +9,13 @@ _PR_SET_DUMPABLE = 4
 
 
 def trim() -> None:
-    """Return freed memory to the system, if the C library can."""
+    """Return freed memory to the system, if the C library supports that."""
     if malloc_trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         malloc_trim(0)
 
 
 def collect_seldom() -> None:
-    """Collect garbage less often, and never the objects that exist now."""
+    """Make garbage collection less frequent, and exclude the objects that exist now."""
     gc.freeze()
     gc.set_threshold(_THRESHOLD)
 

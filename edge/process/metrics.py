@@ -1,7 +1,7 @@
-"""The metrics of the edge for Prometheus.
+"""Serves the metrics of the edge to Prometheus.
 
-Each process serves its own metrics at a socket, and one process serves all at a TCP port. They contain no names of
-accounts, tunnels or visitors.
+Each process serves its own metrics at a Unix socket. One process serves the metrics of all at a TCP port. Metrics
+contain no names of accounts, tunnels or visitors.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from prometheus_client.registry import Collector
 
 from edge.process import exposition, files, log, tasks
 
-_TIMEOUT = 2.0  # seconds for each process
+_TIMEOUT = 2.0  # seconds for the answer of a process
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-ReadMetrics = Callable[[], Awaitable[bytes]]  # raises OSError if a process does not answer
-FindUnready = Callable[[], Awaitable[str]]  # returns why a part is not ready, or ""
+ReadMetrics = Callable[[], Awaitable[bytes]]  # it raises OSError if a process does not answer
+FindUnready = Callable[[], Awaitable[str]]  # it returns why a process is not ready, or ""
 
 
 class Readable(Protocol):
-    """The metrics of a process."""
+    """An object that returns metrics."""
 
     async def read(self) -> bytes:
         """Return the metrics in Prometheus's text format."""
@@ -32,7 +32,7 @@ class Readable(Protocol):
 class ProcessMetrics(Collector):
     """The metrics of a process: gauges and counts, read with each scrape, and counts of log events.
 
-    The counts of `events` begin with 0, because Prometheus does not see the first increment of a new counter.
+    Counters of `events` start at 0, because Prometheus does not count the increment with which a counter appears.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ProcessMetrics(Collector):
 
 
 def read_from(socket: Path, path: str = "/metrics") -> ReadMetrics:
-    """Return a function that reads the metrics of another process. Raises OSError."""
+    """Return a function that reads the metrics of another process. It raises OSError."""
 
     async def read() -> bytes:
         try:
@@ -82,7 +82,7 @@ def read_from(socket: Path, path: str = "/metrics") -> ReadMetrics:
 
 
 def read_instances(sockets: Mapping[str, Path], path: str = "/metrics") -> ReadMetrics:
-    """Return a function that reads the metrics of all instances of a process. Raises OSError if none answers."""
+    """Return a function that reads the metrics of all instances of a process. It raises OSError if none answers."""
 
     async def read() -> bytes:
         texts = await read_each(sockets, path)
@@ -94,24 +94,24 @@ def read_instances(sockets: Mapping[str, Path], path: str = "/metrics") -> ReadM
 
 
 async def read_each(sockets: Mapping[str, Path], path: str) -> Mapping[str, bytes]:
-    """Return the responses of the instances of a process that answer, by instance."""
+    """Return the responses of those instances of a process that answer, by instance."""
     found = await asyncio.gather(*(read_from(it, path)() for it in sockets.values()), return_exceptions=True)
     return {instance: text for instance, text in zip(sockets, found, strict=True) if isinstance(text, bytes)}
 
 
 async def find_unready(name: str, sockets: Mapping[str, Path], path: str = "/readyz") -> str:
-    """Return a reason if no instance of a process is ready, or ""."""
+    """Return why no instance of a process is ready, or "" if one is ready."""
     return "" if await read_each(sockets, path) else f"no {name} is ready"
 
 
 async def post(socket: Path, path: str) -> None:
-    """Send a POST to a process. Raises OSError."""
+    """Send a POST request to a process, at its Unix socket. Raises OSError."""
     async with asyncio.timeout(_TIMEOUT):
         await _send(socket, f"POST {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: 0")
 
 
 async def _get(socket: Path, path: str) -> bytes:
-    return await _send(socket, f"GET {path} HTTP/1.0")  # responses to HTTP/1.0 are never chunked
+    return await _send(socket, f"GET {path} HTTP/1.0")  # HTTP/1.0, because then the response is not chunked
 
 
 async def _send(socket: Path, request: str) -> bytes:
@@ -132,7 +132,7 @@ async def serve_at_socket(socket: Path, process: Readable, checks: Sequence[Find
     with files.shorten_socket_path(socket) as short:
         handle = _MetricsServer({"": process.read}, checks).handle
         server = await asyncio.start_unix_server(handle, str(short), **files.KEEP_SOCKET)
-    socket.chmod(0o666)  # the mode of the folder limits who can open the socket
+    socket.chmod(0o666)  # any user, because the mode of the folder limits who reaches the socket
     async with server:
         yield
 
@@ -141,7 +141,10 @@ async def serve_at_socket(socket: Path, process: Readable, checks: Sequence[Find
 async def serve_at_port(
     host: str, port: int, processes: Mapping[str, ReadMetrics], checks: Sequence[FindUnready] = ()
 ) -> AsyncIterator[None]:
-    """Serve the metrics of processes, by name, and the readiness. The other instance can share the TCP port."""
+    """Serve the metrics of `processes`, by name, and the readiness, at a TCP port.
+
+    The other instance can share the port.
+    """
     handle = _MetricsServer(processes, checks).handle
     async with await asyncio.start_server(handle, host, port, limit=4096, reuse_port=True):
         yield

@@ -11,7 +11,7 @@ REASONS = ("invalid", "negative", "unavailable", "busy", "host_budget", "domain_
 class NameMetrics:
     """The number of loaded names, and the results of requests for names.
 
-    Each label begins with 0, because Prometheus does not see the first increment of a new counter.
+    All counters start at 0, because Prometheus does not count the increment with which a counter appears.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -31,13 +31,13 @@ class NameMetrics:
             self.refused.labels(reason)
 
     def on_load(self, result: str, seconds: float) -> None:
-        """Count a name that Envoy requested, with the time until its answer."""
+        """Count a name that Envoy has requested, with its result and the seconds until the answer."""
         self.loads.labels(result).inc()
         if result == "served":
             self.seconds.observe(seconds)
 
     def on_refusal(self, reason: str) -> None:
-        """Count a name that was refused without a read."""
+        """Count a name that was refused without a read of the store."""
         self.refused.labels(reason).inc()
 
     async def read(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The open TCP ports of this host. Control writes a file for each port, and the gateway reads them."""
+"""The TCP ports that are open on this host. Control writes a file for each, and the gateway reads the files."""
 
 import shutil
 from contextlib import suppress
@@ -14,7 +14,7 @@ class OpenPorts:
         self._folder = directory / _FOLDER
 
     def clear(self) -> None:
-        """Remove all open ports. Raises OSError."""
+        """Record that no port is open. Raises OSError."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700)
 

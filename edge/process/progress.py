@@ -1,6 +1,6 @@
-"""The progress of a process, in a file that its supervisor reads.
+"""Files in which processes report their progress to the supervisor.
 
-A process that no longer writes the file is stuck or stopped.
+If a process does not write its file any more, the process is stuck or stopped.
 """
 
 import time
@@ -11,27 +11,27 @@ from pathlib import Path
 from edge.process import files
 
 ENVOY = "Envoy"  # the name under which control reports the progress of Envoy's start
-PERIOD = 2.0  # seconds between two writes of a process that serves
+PERIOD = 2.0  # seconds between two reports of a process that is serving
 
 
 class Progress:
-    """The progress of a process with a name."""
+    """Writes and reads the progress of the process `name`."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._file = directory / f"{name}.progress"
         self._seen: tuple[int, str] | None = None
 
     def report(self, text: str) -> None:
-        """Write what the process does. Raises OSError."""
+        """Write a line that says what the process is doing. Raises OSError."""
         files.replace(self._file, text.encode())
 
     async def report_alive(self) -> None:
-        """Write that the process serves. Raises OSError, for example if the disk is full."""
+        """Write that the process is serving. Raises OSError, for example if the disk is full."""
         self.report("serving")
 
     @contextmanager
     def report_waiting(self, waiting: str, failure: type[Exception]) -> Iterator[None]:
-        """Report that a process is waiting, if this block raises a failure that the process repeats."""
+        """Report that a process waits, and why, if this block raises an error after which it is repeated."""
         try:
             yield
         except failure as error:
@@ -44,7 +44,7 @@ class Progress:
         self._file.unlink(missing_ok=True)
 
     def read_new(self) -> str:
-        """Return what the process reported since the previous call, or ""."""
+        """Return the line that the process has reported since the previous call, or ""."""
         try:
             seen = self._file.stat().st_mtime_ns, self._file.read_text()
         except OSError:
@@ -54,7 +54,7 @@ class Progress:
 
 
 class Heartbeat:
-    """Measures for how long another process has reported nothing."""
+    """Measures for how long another process has not reported."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress, self._at = progress, time.monotonic()

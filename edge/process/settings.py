@@ -1,4 +1,4 @@
-"""The settings of the edge, from the environment. The variable of a limit is its name in capitals."""
+"""The settings of the edge, from environment variables. A limit has the variable with its name in capitals."""
 
 import ipaddress
 import os
@@ -13,7 +13,7 @@ from edge.process.variables.texts import InvalidText
 
 ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # sockets of Envoy in the folder of the edge
 BOOTSTRAP = "bootstrap.json"  # Envoy's configuration at its start, which control writes
-DRAIN_TIMEOUT = "drain_timeout"  # the seconds of a drain, in the metadata of that configuration
+DRAIN_TIMEOUT = "drain_timeout"  # the key of the seconds of a drain, in the metadata of that configuration
 INSTANCES = ("", "a", "b")
 _LINK_PORTS = 3  # ports that a gateway uses one after the other: one to serve, two while it drains
 _LAST_HOP_PORT = 65535 - 2 * _LINK_PORTS + 1
@@ -81,16 +81,20 @@ class Limits:
 class Settings:
     """The addresses on which the edge listens, its domain, and the folders of its files.
 
-    `tcp_ports` are the ports of TCP tunnels and TCP edges. `dns_servers` (address, port) are queried instead of the
-    domains' own name servers. Envoys of other hosts reach this gateway at `hop_host` and `hop_port`; the system chooses
-    a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks;
-    `ssh_proxy_protocol_from` is the same for SSH clients. `instance` is one of INSTANCES, for the gateway or Envoy that
-    this process runs. `metrics_by` names the process, control, gateway or sign-in, that serves `metrics_port`; 0 turns
-    that off. `ssh_address` is the address of the gateway that the API shows; `public_ssh_address` returns its default.
-    `oauth_endpoints` is a file with other endpoints of identity providers. The sockets of the sign-in service are in
-    `sign_in_dir`, and the issuer's in `issuer_dir`. By default both are `directory`. Envoy uses the sign-in services at
-    `sign_in_hosts` (host, port) instead of one on its host. A sign-in service serves other hosts at `sign_in_port`, 0
-    for none.
+    Ports: `tcp_ports` are for TCP tunnels and TCP edges. Envoys on other hosts reach this gateway at `hop_host` and
+    `hop_port`. If `hop_port` is 0, the system chooses a port. The process `metrics_by` (control, gateway or sign-in)
+    serves Prometheus at `metrics_port`, unless that is 0. `instance` is one of INSTANCES: which gateway or Envoy of
+    this host this process runs.
+
+    Addresses: if `proxy_protocol_from` is set, visitors can connect only from these networks. `ssh_proxy_protocol_from`
+    is the same for SSH clients. The API shows `ssh_address` as the address of the gateway. If it is not set,
+    `public_ssh_address` returns a default. `dns_servers` (address, port) are queried instead of the name servers of
+    each domain.
+
+    Sign-in and issuer: `oauth_endpoints` is a file with other endpoints of identity providers. The sockets of the
+    sign-in service are in `sign_in_dir`, and the sockets of the issuer in `issuer_dir`, by default in `directory`. If
+    `sign_in_hosts` (host, port) is set, Envoy uses the sign-in services there. A sign-in service serves other hosts at
+    `sign_in_port`, unless that is 0.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -128,36 +132,39 @@ class Settings:
 
     @property
     def discovery_socket(self) -> Path:
-        """Return the socket of control for Envoy. Envoy runs in its folder, because socket paths must be short."""
+        """Return the path of control's socket for Envoy.
+
+        Envoy runs in this folder, because paths of sockets must be short.
+        """
         return self.directory / "discovery.sock"
 
     @property
     def challenge_socket(self) -> Path:
-        """Return the socket at which control answers challenges over HTTP-01."""
+        """Return the path of the socket at which control answers HTTP-01 challenges."""
         return self.directory / "challenges.sock"
 
     @cached_property
     def access_log_file(self) -> str:
-        """Return the path of Envoy's access log. The default is absolute, because Envoy runs in another folder."""
+        """Return the path of Envoy's access log. It is absolute by default, because Envoy runs in another folder."""
         return self.access_log or str(self.directory.resolve() / "access.log")
 
     def own_file(self, name: str) -> Path:
-        """Return the path of a file that only this instance uses. The instance is before the file's suffix."""
+        """Return the path of a file that only this instance uses. Its name contains the instance before the suffix."""
         return self.list_files(name)[self.instance]
 
     def list_files(self, name: str) -> Mapping[str, Path]:
-        """Return the path that each instance has for a file, by instance."""
+        """Return the paths of a file of which each instance has its own, by instance."""
         first = self.directory / name
         return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
 
     def link_port(self, stage: int) -> int:
-        """Return the port of the gateway's link, 0 for any. The gateway serves at stage 0, and drains at 1 and 2."""
+        """Return the gateway's port for Envoy in a stage, or 0 for any. It serves in stage 0, and drains in 1 and 2."""
         before = _LINK_PORTS if self.instance == "b" else 0
         return self.hop_port and self.hop_port + before + stage
 
     @property
     def gateway_sockets(self) -> Mapping[str, Path]:
-        """Return the sockets of the metrics of gateways, by instance."""
+        """Return the paths of the gateways' sockets for metrics, by instance."""
         return self.list_files(self.gateway_metrics or "gateway-metrics.sock")
 
     @property
@@ -167,25 +174,25 @@ class Settings:
 
     @property
     def sign_in_socket(self) -> Path:
-        """Return the socket of the sign-in service for Envoy."""
+        """Return the path of the sign-in service's socket for Envoy."""
         return self._folder(self.sign_in_dir) / "sign-in.sock"
 
     @property
     def sign_in_metrics_socket(self) -> Path:
-        """Return the socket of the sign-in service's metrics."""
+        """Return the path of the sign-in service's socket for metrics."""
         return self._folder(self.sign_in_dir) / "sign-in-metrics.sock"
 
     @property
     def issuer_metrics_socket(self) -> Path:
-        """Return the socket of the issuer's metrics."""
+        """Return the path of the issuer's socket for metrics."""
         return self._folder(self.issuer_dir) / "issuer-metrics.sock"
 
     def link_socket(self, gateway: str) -> Path:
-        """Return the socket of a gateway for an Envoy on its host."""
+        """Return the path of a gateway's socket for Envoys on the same host."""
         return self._folder(self.link_dir) / f"{gateway}.sock"
 
     def _folder(self, given: str) -> Path:
-        """Return a folder as an absolute path, since Envoy runs in another folder. The default is the edge's folder."""
+        """Return `folder`, or else the folder of the edge, as an absolute path, since Envoy runs in another folder."""
         return Path(given).resolve() if given else self.directory
 
     @property
@@ -204,7 +211,7 @@ class Settings:
         return f"{scheme}://{name}" if self.edge_port == 443 else f"{scheme}://{name}:{self.edge_port}"
 
     def address(self, port: int) -> str:
-        """Return the address of a TCP port, which is also the name of its tunnel."""
+        """Return the address (host:port) of a TCP port, which is also the name of a tunnel there."""
         return f"{self.tunnel_domain}:{port}"
 
 
@@ -218,7 +225,7 @@ _VARIABLES = {
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings. Raises SettingError for an invalid one."""
+    """Return the settings. Raises SettingError if a setting is invalid."""
     try:
         return _read(environment)
     except InvalidText as error:

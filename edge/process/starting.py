@@ -11,13 +11,13 @@ from edge.process.children import Child
 from edge.process.progress import Progress
 from edge.process.settings import SettingError
 
-_TIMEOUT = 30.0  # seconds without progress
-_NOTICE = 5.0  # seconds between two lines about what is awaited
+_TIMEOUT = 30.0  # seconds without progress after which the start has failed
+_NOTICE = 5.0  # seconds between two lines that say which process is not ready
 
 
 @dataclass(frozen=True)
 class Readiness:
-    """A path at a socket. While the process is ready, it answers with the status 200."""
+    """An HTTP path at a Unix socket. It answers with the status 200 while the process is ready."""
 
     socket: Path
     path: str
@@ -34,7 +34,7 @@ async def wait_until_ready(
 ) -> None:
     """Wait until a child is ready. Raises SettingError if it ends, or reports no progress for too long.
 
-    Print what is awaited, every `notice` seconds.
+    Print every `notice` seconds which process has to become ready.
     """
     start = _Start(child, address)
     noticed_at = start.began
@@ -50,7 +50,7 @@ async def wait_until_ready(
 
 
 class _Start:
-    """The start of a child process: its last progress and the time since."""
+    """A child process that starts: the last progress that it has reported, and when."""
 
     def __init__(self, child: Child, address: ReadyAddress) -> None:
         self.began = self._progressed_at = time.monotonic()
@@ -62,7 +62,7 @@ class _Start:
             self._progressed_at, self._report = now, report
 
     def find_error(self, now: float, timeout: float) -> str:
-        """Return why the start has failed and where the log is, or "" if it has not."""
+        """Return why the start has failed, and where the log is. Return "" if it has not failed."""
         log = self._child.program.log
         where = f"Its log is {log}." if log else "Its messages are above."
         if self._child.pid is None:

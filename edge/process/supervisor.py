@@ -26,7 +26,7 @@ _CONTROL, _GATEWAY, _SIGN_IN, _ENVOY = "control", "gateway", "sign-in", ENVOY
 
 
 async def run(settings: Settings, others: Sequence[Program] = ()) -> None:
-    """Run all programs until cancelled. Raises SettingError if one does not start, unless it is one of `others`."""
+    """Run all programs until cancelled. Raises SettingError if one does not start, except for those in `others`."""
     _check_ports(settings)
     print("Starting the edge …", flush=True)
     parts = {name: _Part(name, settings) for name in choose_parts(settings)}
@@ -46,7 +46,8 @@ async def run(settings: Settings, others: Sequence[Program] = ()) -> None:
 
 def choose_parts(settings: Settings) -> Sequence[str]:
     """Return the names of the processes to run, in the order of their start."""
-    sign_in = () if settings.sign_in_hosts else (_SIGN_IN,)  # Envoy uses the sign-in service of other hosts
+    # with SIGN_IN_HOSTS, Envoy uses the sign-in services of other hosts
+    sign_in = () if settings.sign_in_hosts else (_SIGN_IN,)
     return (_CONTROL, _GATEWAY, *sign_in, _ENVOY)
 
 
@@ -72,11 +73,11 @@ class _Part:
         self._serving = await self._start(self._settings)
 
     def replace(self) -> None:
-        """Start another process and then drain the first, after any replacement that is under way has ended."""
+        """Start a second process, and then drain the first. Wait first until an earlier replacement has ended."""
         self._replacing = asyncio.create_task(self._replace(self._replacing))
 
     def restart(self) -> None:
-        """End the process that serves, which then starts again."""
+        """End the process that serves. It is then started again."""
         if self._serving:
             self._serving.restart()
 
@@ -123,7 +124,7 @@ class _Part:
 
 
 def _build_program(name: str, settings: Settings) -> tuple[Program, ReadyAddress]:
-    """Return the program of a part, and the address that says when it is ready."""
+    """Return the program of a part, and the address at which it is ready."""
     command = [*_PYTHON, name.lower()]
     if name == _CONTROL:
         return Program(name, command), settings.discovery_socket

@@ -1,4 +1,4 @@
-"""Coroutines that run together, that are repeated, or that are retried."""
+"""Runs coroutines together, repeats them periodically, or retries them."""
 
 import asyncio
 import random
@@ -10,17 +10,18 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Failures = type[Exception] | tuple[type[Exception], ...]
 
-_MIN_RETRY, _MAX_RETRY = 0.2, 2.0  # seconds until failed work is repeated; the pause doubles with each failure
-_JITTER = 0.1  # share of an interval by which pauses vary, so that hosts do not act at the same time
+# the shortest and longest pause in seconds until failed work is retried. It doubles with each failure
+_MIN_RETRY, _MAX_RETRY = 0.2, 2.0
+_JITTER = 0.1  # the share of a pause by which it varies at random, so that hosts do not act at the same time
 
 _running: set["PeriodicTask"] = set()
 
 
 class PeriodicTask:
-    """Work that is repeated: after an interval of seconds, and sooner after a failure.
+    """Work that is repeated after an interval in seconds, and sooner after a failure.
 
-    `work` can return the seconds until it is repeated, if they differ from the interval. `failures` are the errors
-    after which it is retried. Any other error ends the task.
+    `work` can return the seconds until its next run instead of the interval. After one of the errors `failures`, the
+    work is retried. Any other error ends the task.
     """
 
     def __init__(
@@ -32,11 +33,11 @@ class PeriodicTask:
 
     @property
     def lag(self) -> float:
-        """Return the seconds since the next successful run was due, or 0."""
+        """Return by how many seconds the next successful run is late, or 0."""
         return max(0.0, time.monotonic() - self._due)
 
     def wake(self) -> None:
-        """Repeat the work at once."""
+        """Start the next run at once."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -64,13 +65,13 @@ class PeriodicTask:
 
 
 def lags() -> Mapping[str, float]:
-    """Return the lag of each running periodic task of this process, by name."""
+    """Return for each running periodic task of this process by how many seconds it is late, by name."""
     return {task.name: task.lag for task in _running}
 
 
 def compute_pause(failed: int) -> float:
-    """Return the seconds until a retry, after a number of failures in a row."""
-    doublings = min(failed - 1, 10)  # more would exceed the longest pause anyway
+    """Return the seconds until the next retry, after `failed` failures in a row."""
+    doublings = min(failed - 1, 10)  # limited, because further doublings exceed the longest pause anyway
     return min(_MAX_RETRY, _MIN_RETRY * 2.0**doublings) * random.uniform(0.5, 1)
 
 
@@ -86,10 +87,10 @@ async def retry(work: Callable[[], Awaitable[T]], failures: Failures) -> T:
 
 
 async def run_all(*work: Coroutine[Any, Any, None]) -> None:
-    """Run coroutines until one fails or all are cancelled. Unlike gather, wait until each has cleaned up.
+    """Run coroutines until one fails or this call is cancelled. Unlike gather, wait until each has cleaned up.
 
-    Each is cancelled once, since a second time would interrupt its cleanup. `Task.cancelling` does not show whether it
-    was cancelled: the method also counts timeouts that the coroutine handles.
+    Each coroutine is cancelled only once, since a second time would interrupt its cleanup. `Task.cancelling` cannot be
+    used to know whether that has happened, because it also counts timeouts that the coroutine handles.
     """
     tasks = [asyncio.create_task(it) for it in work]
     try:
@@ -102,4 +103,4 @@ async def run_all(*work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wait(tasks)
         for task in tasks:
             if not task.cancelled():
-                task.exception()  # marks it as read, so that asyncio does not log it
+                task.exception()  # reads the error, so that asyncio does not log it

@@ -1,1 +1,1 @@
-"""The discovery server of Envoy (delta ADS)."""
+"""The discovery server (delta ADS) that sends Envoy its resources."""

@@ -1,6 +1,6 @@
-"""Encoded resources with their versions, and Envoy's answers to them.
+"""Encoded resources with their versions, and Envoy's answers about them.
 
-The encodings of a resource's parts are joined: protocol buffers decode them as one message.
+The encoding of a resource is the concatenation of its parts' encodings, which protocol buffers decode as one message.
 """
 
 import hashlib
@@ -20,14 +20,14 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoded:
-    """The encoding of a resource or a part."""
+    """The encoding of a resource or of a part, and its digest."""
 
     digest: int
     value: bytes
 
 
 class Parts:
-    """The parts of a resource, in any order. Their digest is the XOR of their hashes: a change needs only one hash."""
+    """The parts of a resource, in any order. `digest` is the XOR of their hashes, so a change hashes only one part."""
 
     def __init__(self) -> None:
         self.digest = 0
@@ -54,29 +54,30 @@ class Parts:
             self.digest ^= before.digest
 
     def joined(self) -> bytes:
-        """Return the encoding of the whole resource."""
+        """Return the encoding of the whole resource, with all parts."""
         return b"".join(part.value for part in self._encoded.values())
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Envoy's answer to a version of a resource. `error` is "" if Envoy accepted it."""
+    """Envoy's answer about a version of a resource. `error` is "" if Envoy has accepted the version."""
 
     version: str
     error: str
 
 
 class Catalog:
-    """All resources, and each stream's latest answer about each resource. Every Envoy has one stream.
+    """All resources, and the latest answer of each Envoy (its stream) about each resource.
 
-    `key` is secret, or accounts could choose names with digests that cancel each other out.
+    `key` is the key of the hashes. It is secret, because otherwise accounts could choose names so that digests cancel
+    each other out.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self.is_complete = True  # while false, resources that only Envoy has are not removed
-        self.has_all_listeners = True  # while false, no listener is sent
-        # Answers by stream. While no stream is open, None has the answers of the stream that ended last.
+        self.is_complete = True  # while false, Envoy keeps resources that the catalog lacks
+        self.has_all_listeners = True  # while false, no listener is sent to Envoy
+        # Answers by stream. While no stream is open, the key None has the answers of the stream that ended last.
         self._answers: dict[Hashable, dict[Name, Answer]] = {}
         self._parts: dict[Name, Parts] = {}
 
@@ -87,14 +88,14 @@ class Catalog:
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
                 parts.drop(key.part)
-            elif parts.encoding(key.part) != resource.encoded:  # often equal, because names share clusters
+            elif parts.encoding(key.part) != resource.encoded:  # names share clusters, so most are unchanged
                 parts.put(key.part, self._sign(resource.encoded))
         for name in before:
             self._drop_if_partial(name)
         return [name for name, digest in before.items() if digest != self._digest(name)]
 
     def restore(self, name: Name, value: bytes | None) -> None:
-        """Replace a resource with an earlier encoding of it, or remove it."""
+        """Replace a resource by an earlier encoding `value`, or remove it if `value` is None."""
         parts = self._parts[name] = Parts()
         if value is not None:
             parts.put("", self._sign(value))
@@ -103,7 +104,7 @@ class Catalog:
     def version(self, name: Name) -> str | None:
         """Return the version of a resource, or None if it does not exist.
 
-        The same content has the same version after a restart, so that Envoy keeps what it has.
+        After a restart, the same content has the same version, so Envoy does not receive it again.
         """
         digest = self._digest(name)
         return None if digest is None else f"{digest:032x}"
@@ -123,15 +124,15 @@ class Catalog:
     def begin_stream(self, stream: Hashable) -> None:
         """Add a stream.
 
-        If no other stream is open, it begins with the answers of the stream that ended last: the same Envoy can have
-        connected again.
+        If no other stream is open, the new stream takes over the answers of the stream that ended last, because the
+        same Envoy can have connected again.
         """
         self._answers[stream] = self._answers.pop(None, {})
 
     def end_stream(self, stream: Hashable) -> set[Name]:
-        """Forget the answers of a stream, and return the resources that its Envoy rejected.
+        """Forget the answers of a stream, and return the resources that its Envoy has rejected.
 
-        If it was the only stream, keep its answers and return nothing.
+        If no other stream is open, keep its answers for the next stream, and return nothing.
         """
         answers = self._answers.pop(stream)
         if not self._answers:
@@ -140,19 +141,22 @@ class Catalog:
         return {name for name, answer in answers.items() if answer.error}
 
     def add_answer(self, stream: Hashable, name: Name, answer: Answer) -> bool:
-        """Store the answer of a stream. Return whether it is new."""
+        """Store a stream's answer about a resource. Return whether it differs from the earlier answer."""
         answers = self._answers[stream]
         is_new, answers[name] = answers.get(name) != answer, answer
         return is_new
 
     def current_answer(self, name: Name) -> Answer | None:
-        """Return the answer about the current version of a resource, or None. Errors precede other answers."""
+        """Return an answer about the current version of a resource, or None.
+
+        If any Envoy reports an error, return that.
+        """
         version = self.version(name)
         current = [it for of in self._answers.values() if (it := of.get(name)) and it.version == version]
         return next((it for it in current if it.error), current[0] if current else None)
 
     def refusal(self, name: Name) -> str:
-        """Return the error of any Envoy about the current version of a resource, or ""."""
+        """Return the error that an Envoy has reported about the current version of a resource, or ""."""
         answer = self.current_answer(name)
         return answer.error if answer else ""
 
@@ -165,7 +169,7 @@ class Catalog:
         return parts.digest if parts else None
 
     def _drop_if_partial(self, name: Name) -> None:
-        """Remove a resource without its main part."""
+        """Remove a resource if its main part is missing."""
         if not self._parts[name].is_whole:
             del self._parts[name]
             for answers in self._answers.values():

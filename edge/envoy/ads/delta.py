@@ -1,9 +1,9 @@
 """The protocol of one delta discovery stream of Envoy, without I/O.
 
-If Envoy rejects a message with several resources, halves of it are sent until the bad resource is known. Scopes are
-sent one by one, because Envoy rejects all scopes of a message if one is bad. If Envoy rejects the operator's first
-certificate, the stream removes the certificate, so that visitors do not wait for it. `Sender` does the same for the
-certificates of names.
+If Envoy rejects a message with several resources, halves of it are sent until the bad resource is found. Scopes are
+sent one by one, because Envoy rejects all scopes of a message if one is bad. If Envoy rejects the first certificate of
+the operator, the stream answers Envoy's request with a removal, so that visitors do not wait for the certificate.
+`edge.serving.order.Sender` does the same for the certificates of names.
 """
 
 from collections import Counter, deque
@@ -25,16 +25,16 @@ _ORDER: tuple[Kind, ...] = (
     "listener",
     "routes",
     "scope",
-)  # referenced resources come before those that reference them
-_MAX_SCOPES = 100  # scopes in each of the first responses to a new Envoy
+)  # a resource comes before the resources that refer to it
+_MAX_SCOPES = 100  # scopes in one response after Envoy has connected
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Secrets that Envoy requests, and the resources that it had when it connected.
+    """The secrets that Envoy requests, and the resources that it had when it connected (`held`).
 
-    `requested` are secrets that Envoy does not have: server names as visitors spell them, in any case, or reserved
-    names. Those in the catalog are answered automatically.
+    `requested` are names of secrets that Envoy does not have: server names as visitors spell them, with capitals, or
+    names from `parts.reserved_secret`. If the catalog has the secret, the stream sends it without the caller.
     """
 
     requested: frozenset[str] = frozenset()
@@ -46,7 +46,7 @@ class Demand:
 
 @dataclass
 class _Subscription:
-    """A stream's subscription to a kind, for all or some names, and the versions that Envoy has."""
+    """The subscription of a stream to all or some resources of a kind, and the versions that Envoy has."""
 
     versions: dict[str, str]
     wants_all: bool
@@ -64,9 +64,9 @@ class _Subscription:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Resources of one kind in one response. The first response of a kind is sent even if it is empty.
+    """Resources of one kind that are sent in one response. The first response of a kind is sent even if it is empty.
 
-    A refusal removes resources that Envoy requested, even if it never had them.
+    If `is_refusal`, the response removes resources that Envoy has requested, even if it never had them.
     """
 
     kind: Kind
@@ -76,20 +76,21 @@ class _Batch:
 
 
 class Stream:
-    """The state of a stream: subscriptions, versions, and responses without an answer."""
+    """The state of a stream: subscriptions, versions, and responses that Envoy has not answered."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._subscriptions: dict[Kind, _Subscription] = {}
         self._waiting: deque[_Batch] = deque()
-        self._sent: dict[str, tuple[_Batch, dict[str, str]]] = {}  # batch and versions by nonce
+        # by nonce: the batch and the versions in the response
+        self._sent: dict[str, tuple[_Batch, dict[str, str]]] = {}
         self._unanswered: Counter[Name] = Counter()
         self._settled: list[Name] = []
         self._nonces = map(str, count(1))
         self._demand = Demand()
 
     def receive(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
-        """Process a request of Envoy. Return the answers in it."""
+        """Process a message from Envoy. Return Envoy's answers about resources that are in it."""
         kind = _KINDS.get(request.type_url)
         if kind is None:
             return []
@@ -98,12 +99,12 @@ class Stream:
         return self._current_answers(kind) if is_first else self._read_answer(request)
 
     def take_demand(self) -> Demand:
-        """Return Envoy's demand since the previous call."""
+        """Return what Envoy has requested since the previous call."""
         found, self._demand = self._demand, Demand()
         return found
 
     def enqueue(self, names: Iterable[Name]) -> None:
-        """Queue changed or removed resources."""
+        """Queue resources that were changed or removed, as far as Envoy subscribes to them."""
         wanted = [it for it in names if it.kind in self._subscriptions and self._subscriptions[it.kind].wants(it.name)]
         for kind in _ORDER:
             if of_kind := [it.name for it in wanted if it.kind == kind]:
@@ -111,35 +112,35 @@ class Stream:
                     self._append(batch)
 
     def refuse(self, secrets: Iterable[str]) -> None:
-        """Queue removals of secrets that Envoy requested and the catalog does not have."""
+        """Queue removals of secrets that Envoy has requested and the catalog lacks."""
         known = self._subscriptions.get("secret")
         refused = [it for it in secrets if known and it in known.names and not self._exists(it)]
         if refused:
             self._append(_Batch("secret", refused, is_refusal=True))
 
     def enqueue_unknown(self) -> None:
-        """Queue removals of resources that Envoy has and the catalog does not have."""
+        """Queue removals of resources that Envoy has and the catalog lacks."""
         for kind, known in self._subscriptions.items():
             gone = [Name(kind, it) for it in known.versions if self._catalog.version(Name(kind, it)) is None]
             self.enqueue(gone)
 
     def enqueue_listeners(self) -> None:
-        """Queue the listeners that were not sent while the catalog lacked some of them."""
+        """Queue the listeners, which were not sent while `Catalog.has_all_listeners` was false."""
         if "listener" in self._subscriptions:
             self._append_different("listener")
 
     def take_settled(self) -> list[Name]:
-        """Return the resources about which Envoy has answered everything since the previous call."""
+        """Return the resources for which the last missing answer has arrived since the previous call."""
         found, self._settled = self._settled, []
         return found
 
     @property
     def is_idle(self) -> bool:
-        """Return whether Envoy has answered all that was sent."""
+        """Return whether Envoy has answered all responses."""
         return not self._unanswered
 
     def is_settled(self, name: Name) -> bool:
-        """Return whether Envoy has answered all that was sent about a resource."""
+        """Return whether Envoy has answered all responses that contain a resource."""
         return name not in self._unanswered
 
     def responses(self) -> Iterator[DeltaDiscoveryResponse]:
@@ -160,7 +161,7 @@ class Stream:
         elif names:
             known.names.update(names)
             for name in names:
-                known.forget(name)  # a repeated subscription requests the resource again
+                known.forget(name)  # if Envoy subscribes again, it wants to receive the resource again
             self._append(_Batch(kind, names))
         known.names.difference_update(request.resource_names_unsubscribe)
         for name in request.resource_names_unsubscribe:
@@ -170,7 +171,7 @@ class Stream:
             self._demand = Demand(requested, self._demand.held)
 
     def _subscribe_first(self, kind: Kind, request: DeltaDiscoveryRequest) -> _Subscription:
-        """Start a subscription. Resources that Envoy has and the catalog lacks are removed later."""
+        """Start a subscription. `enqueue_unknown` later removes resources that Envoy has and the catalog lacks."""
         names, versions = [*request.resource_names_subscribe], dict(request.initial_resource_versions)
         has_all = not names or "*" in names
         known = self._subscriptions[kind] = _Subscription(versions, has_all, {*names}, {*versions})
@@ -179,7 +180,7 @@ class Stream:
         return known
 
     def _append_different(self, kind: Kind) -> None:
-        """Queue the first response of a kind: resources that Envoy wants or has, if the catalog has another version."""
+        """Queue the resources of a kind that Envoy subscribes to or has, if the catalog has another version of them."""
         known = self._subscriptions[kind]
         in_catalog = (it.name for it in self._catalog.names(kind) if known.wants_all)
         different = [it for it in {*known.names, *known.versions, *in_catalog} if self._differs(kind, it)]
@@ -189,12 +190,12 @@ class Stream:
             self._append(_Batch(kind, batch.names, is_first=number == 0))
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
-        """Return the current versions that Envoy already has from an earlier stream. They are not sent again."""
+        """Return an answer for each resource that Envoy already has in its current version, from an earlier stream."""
         versions = self._subscriptions[kind].versions
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 
     def _differs(self, kind: Kind, name: str) -> bool:
-        """Return whether Envoy and the catalog have different versions."""
+        """Return whether Envoy and the catalog have different versions of a resource."""
         return self._subscriptions[kind].versions.get(name) != self._catalog.version(Name(kind, name))
 
     def _exists(self, secret: str) -> bool:
@@ -238,7 +239,10 @@ class Stream:
                 self._settled.append(name)
 
     def _build_response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
-        """Build the response of a batch, with its versions. Envoy removes routes with their listener."""
+        """Return the response for a batch, and the versions in it.
+
+        Removed routes are left out: Envoy drops them itself.
+        """
         known, url = self._subscriptions[batch.kind], TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}
@@ -254,6 +258,6 @@ class Stream:
 
 
 def _split(kind: Kind, names: Sequence[str], most: int) -> list[_Batch]:
-    """Return batches of at most `most` scopes. Other kinds have no such bound."""
+    """Return batches of at most `most` scopes, or one batch for any other kind."""
     size = most if kind == "scope" else max(1, len(names))
     return [_Batch(kind, names[start : start + size]) for start in range(0, len(names), size)]

@@ -20,11 +20,11 @@ from edge.envoy.ads.delta import Demand, Stream
 from edge.envoy.resources import Changes
 from edge.process import log
 
-_MAX_MESSAGE = 64 << 20  # bytes of a request: after a reconnect it lists all resources of Envoy
+_MAX_MESSAGE = 64 << 20  # bytes of a message from Envoy, which lists all its resources when it connects again
 
 
 class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # no type hints
-    """The streams of Envoy, which receive every change. `key` is the secret from which versions are computed.
+    """Sends every change to all connected Envoys. `key` is the secret key of `Catalog`.
 
     `on_demand` is called when Envoy requests certificates by server name, or connects with resources that it has.
     """
@@ -44,11 +44,11 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
 
     @property
     def is_settled(self) -> bool:
-        """Return whether every stream has answered everything that was sent."""
+        """Return whether every Envoy has answered all responses."""
         return all(stream.is_idle for stream in self._streams)
 
     def take_answered(self) -> set[Name]:
-        """Return the resources with a new answer since the previous call."""
+        """Return the resources about which Envoy has sent new answers since the previous call."""
         found, self._answered = self._answered, set()
         return found
 
@@ -58,7 +58,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE)])
         ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(self, server)
         socket.unlink(missing_ok=True)
-        before = os.umask(0o117)  # so that the socket is never open to others
+        before = os.umask(0o117)  # so that the socket has its mode from the start
         try:
             server.add_insecure_port(f"unix:{socket}")
         finally:
@@ -70,18 +70,18 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             await server.stop(None)
 
     def apply(self, changes: Changes) -> list[Name]:
-        """Apply changes and send them. Return the names of changed resources."""
+        """Apply changes to the catalog, and send the changed resources. Return their names."""
         names = self.catalog.apply(changes)
         self.send(names)
         return names
 
     def restore(self, name: Name, value: bytes | None) -> None:
-        """Return to an earlier encoding of a resource, or remove it, after Envoy rejected a later one."""
+        """Replace a resource that Envoy has rejected by an earlier encoding, or remove it if `value` is None."""
         self.catalog.restore(name, value)
         self.send([name])
 
     def send(self, names: Iterable[Name]) -> None:
-        """Send resources again, including rejected ones, which Envoy may accept now."""
+        """Send resources again, although they have not changed. Envoy may now accept those that it rejected."""
         for stream, woken in self._streams.items():
             stream.enqueue(names)
             woken.set()
@@ -93,21 +93,21 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             woken.set()
 
     def send_listeners(self) -> None:
-        """Send all listeners, which were not sent before. See `Catalog.has_all_listeners`."""
+        """Send all listeners for the first time. Sets `Catalog.has_all_listeners`."""
         self.catalog.has_all_listeners = True
         for stream, woken in self._streams.items():
             stream.enqueue_listeners()
             woken.set()
 
     def complete(self) -> None:
-        """Remove what Envoy has and the catalog does not have. See `Catalog.is_complete`."""
+        """Remove the resources that Envoy has and the catalog lacks. Sets `Catalog.is_complete`."""
         self.catalog.is_complete = True
         for stream, woken in self._streams.items():
             stream.enqueue_unknown()
             woken.set()
 
     async def wait_until_settled(self, names: Collection[Name], *, timeout: float) -> None:
-        """Wait until every stream has answered what was sent about resources, at most `timeout` seconds."""
+        """Wait, at most `timeout` seconds, until every Envoy has answered all responses with these resources."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 for name in names:

@@ -1,7 +1,8 @@
 """The configuration of Envoy's access logs. Pure.
 
-A line has at most 4 KiB. Texts of visitors are truncated, because a byte can become four in JSON. `header_bytes` is the
-full size of all headers. Of refused requests and of requests for unknown hosts, one in ten is logged.
+A line has at most 4 KiB. Texts from visitors are truncated, because a byte can become four bytes in JSON. The field
+`header_bytes` is the size of all headers before that. Only one in ten refused requests, and requests for unknown hosts,
+is logged.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,8 @@ _SAMPLE = v3.AccessLogFilter(
     )
 )
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
-_REFUSALS = "^(rbac_|local_rate_limited)"  # blocked networks, and visitors above the rate limit
+# response details for blocked networks, and for visitors above the rate limit
+_REFUSALS = "^(rbac_|local_rate_limited)"
 _REQUEST_FIELDS = {
     "host": "%REQ(:AUTHORITY):260%",
     "method": "%REQ(:METHOD):32%",
@@ -45,7 +47,7 @@ _CONNECTION_FIELDS = {
 
 
 def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
-    """Return the log of requests, without bodies, cookies and queries. Each line begins with the fields of `owner`."""
+    """Return the access log of requests, without bodies, cookies and queries. A line begins with the fields `owner`."""
     log = _log(_file(settings.access_log_file, {**owner, **_REQUEST_FIELDS}))
     log.filter.CopyFrom(_any_of(_important_requests(), _SAMPLE))
     return log
@@ -54,13 +56,13 @@ def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.Access
 def build_session_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
     """Return the log of requests to edges with OAuth. The field `session` is true for requests with a session.
 
-    Its value depends on a header that only the edge can set. Two logs, one for each value, would take 30 KiB more.
+    A header that only the edge can set decides the value. Two logs, one for each value, would take 30 KiB more.
     """
     return build_request_log(settings, {**owner, "session": f"%TYPED_CEL('{HEADERS['provider']}' in request.headers)%"})
 
 
 def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
-    """Return the log of byte connections. Each line begins with the fields of `owner`."""
+    """Return the access log of byte connections. Each line begins with the fields `owner`."""
     file = parts.copy(_connection_file(settings.access_log_file))
     fields = file.log_format.json_format.fields
     for name, value in owner.items():
@@ -69,13 +71,13 @@ def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.Acc
 
 
 def matches(expression: str) -> v3.AccessLogFilter:
-    """Return the filter that logs requests for which a CEL expression is true."""
+    """Return the log filter that is true if a CEL expression is true."""
     config = parts.pack(v3.ExpressionFilter(expression=expression))
     return v3.AccessLogFilter(extension_filter=v3.ExtensionFilter(name="cel", typed_config=config))
 
 
 def all_of(*filters: v3.AccessLogFilter) -> v3.AccessLogFilter:
-    """Return the filter that requires all of some filters."""
+    """Return the log filter that is true if all of these filters are true."""
     return v3.AccessLogFilter(and_filter=v3.AndFilter(filters=filters))
 
 
@@ -98,9 +100,9 @@ def _log(file: v3.FileAccessLog) -> v3.AccessLog:
 
 
 def _important_requests() -> v3.AccessLogFilter:
-    """Return the filter of requests that are always logged.
+    """Return the log filter for requests of which every one is logged, instead of one in ten.
 
-    These are requests within the limits for the host of an account, and all requests with unusual statuses.
+    These are requests for hosts of accounts that no limit refuses, and all requests with unusual statuses.
     """
     unusual = all_of(*map(_status_is_not, (403, 404, 421, 429)))
     return _any_of(unusual, matches(f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')"))

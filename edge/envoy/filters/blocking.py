@@ -1,8 +1,8 @@
-"""Refusal of blocked networks and banned hosts, without ending other connections. Pure.
+"""Refuses blocked networks and banned hosts, without ending other connections. Pure.
 
-HTTP requests are refused by filters with separate resources for their rules. Byte connections are refused when they
-open: the listener's matcher chooses no filter chain. A filter would decide only at the client's first byte, when an
-upstream that sends first has already sent data.
+Filters refuse HTTP requests. Their rules are in separate resources. Byte connections are refused when they open,
+because the listener's matcher chooses no filter chain. A filter would decide only at the client's first byte, but an
+upstream that sends first would have sent data before.
 """
 
 import re
@@ -15,10 +15,11 @@ from edge.envoy.matchers import REFUSED
 from edge.envoy.resources import BLOCKED_PART, Changes, Key, Resource, encode, encode_part
 
 _NAME, _CONNECTIONS = "blocked", "blocked/bytes"
-CHAIN = "bytes"  # the filter chain of each listener for byte connections
-# The matcher of listeners for byte connections. Their part for blocked networks extends it.
+CHAIN = "bytes"  # the name of the only filter chain of a listener for byte connections
+# The matcher of listeners for byte connections. The part for blocked networks is added to it.
 MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))
-_MOST_LETTERS = 1500  # letters of one expression: a letter takes up to six RE2 instructions, and Envoy accepts 10,000
+# letters in one regular expression: a letter takes up to six RE2 instructions, and Envoy accepts 10,000
+_MOST_LETTERS = 1500
 
 
 def _discover(rules: Message) -> v3.ExtensionConfigSource:
@@ -34,10 +35,10 @@ NETWORK_FILTER = v3.Filter(name=_CONNECTIONS, config_discovery=_discover(v3.Netw
 
 
 def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resource, Resource]:
-    """Return the rules of the filters.
+    """Return the resources with the rules of the filters.
 
-    Requests from blocked networks or for banned hosts get 403, also on open connections. Byte connections for banned
-    hosts end. The filters check bans too, since a wildcard edge or an older edge can have a banned host.
+    Requests from blocked networks or for banned hosts get 403, also on open connections. Byte connections to banned
+    hosts are closed. The API refuses banned hosts too, but a wildcard edge or an older edge can serve one.
     """
     sources = [v3.Principal(remote_ip=it) for it in parts.networks(networks)]
     hosts = [parts.regex(regex) for regex in _regexes(banned)]
@@ -52,9 +53,9 @@ def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resourc
 
 
 class BlockedListeners:
-    """The listeners for byte connections, each with a part that refuses blocked networks.
+    """Adds a matcher part that refuses blocked networks to each listener for byte connections.
 
-    Filter chains stay the same, so a change of the networks ends no connection.
+    Filter chains stay the same, so a change of the networks closes no connections.
     """
 
     def __init__(self) -> None:
@@ -62,12 +63,12 @@ class BlockedListeners:
         self._networks: tuple[str, ...] = ()
 
     def block(self, networks: Sequence[str]) -> Changes:
-        """Replace the blocked networks. Return the changes."""
+        """Replace the blocked networks. Return the changed matcher parts."""
         self._networks = tuple(networks)
         return dict(map(self._part, self._names))
 
     def guard(self, changes: Changes) -> Changes:
-        """Return changes with the blocking parts of their listeners."""
+        """Return changes of listeners, together with the matcher parts that these need or lose."""
         added = {key.name for key, it in changes.items() if it and _takes_bytes(it)}
         gone = {key.name for key, it in changes.items() if it is None and key == Key("listener", key.name)}
         removed: Changes = {Key("listener", name, BLOCKED_PART): None for name in gone & self._names}
@@ -98,7 +99,7 @@ def _deny(sources: list[v3.Principal], hosts: list[v3.Permission]) -> v3.RBAC:
 
 
 def _regexes(banned: Iterable[str]) -> Iterator[str]:
-    """Yield expressions that match the banned names and patterns, with or without a port."""
+    """Yield regular expressions that match the banned names and patterns, with or without a port."""
     found: list[str] = []
     for text in banned:
         if found and sum(map(len, found)) + len(text) > _MOST_LETTERS:

@@ -1,4 +1,4 @@
-"""The compression of responses, which a route enables. Pure.
+"""The filter that compresses responses, which a route enables. Pure.
 
 Envoy compresses neither responses with Content-Encoding or `no-transform`, nor upgrades. It removes strong ETags.
 """
@@ -8,15 +8,15 @@ from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import parts, v3
 
 _NAME = "compression"
-_LEAST = 860  # bytes: smaller responses fit into one packet anyway
-_PART_OF_A_FILE = 206  # a status with Content-Range, which counts uncompressed bytes
+_LEAST = 860  # bytes of the smallest compressed response: smaller ones fit into one packet anyway
+_PART_OF_A_FILE = 206  # a response with this status has Content-Range, which counts uncompressed bytes
 _TYPES = (  # text/event-stream is missing on purpose: events would wait in the compressor
     *("application/javascript", "application/json", "application/ld+json", "application/manifest+json"),
     *("application/problem+json", "application/rss+xml", "application/atom+xml", "application/wasm"),
     *("application/xhtml+xml", "application/xml", "image/svg+xml"),
     *("text/css", "text/csv", "text/html", "text/javascript", "text/markdown", "text/plain", "text/xml"),
 )
-_FAST = v3.Gzip(compression_level=v3.Gzip.BEST_SPEED)  # visitors of all accounts share the processors
+_FAST = v3.Gzip(compression_level=v3.Gzip.BEST_SPEED)  # because visitors of all accounts share the processors
 FILTER = v3.HttpFilter(
     name=_NAME,
     disabled=True,

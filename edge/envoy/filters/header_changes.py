@@ -8,19 +8,22 @@ from edge.envoy import v3
 
 
 def change_requests(route: v3.Route, changes: HeadersModule, _plan: Plan, _target: RouteTarget) -> None:
-    """Change the headers of requests to an upstream. Envoy removes headers first."""
+    """Change the headers of requests to an upstream. Envoy removes headers before it adds others."""
     route.request_headers_to_remove.extend(changes.remove)
     route.request_headers_to_add.extend(_replacing(changes.add))
 
 
 def change_responses(route: v3.Route, changes: HeadersModule, _plan: Plan, _target: RouteTarget) -> None:
-    """Change the headers of responses of an upstream. Envoy removes headers first."""
+    """Change the headers of responses from an upstream. Envoy removes headers before it adds others."""
     route.response_headers_to_remove.extend(changes.remove)
     route.response_headers_to_add.extend(_replacing(changes.add))
 
 
 def _replacing(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:
-    """Yield headers that replace existing ones. Double percent signs: a single one would begin a command of Envoy."""
+    """Yield headers that replace existing ones.
+
+    Percent signs are doubled, because one would begin a command of Envoy.
+    """
     for name, value in headers.items():
         yield v3.HeaderValueOption(
             header=v3.HeaderValue(key=name, value=value.replace("%", "%%")),

@@ -1,7 +1,7 @@
-"""Headers that an edge or a reserved domain keeps in visitors' requests, although only proxies should set them. Pure.
+"""Keeps headers in visitors' requests that only proxies should set, if an edge or a reserved domain permits it. Pure.
 
-`claims` lists these headers. A filter records the values of kept headers before all claims are removed. The virtual
-host names the kept headers and adds them again.
+`claims` lists the headers that only proxies should set, and removes them. Before that, a filter records the values of
+the headers that the virtual host keeps. Then the virtual host adds these headers again.
 """
 
 import re
@@ -15,11 +15,11 @@ _FILTER = "envoy.filters.http.header_to_metadata"
 _MUTATION = "envoy.filters.http.header_mutation"
 RECORDER = v3.HttpFilter(
     name=_FILTER, typed_config=parts.pack(v3.HeaderToMetadata())
-)  # records the headers that a virtual host names
+)  # the filter that records the headers that a virtual host names
 
 
 def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:
-    """Keep some headers in the requests to a virtual host. Headers that are not claims need no configuration."""
+    """Keep headers in the requests to a virtual host. Headers that `claims` does not list are kept anyway."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
     if found:
         mutations = v3.Mutations(request_mutations=map(_restore, found))

@@ -1,7 +1,7 @@
-"""Passwords of routes and tunnels, which a route or virtual host enables. Pure.
+"""The filters that require passwords, which a route or virtual host enables. Pure.
 
-The sign-in service verifies a password. A script remembers for a minute which credentials passed, by visitor, so that
-Envoy does not ask again. A manager without the script asks for each request.
+The sign-in service verifies a password. A script remembers for a minute with which credentials each visitor passed, so
+that Envoy does not ask the service again. An HTTP connection manager without the script asks for each request.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from edge.process.settings import Settings
 
 CLUSTER = "passwords"
 NAME, _REMEMBER = "passwords", "passwords/known"
-_TIMEOUT = 5.0  # seconds: a read of a record and of its secret
+_TIMEOUT = 5.0  # seconds for the service, which reads and decrypts a record
 _HEADER = "authorization"
 _SCRIPT = """
 local LIFE, MOST, LONGEST = 60, 2048, 1024
@@ -74,7 +74,7 @@ MEMORY = v3.HttpFilter(
 
 
 def build_filter(settings: Settings) -> v3.HttpFilter:
-    """Return the filter that asks the service."""
+    """Return the filter that asks the sign-in service to verify a password."""
     config = parts.authorization(CLUSTER, _TIMEOUT, settings)
     config.allowed_headers.patterns.append(v3.StringMatcher(exact=_HEADER))
     config.filter_enabled_metadata.CopyFrom(_IS_UNKNOWN)
@@ -82,14 +82,14 @@ def build_filter(settings: Settings) -> v3.HttpFilter:
 
 
 def require_route(route: v3.Route, rule: BasicAuthRule, plan: Plan, target: RouteTarget) -> None:
-    """Require a password of the module for requests to a route of an edge."""
+    """Require a password of the route's module for requests to a route of an edge."""
     require(route, {"account": plan.edge.account, "edge": plan.edge.id, "holder": target.route.id}, rule)
 
 
 def require(route: v3.Route | v3.VirtualHost, facts: Mapping[str, str], rule: BasicAuthRule) -> None:
     """Require a password for requests to upstreams, which do not receive the password.
 
-    `facts` name the account, the edge, and as `holder` the route or reservation that has the passwords.
+    `facts` are the ids of the account, the edge, and the route or reservation with the passwords (`holder`).
     """
     route.typed_per_filter_config[NAME].CopyFrom(parts.check_settings(**facts, passwords=rule.digest))
     script = v3.LuaPerRoute(filter_context=parts.struct(holder=f"{facts['holder']} {rule.digest}"))

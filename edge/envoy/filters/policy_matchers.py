@@ -1,7 +1,7 @@
-"""Traffic policies as matchers of a port's listener, which choose the chain of a connection as it opens. Pure.
+"""Converts traffic policies to matchers of a port's listener, which decide when a connection opens. Pure.
 
-A filter would decide only at the client's first byte, when an upstream that sends first has already sent data. All
-matchers are side by side, since Envoy reads messages only to a depth of 100.
+A filter would decide only at the client's first byte, but an upstream that sends first would have sent data before. The
+matchers are not nested in each other, since Envoy parses messages only to a depth of 100.
 """
 
 from functools import lru_cache
@@ -19,7 +19,7 @@ _CHAINS = {True: blocking.CHAIN, False: REFUSED}
 
 
 def build_address_matcher(refusals: tuple[Condition, ...]) -> v3.Matcher:
-    """Return the matcher that refuses clients by their address only."""
+    """Return the matcher that refuses clients by their address, without a traffic policy."""
     return build_matcher(refusals, 0, "") if refusals else blocking.MATCHER
 
 
@@ -38,9 +38,9 @@ parse_document = lru_cache(256)(documents.parse)
 
 @lru_cache(256)
 def build_matcher(refusals: tuple[Condition, ...], port: int, region: str) -> v3.Matcher:
-    """Return the matcher that refuses the clients that meet a condition.
+    """Return the matcher that refuses clients that meet a condition.
 
-    It is nested, so that the listener's part for blocked networks is checked first.
+    It is nested, so that the listener's matcher part for blocked networks is checked first.
     """
     clients = v3.Matcher(on_no_match=matchers.choose(REFUSED))
     for verdict in traffic_policies.decide(AnyOf(refusals), port, region):

@@ -1,4 +1,4 @@
-"""Trusted proxies in front of the public listeners, which send the visitor's address. Pure."""
+"""Reads the visitor's address from trusted proxies in front of the public listeners, and refuses others. Pure."""
 
 from edge.envoy import matchers, parts, v3
 from edge.envoy.matchers import REFUSED, OnMatch, Predicate
@@ -11,17 +11,17 @@ PROXY_PROTOCOL = v3.ListenerFilter(
 
 
 def choose_trial_source(settings: Settings) -> str:
-    """Return the loopback address from which this host connects to its own names."""
+    """Return the loopback address from which this host connects to its own names in trials."""
     return "::1" if ":" in settings.host else "127.21.0.1"
 
 
 def build_filters(settings: Settings) -> list[v3.ListenerFilter]:
-    """Return the filters that read the visitor's address from a proxy, or [] without proxies."""
+    """Return the listener filters that read the visitor's address from a proxy, or [] without proxies."""
     return [PROXY_PROTOCOL] if settings.proxy_protocol_from else []
 
 
 def build_match(settings: Settings) -> v3.FilterChainMatch | None:
-    """Return the match that limits a filter chain to connections from the proxies, or None without proxies."""
+    """Return the match of a filter chain that accepts only connections from the proxies, or None without proxies."""
     ranges = parts.networks(settings.proxy_protocol_from)
     return v3.FilterChainMatch(direct_source_prefix_ranges=ranges) if ranges else None
 
@@ -29,7 +29,7 @@ def build_match(settings: Settings) -> v3.FilterChainMatch | None:
 def guard_matcher(matcher: v3.Matcher, settings: Settings, *others: str) -> v3.Matcher:
     """Return a matcher that refuses connections that do not come from a proxy.
 
-    `others` are networks whose connections are accepted in addition to those of the proxies.
+    Connections from the networks `others` are accepted too.
     """
     if not settings.proxy_protocol_from:
         return matcher
@@ -38,5 +38,5 @@ def guard_matcher(matcher: v3.Matcher, settings: Settings, *others: str) -> v3.M
 
 
 def guard_part(matcher: v3.Matcher, settings: Settings) -> v3.Matcher:
-    """Return a part of a matcher, nested like the results of `guard_matcher`."""
+    """Return a matcher part, nested in the same way as the results of `guard_matcher`."""
     return v3.Matcher(on_no_match=OnMatch(matcher=matcher)) if settings.proxy_protocol_from else matcher

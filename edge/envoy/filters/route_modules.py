@@ -1,4 +1,4 @@
-"""Configures Envoy's routes for their modules. The declaration of a module names its function here. Pure."""
+"""Configures Envoy's routes for the modules of an edge's route. A module's declaration names its function. Pure."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -13,7 +13,7 @@ Configure: TypeAlias = Callable[[v3.Route, Any, Plan, RouteTarget], None]
 
 
 def configure(route: v3.Route, plan: Plan, target: RouteTarget) -> None:
-    """Configure a route to an upstream for all enabled modules of its target."""
+    """Configure one of Envoy's routes to an upstream for all enabled modules of the edge's route."""
     functions = _functions()
     for name, value in target.route.modules.values.items():
         if name in functions:
@@ -22,7 +22,7 @@ def configure(route: v3.Route, plan: Plan, target: RouteTarget) -> None:
 
 @cache
 def _functions() -> Mapping[str, Configure]:
-    """Return the functions by the names of modules."""
+    """Return the functions that configure routes, by the name of the module."""
     named = {module.name: module.configures_route for module in enforced_modules.EVERY if module.configures_route}
     return {name: find(path) for name, path in named.items()}
 

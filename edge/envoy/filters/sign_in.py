@@ -1,7 +1,7 @@
 """The filters of edges with OAuth: session tokens, the sign-in service, and the removal of its cookies. Pure.
 
-Envoy verifies session tokens itself, and asks the service only about requests without a valid token. The keys and
-audiences of tokens are in an extension resource: a change applies to open connections, and closes none.
+Envoy verifies session tokens itself, and asks the sign-in service only about requests without a valid token. The keys
+and audiences of tokens are in an extension resource, so that a change applies to open connections and closes none.
 """
 
 import json
@@ -24,13 +24,13 @@ HEADERS: Mapping[str, str] = {  # headers that upstreams receive, by claim of th
     "email": "tunnel-auth-user-email",
     "name": "tunnel-auth-user-name",
 }
-_TIMEOUT = 15.0  # seconds: longer than an exchange with a provider
+_TIMEOUT = 15.0  # seconds for an answer of the service: longer than an exchange with a provider
 _MAX_LIFETIME = 60  # seconds of a session token
-_CACHED = 500  # verified tokens of each route
+_CACHED = 500  # verified tokens that Envoy caches for each route
 _METADATA = "envoy.filters.http.jwt_authn"
 _PAYLOAD = "session"
 _ASK, _RECORD, _RESTORE = "sign-in", "cookies/record", "cookies/restore"
-_KEPT = "cookies"  # the metadata namespace of cookies that do not belong to the service
+_KEPT = "cookies"  # the metadata namespace that records the cookies of the upstream
 _OPTIONS = v3.HeaderMatcher(name=":method", string_match=v3.StringMatcher(exact="OPTIONS"))
 _IS_SIGNED_IN = v3.MetadataMatcher(
     filter=_METADATA,
@@ -38,7 +38,7 @@ _IS_SIGNED_IN = v3.MetadataMatcher(
     value=v3.ValueMatcher(present_match=True),
     invert=True,
 )
-OWN_HOST = {"host": "sign-in"}  # Envoy sends this only with requests to the service's own host
+OWN_HOST = {"host": "sign-in"}  # marks requests to the sign-in service's own host
 _NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
 _OTHERS = v3.HeaderValueOption(
     header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
@@ -48,9 +48,9 @@ _RESTORED = v3.HeaderMutationFilter(mutations=v3.Mutations(request_mutations=[v3
 
 
 def build_ask_filter(settings: Settings) -> v3.HttpFilter:
-    """Return the filter that asks the service about requests without a valid token.
+    """Return the filter that asks the sign-in service about requests without a valid token.
 
-    It also applies to a route without any configuration of sign-in, which is thereby closed.
+    It applies even to a route without any configuration of sign-in, so such a route is closed.
     """
     config = parts.authorization(CLUSTER, _TIMEOUT, settings)
     config.filter_enabled_metadata.CopyFrom(_IS_SIGNED_IN)
@@ -58,12 +58,12 @@ def build_ask_filter(settings: Settings) -> v3.HttpFilter:
 
 
 def build_filters(plan: Plan, settings: Settings) -> list[v3.HttpFilter]:
-    """Return the filters of an edge's HTTP manager, or [] if no route has OAuth."""
+    """Return the filters for the HTTP connection manager of an edge, or [] if no route has OAuth."""
     if not plan.requires_sign_in:
         return []
     tokens = v3.ExtensionConfigSource(
         config_source=parts.ADS,
-        default_config=parts.pack(v3.JwtAuthentication()),  # without requirements, each route answers 403
+        default_config=parts.pack(v3.JwtAuthentication()),  # without this resource, each route answers 403
         type_urls=[f"type.googleapis.com/{v3.JwtAuthentication.DESCRIPTOR.full_name}"],
     )
     return [
@@ -75,14 +75,14 @@ def build_filters(plan: Plan, settings: Settings) -> list[v3.HttpFilter]:
 
 
 def extension_name(edge: str) -> str:
-    """Return the name of the extension resource and of the filter of an edge's session tokens."""
+    """Return the name of an edge's extension resource, which is also the name of the filter for session tokens."""
     return f"sign-in/{edge}"
 
 
 def build_extension(plan: Plan, public_keys: Sequence[Mapping[str, str]]) -> Resource:
     """Return the resource that verifies the session tokens of an edge's routes.
 
-    Without keys no token is valid, and Envoy asks the service about each request.
+    Without keys, no token is valid, so Envoy asks the sign-in service about each request.
     """
     keys = json.dumps({"keys": [dict(it) for it in public_keys]})
     rules = [it.rule for it in plan.targets if it.rule]
@@ -94,7 +94,10 @@ def build_extension(plan: Plan, public_keys: Sequence[Mapping[str, str]]) -> Res
 
 
 def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
-    """Remove the service's cookies on all routes of an edge. Exempt routes without OAuth from the service."""
+    """Remove the cookies of the sign-in service from requests to all routes.
+
+    Exempt routes without OAuth from sign-in.
+    """
     rules = [it.rule for it in plan.targets if it.rule]
     names = sorted({name for rule in rules for name in (rule.session_cookie, rule.id_cookie, rule.login_cookie)})
     host.typed_per_filter_config[_RECORD].CopyFrom(_record_others(names))
@@ -104,12 +107,12 @@ def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
 
 
 def exempt_host(host: v3.VirtualHost) -> None:
-    """Exempt a virtual host from the service, if it shares a manager with an edge with OAuth."""
+    """Exempt a virtual host from sign-in. It shares its HTTP connection manager with hosts of an edge with OAuth."""
     host.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)
 
 
 def build_own_host_route(page: str) -> v3.Route:
-    """Return the route of the service's own host. Its response is a page unless the service answers."""
+    """Return the route of the sign-in service's own host. Visitors get a page if the service does not answer."""
     return v3.Route(
         match=v3.RouteMatch(prefix="/"),
         direct_response=parts.respond(page),
@@ -118,7 +121,7 @@ def build_own_host_route(page: str) -> v3.Route:
 
 
 def _record_others(names: Sequence[str]) -> v3.Any:
-    """Return the configuration that removes the Cookie header, and records its other cookies than `names`.
+    """Return the configuration that removes the Cookie header, and records its cookies except `names`.
 
     HTTP/1.1 clients can send two Cookie headers, which Envoy joins with a comma.
     """
@@ -134,7 +137,7 @@ def _record_others(names: Sequence[str]) -> v3.Any:
 
 
 def build_service_route(plan: Plan) -> v3.Route:
-    """Return the route of the service's own paths on an edge with OAuth. Only the service can answer there."""
+    """Return the route for the paths of the sign-in service on an edge with OAuth. Only the service answers there."""
     return v3.Route(
         match=v3.RouteMatch(prefix=SERVICE_PATH),
         direct_response=parts.respond(pages.NO_ROUTE),
@@ -143,7 +146,7 @@ def build_service_route(plan: Plan) -> v3.Route:
 
 
 def guard_routes(host: v3.VirtualHost, first: int, rule: SignInRule) -> None:
-    """Require a session on a host's routes to upstreams, from the index `first` on."""
+    """Require a session for those routes of a host that forward to upstreams, from the index `first` on."""
     routes = [parts.copy(it) for it in host.routes[first:]]
     del host.routes[first:]
     for route in routes:
@@ -165,7 +168,7 @@ def _guard(rule: SignInRule, route: v3.Route) -> Iterator[v3.Route]:
 
 
 def _asks(facts: Mapping[str, str]) -> dict[str, v3.Any]:
-    """Return the configuration that sends facts about a route to the service."""
+    """Return the configuration of a route that makes Envoy send facts about the route to the sign-in service."""
     return {_ASK: parts.check_settings(**facts)}
 
 

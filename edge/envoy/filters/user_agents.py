@@ -1,4 +1,4 @@
-"""Translates the user agent filter into header conditions of Envoy's routes. Pure.
+"""Translates the module `user_agent_filter` into header conditions of Envoy's routes. Pure.
 
 Several User-Agent headers count as one, joined with commas, as the upstream receives them.
 """
@@ -9,14 +9,14 @@ from edge.envoy import parts, v3
 
 _HEADER = "user-agent"
 _PRESENT = v3.HeaderMatcher(name=_HEADER, present_match=True)
-_SHORT = parts.regex(rf"\C{{0,{user_agents.MAX_BYTES}}}")  # does not read beyond the limit
+_SHORT = parts.regex(rf"\C{{0,{user_agents.MAX_BYTES}}}")  # an expression that does not read more bytes than this
 TOO_LONG = (_PRESENT, v3.HeaderMatcher(name=_HEADER, string_match=_SHORT, invert_match=True))
 
 
 def build_passing(rules: UserAgentModule) -> list[list[v3.HeaderMatcher]]:
     """Return lists of header conditions. A request passes if it meets all conditions of one list.
 
-    Without the header it passes if a pattern of `allow` matches the empty text.
+    A request without the header passes only if a pattern of `allow` matches the empty text.
     """
     denied = [
         v3.HeaderMatcher(name=_HEADER, string_match=parts.regex(it), invert_match=True)

@@ -1,4 +1,4 @@
-"""Refusal of HTTP requests by the visitor's address, as a route's configuration. Pure.
+"""Refuses HTTP requests by the visitor's address, as the configuration of a route. Pure.
 
 A change of IP policies changes routes only, so it applies to the next requests of open connections and closes no
 connection.
@@ -14,25 +14,25 @@ from edge.envoy.matchers import OnMatch
 from edge.plan import traffic_policies
 
 _NAME = "addresses"
-# A filter of each HTTP manager. Only routes with a configuration use it.
+# Every HTTP connection manager has this filter. It only acts on routes with a configuration for it.
 FILTER = v3.HttpFilter(name=_NAME, typed_config=parts.pack(v3.HttpRBAC()), disabled=True)
 _ACTIONS = {True: v3.RBAC.ALLOW, False: v3.RBAC.DENY}
 
 
 def restrict(route: v3.Route | v3.VirtualHost, refusals: tuple[Condition, ...]) -> None:
-    """Answer 403 to visitors that one of the conditions refuses."""
+    """Configure a virtual host or route to answer 403 to visitors that one of the conditions refuses."""
     if refusals:
         route.typed_per_filter_config[_NAME].CopyFrom(_build_config(refusals))
 
 
 def restrict_route(route: v3.Route, _module: IpRestrictionModule, _plan: Plan, target: RouteTarget) -> None:
-    """Answer 403 to visitors that the IP policies of a route or its edge refuse."""
+    """Configure a route to answer 403 to visitors that the IP policies of the route or its edge refuse."""
     restrict(route, target.refusals)
 
 
 @lru_cache(256)
 def _build_config(refusals: tuple[Condition, ...]) -> v3.Any:
-    """Return the configuration of a route. An address that no network contains is refused."""
+    """Return the configuration of a route. An address that is in none of the networks is refused."""
     clients = v3.Matcher(on_no_match=_decide(is_admitted=False))
     for verdict in traffic_policies.decide(AnyOf(refusals), 0, ""):
         clients.matcher_list.matchers.add(

@@ -1,7 +1,7 @@
-"""The request limit of one visitor: an IPv4 address or an IPv6 /64. Pure.
+"""Limits the requests of each visitor, which is an IPv4 address or an IPv6 /64. Pure.
 
-Envoy cannot count connections by address (envoyproxy/envoy#27853). Instead ports have separate limits, the kernel
-delays connections without data, and infra/deploy/tunnel-edge.nft limits other connections.
+Envoy cannot count connections by address (envoyproxy/envoy#27853). Instead, ports have separate limits, connections
+without data wait in the kernel, and infra/deploy/tunnel-edge.nft limits other connections.
 """
 
 from edge.envoy import parts, v3
@@ -11,14 +11,15 @@ _KEY = "masked_remote_address"  # the name of Envoy's descriptor for the visitor
 _NETWORK = v3.RateLimit.Action.MaskedRemoteAddress(
     v4_prefix_mask_len=parts.number(32), v6_prefix_mask_len=parts.number(64)
 )
-_BURST = 5  # seconds of requests that a visitor can send at once: a page of modules loads a thousand files
-_FILLS_PER_SECOND = 10  # refills of a bucket: after one refill a second, all waiting visitors would return at once
+_BURST = 5  # seconds of requests that a visitor can send at once: a page can load a thousand JavaScript modules
+# refills of a visitor's bucket in a second. With one refill, all waiting visitors would return at once
+_FILLS_PER_SECOND = 10
 _UNLIMITED = 1_000_000_000
 _ALL = v3.RuntimeFractionalPercent(default_value=v3.FractionalPercent(numerator=100))
 
 
 def build_rate_limit(limits: Limits) -> v3.HttpFilter:
-    """Return the filter that answers 429 to visitors above the rate. After a pause, a visitor can send a burst."""
+    """Return the filter that answers 429 to visitors above the rate. After a pause, a visitor may send a burst."""
     most = limits.max_requests_per_visitor
     at_once = -(-most // _FILLS_PER_SECOND)
     interval = round(at_once / most, 3)  # Envoy requires the same interval for all buckets
@@ -27,7 +28,8 @@ def build_rate_limit(limits: Limits) -> v3.HttpFilter:
     )
     config = v3.LocalRateLimit(
         stat_prefix="visitor",
-        token_bucket=_bucket(_UNLIMITED, _UNLIMITED, interval),  # Envoy also requires a bucket of all visitors
+        # Envoy also requires a bucket for all visitors together
+        token_bucket=_bucket(_UNLIMITED, _UNLIMITED, interval),
         filter_enabled=_ALL,
         filter_enforced=_ALL,
         descriptors=[network],

@@ -1,7 +1,8 @@
-"""The verification of webhooks, which a route enables. Pure.
+"""The filter that verifies webhooks, which a route enables. Pure.
 
-Envoy buffers the body, and asks the service that can open the secret. Envoy would let an upgrade pass without its body,
-and the service could not recognize it. So routes that verify webhooks allow no upgrades.
+Envoy buffers the body, and asks the sign-in service, which can decrypt the secret. Envoy would forward an upgrade
+request without waiting for its body, and the service could not recognize that. So routes that verify webhooks allow no
+upgrades.
 """
 
 from chalicelib.model.edges.modules.webhook_verification import WebhookRule
@@ -11,12 +12,12 @@ from edge.process.settings import Settings
 
 CLUSTER = "webhooks"
 _NAME = "webhooks"
-_TIMEOUT = 5.0  # seconds: a read of a record and of its secret
+_TIMEOUT = 5.0  # seconds for the service, which reads and decrypts a record
 _NO_UPGRADE = v3.RouteAction.UpgradeConfig(upgrade_type="websocket", enabled=v3.BoolValue(value=False))
 
 
 def build_filter(settings: Settings) -> v3.HttpFilter:
-    """Return the filter. It answers 413 to larger bodies, and 503 if the service fails.
+    """Return the filter. It answers 413 to bodies above the limit, and 503 if the sign-in service fails.
 
     Envoy does not count the last part of a body, and truncates the body that it sends to the service. So Envoy's limit
     is one byte above the largest permitted body, and the service refuses a body that has this byte.
@@ -24,7 +25,7 @@ def build_filter(settings: Settings) -> v3.HttpFilter:
     config = parts.authorization(CLUSTER, _TIMEOUT, settings)
     config.with_request_body.max_request_bytes = (settings.limits.max_webhook_kib << 10) + 1
     config.with_request_body.pack_as_bytes = True
-    config.encode_raw_headers = True  # so that a header that occurs twice is seen
+    config.encode_raw_headers = True  # so that the service sees a header twice if it occurs twice
     return v3.HttpFilter(name=_NAME, disabled=True, typed_config=parts.pack(config))
 
 

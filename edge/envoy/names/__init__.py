@@ -1,1 +1,1 @@
-"""Names on demand: the shared HTTPS listener, and the scope of each name. Pure."""
+"""Envoy's resources of names that are loaded on demand: the shared HTTPS listener, and a scope per name. Pure."""

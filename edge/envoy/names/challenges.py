@@ -1,4 +1,4 @@
-"""Control as Envoy's upstream for challenges over HTTP-01. Pure."""
+"""The cluster by which Envoy forwards HTTP-01 challenges to control. Pure."""
 
 from edge.envoy import parts, upstream_http, v3
 from edge.envoy.resources import Resource, encode
@@ -7,7 +7,10 @@ from edge.process.settings import Settings
 
 
 def build_cluster(settings: Settings) -> Resource:
-    """Return the cluster of control's socket for challenges. Envoy runs in the folder of the socket."""
+    """Return the cluster for control's socket for challenges.
+
+    The path is relative, because Envoy runs in its folder.
+    """
     address = v3.Address(pipe=v3.Pipe(path=settings.challenge_socket.name))
     cluster = v3.Cluster(
         name=CHALLENGE_CLUSTER,

@@ -1,7 +1,7 @@
-"""Clusters of routes with a circuit breaker, which count the failures of each tunnel. Pure.
+"""Builds clusters for routes with a circuit breaker, which count the failures of each tunnel. Pure.
 
-Envoy counts in windows that follow each other. At the end of a window it ejects tunnels with too many failures, and
-accepts ejected ones again.
+Envoy counts in windows that follow each other. At the end of a window, it ejects tunnels with too many failures, and
+uses tunnels again that it ejected before.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,22 +13,22 @@ from edge.envoy.resources import Resource, encode
 
 
 def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Resource]) -> Iterator[Resource]:
-    """Yield a route's own clusters, which are copies of its tunnel groups' clusters."""
+    """Yield the clusters that only this route uses: a copy of the clusters of each of its tunnel groups."""
     for group in groups:
         cluster = v3.Cluster.FromString(group.encoded)
         cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)
         cluster.outlier_detection.CopyFrom(_detection(module))
         options = cluster.typed_extension_protocol_options
-        if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:  # here only one route uses them
+        if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:  # here only one route uses the connections
             options[upstream_http.OPTIONS].CopyFrom(upstream_http.VISITOR_HTTP1)
         cluster.common_lb_config.healthy_panic_threshold.CopyFrom(v3.Percent(value=0))  # all tunnels can be ejected
         yield replace(encode(cluster), is_emptied=group.is_emptied)
 
 
 def _detection(module: CircuitBreakerModule) -> v3.OutlierDetection:
-    """Return the outlier detection, which depends only on the share of failures.
+    """Return Envoy's outlier detection, which ejects a tunnel only because of its share of failures.
 
-    Each ejection of a tunnel lasts as long as its first ejection.
+    Each ejection of a tunnel lasts as long as the first one.
     """
     lasting, zero = parts.seconds(module.tripped_duration), parts.number(0)
     return v3.OutlierDetection(

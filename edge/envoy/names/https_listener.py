@@ -1,7 +1,6 @@
-"""Envoy's public HTTPS listener, which requests certificates on demand. Pure.
+"""Builds Envoy's public HTTPS listener, which requests certificates on demand. Pure.
 
-Names with special handshakes have entries in its matcher. All other names use the filter chain of the default TLS
-version.
+Its matcher has an entry for each special name. All other names use the filter chain of the default TLS version.
 """
 
 import re
@@ -14,8 +13,8 @@ from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import NAME_PREFIX, Key, Resource, encode, encode_part
 from edge.process.settings import Settings
 
-INTERNAL = "passed-on"  # the filter chain of names that have a separate listener, except wildcards
-_NO_NAME = " "  # never a server name
+INTERNAL = "passed-on"  # the name of the filter chain for names with an internal listener, except wildcards
+_NO_NAME = " "  # a text that is never a server name
 # Selects the cluster by the server name, with a prefix. Envoy's tcp_proxy reads this key.
 _NAME_TO_CLUSTER = v3.NetworkFilterState(
     on_new_connection=[
@@ -34,7 +33,7 @@ def build_public(settings: Settings) -> tuple[Resource, ...]:
 
 
 def build_https_listener(settings: Settings) -> Resource:
-    """Return the public HTTPS listener without the parts of special names."""
+    """Return the public HTTPS listener without the matcher parts of special names."""
     to_internal = [_front_limit(settings), stream_filters.build_filter_state(_NAME_TO_CLUSTER), _cluster_proxy("none")]
     listener = listeners.build_public_listener(listeners.FRONT, settings.edge_port, settings)
     listener.listener_filters.append(listeners.TLS_INSPECTOR)
@@ -46,16 +45,16 @@ def build_https_listener(settings: Settings) -> Resource:
 
 
 def build_special_part(name: str, chain: str, settings: Settings) -> Resource:
-    """Return the part of the public listener that sends a name to a filter chain.
+    """Return the matcher part that makes connections for a name use a filter chain.
 
-    `chain` is a TLS version, or INTERNAL for the cluster `name/<name>`. A name below a special wildcard that is not
-    special itself needs a part with DEFAULT_VERSION.
+    `chain` is a TLS version, or INTERNAL for the internal listener behind the cluster `name/<name>`. A name below a
+    special wildcard that is not special itself needs a matcher part with DEFAULT_VERSION.
     """
     return _build_part(name, chain, matchers.choose(_chain_name(name, chain)), settings)
 
 
 def build_unreserved_special_part(name: str, chain: str, settings: Settings) -> Resource:
-    """Return the part for a name that refuses challenges of certificate authorities."""
+    """Return the matcher part for a special name that refuses TLS-ALPN-01 challenges."""
     return _build_part(name, chain, matchers.refuse_challenges(_chain_name(name, chain)), settings)
 
 
@@ -66,18 +65,18 @@ def _build_chain(version: str, settings: Settings) -> v3.FilterChain:
 
 
 def _front_limit(settings: Settings) -> v3.Filter:
-    """Return the filter that reserves `max_handshakes` of the public listener for new connections."""
+    """Return the filter that limits open connections, so that `max_handshakes` more can always begin."""
     return stream_filters.build_connection_limit(listeners.FRONT, settings.limits.max_connections)
 
 
 def _cluster_proxy(cluster: str) -> v3.Filter:
-    """Return the filter that passes bytes to the cluster of an internal listener, which has its own timeout."""
+    """Return the filter that passes bytes to the cluster of an internal listener. That listener has the timeouts."""
     proxy = v3.TcpProxy(stat_prefix="front", cluster=cluster, idle_timeout=parts.seconds(0))
     return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
 
 
 def _chain_name(name: str, chain: str) -> str:
-    """Return the name of a filter chain. Each wildcard with an internal listener has a separate chain."""
+    """Return the name of the filter chain for a name. Each wildcard with an internal listener has its own chain."""
     return name if chain == INTERNAL and name.startswith("*.") else chain
 
 
@@ -97,8 +96,8 @@ def _build_part(name: str, chain: str, on_match: OnMatch, settings: Settings) ->
 def _base_matcher() -> v3.Matcher:
     """Return the matcher without special names.
 
-    Envoy requires an entry in each list, so each has one that no client matches. Challenges of certificate authorities
-    are refused, since no upstream can answer them behind a certificate of the edge.
+    Envoy requires an entry in each list of a matcher, so each list has an entry that no client matches. TLS-ALPN-01
+    challenges are refused, because no upstream can answer them behind a certificate of the edge.
     """
     internal = matchers.choose(INTERNAL)
     by_wildcard = matchers.match_server_names(_NO_NAME, internal, matchers.refuse_challenges(DEFAULT_VERSION))

@@ -1,4 +1,4 @@
-"""Envoy's HTTP manager of loaded names. Tunnels and edges share it. Pure."""
+"""Builds Envoy's HTTP connection manager for loaded names. Tunnels and edges share it. Pure."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -16,7 +16,7 @@ CLIENT_CERTIFICATE: Headers = (
         'Hash=%DOWNSTREAM_PEER_FINGERPRINT_256%;Cert="%DOWNSTREAM_PEER_CERT%";Subject="%DOWNSTREAM_PEER_SUBJECT%"',
     ),
 )
-SCOPE_HEADER = "x-envoy-scope"  # `claims` removes it before the request goes upstream
+SCOPE_HEADER = "x-envoy-scope"  # the header that selects a scope. `claims` removes it before the request is forwarded
 _TUNNEL = '{"operators":[{"command":"METADATA","param":"VIRTUAL_HOST:edge:tunnel"},"UPSTREAM_HOST_NAME_WITHOUT_PORT"]}'
 _LOGGED = {
     "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
@@ -26,13 +26,13 @@ _LOGGED = {
     "tunnel": f"%COALESCE({_TUNNEL})%",
 }
 _IS_EDGE = access_log.matches("'edge' in xds.virtual_host_metadata.filter_metadata.edge")
-_IS_OTHER_HOST = access_log.matches(  # startsWith, because the host can end with a port
+_IS_OTHER_HOST = access_log.matches(  # with startsWith, because the host can end with a port
     "!request.host.startsWith(connection.requested_server_name)"
 )
 
 
 def _reply(flags: list[str], status: int, text: str, *conditions: v3.AccessLogFilter) -> v3.ResponseMapper:
-    """Return the response that Envoy itself sends if a request has one of some response flags."""
+    """Return the response that Envoy itself sends for a request with one of these response flags."""
     flagged = v3.AccessLogFilter(response_flag_filter=v3.ResponseFlagFilter(flags=flags))
     return v3.ResponseMapper(
         filter=access_log.all_of(flagged, *conditions) if conditions else flagged,
@@ -63,10 +63,11 @@ _REPLIES = (
     _reply(["UO"], 503, pages.TOO_MANY, _IS_EDGE),
     _reply(["NR"], 421, pages.MISDIRECTED, _IS_OTHER_HOST),
     _reply(["NR"], 404, pages.NO_TUNNEL),
-    _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # failures of gateway or upstream
+    # failures of the gateway or the upstream
+    _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),
     _reply(["UT"], 504, pages.NO_ANSWER),
 )
-# While a route and the extension resource differ, Envoy's own text would reveal the names of the edge's routes.
+# The response while the extension resource lacks a route. Envoy's own text would reveal ids of the edge's routes.
 _REQUIREMENT_UNKNOWN = v3.ResponseMapper(
     filter=access_log.matches("response.code_details.startsWith('jwt_authn_')"),
     status_code=parts.number(503),
@@ -77,11 +78,11 @@ _REQUIREMENT_UNKNOWN = v3.ResponseMapper(
 def build_names_manager(
     settings: Settings, requirement: str = "", client: Headers = (), guards: Sequence[v3.HttpFilter] = ()
 ) -> v3.Filter:
-    """Return the HTTP manager that finds the routes of a connection by its server name.
+    """Return the HTTP connection manager that finds the scope of a connection by its server name.
 
-    `requirement` names what its handshakes require beyond the default. `client` are headers about the client's
-    certificate, `guards` are the filters of an edge with OAuth. Managers of one edge have no memory of passwords, which
-    takes 280 KiB.
+    `requirement` is the handshake requirement of the connections. `client` are headers about the client's certificate,
+    and `guards` are the filters of an edge with OAuth. With either, the manager belongs to one edge, and does not have
+    the script that remembers passwords, which takes 280 KiB.
     """
     manager = v3.HttpConnectionManager()
     manager.CopyFrom(_template(settings, client))
@@ -105,16 +106,16 @@ def build_names_manager(
 
 
 def scope_of(name: str, requirement: str) -> str:
-    """Return the scope of a server name under a requirement on handshakes.
+    """Return the name of the scope for a server name and a handshake requirement.
 
-    Open connections that met only earlier requirements do not find the scope of stricter requirements.
+    Connections that were opened under an earlier requirement do not find the scope of a new requirement.
     """
     return f"{requirement}/{name}" if requirement else name
 
 
 @cache
 def _template(settings: Settings, client: Headers) -> v3.HttpConnectionManager:
-    """Return the manager without the header that selects a scope. Visitors cannot set that header."""
+    """Return the HTTP connection manager, without the mutation that sets the header for the scope."""
     limits = settings.limits
     manager = http_manager.build_manager(
         settings,

@@ -1,4 +1,4 @@
-"""Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
+"""Builds Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,8 @@ _SCOPE = v3.ScopedRouteConfiguration(
     key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment()]),
     route_configuration=v3.RouteConfiguration(
         ignore_port_in_host_matching=True,
-        validate_clusters=v3.BoolValue(value=False),  # if true, a missing cluster would close all routes of the name
+        # if true, Envoy would reject all routes of the name because of one missing cluster
+        validate_clusters=v3.BoolValue(value=False),
     ),
 )
 _MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
@@ -33,7 +34,7 @@ sign_in.exempt_host(_MISDIRECTED_BESIDE_OAUTH)
 
 
 class Backends(Protocol):
-    """The gateways and backends of an account's names, from its records."""
+    """The gateways, and the backends of edges, among an account's records."""
 
     @property
     def gateways(self) -> Mapping[str, Gateway]: ...
@@ -45,12 +46,12 @@ class Backends(Protocol):
 
 
 def scope_name(plan: NamePlan) -> str:
-    """Return the name of a plan's scope. It differs for each set of requirements on handshakes."""
+    """Return the name of the scope for a plan. It contains the handshake requirement."""
     return managers.scope_of(plan.name, handshake_requirement(plan.edge) if plan.edge else "")
 
 
 def handshake_requirement(plan: Plan) -> str:
-    """Return what the handshakes of an edge require beyond the default, as part of a scope's name."""
+    """Return the handshake requirement of an edge, or "" for the default. It is part of the name of the scope."""
     return (
         plan.digest
         if plan.trusted or plan.requires_sign_in
@@ -75,14 +76,14 @@ def build_scope(plan: NamePlan) -> Resource | None:
 
 
 def build_closed_scope(name: str) -> Resource:
-    """Return a scope that answers 421, so that clients of open connections open new ones."""
+    """Return a scope that answers 421, so that clients open new connections."""
     scope = _copy_scope(name)
     scope.route_configuration.virtual_hosts.append(_MISDIRECTED_BESIDE_OAUTH)
     return encode(scope)
 
 
 def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, settings: Settings) -> tuple[Resource, ...]:
-    """Return the clusters that the scope of a name uses, and the listeners behind them."""
+    """Return the clusters that the scope of a name uses, and the internal listeners behind them."""
     if plan.site and plan.site.certificate:
         return tuple(_site_clusters(plan.site, backends, link_authority, settings))
     if plan.edge is None or plan.edge.is_stream:
@@ -113,9 +114,9 @@ def _site_clusters(site: Site, backends: Backends, link_authority: str, settings
 def _backend_clusters(
     plan: Plan, id: str, backends: Backends, link_authority: str, settings: Settings
 ) -> list[Resource]:
-    """Return the clusters of a tunnel group or an HTTP response.
+    """Return the resources of a backend: clusters of a tunnel group, or cluster and listener of an HTTP response.
 
-    The clusters of a group without tunnels are sent last.
+    The clusters of a group without tunnels are marked, because they are sent last.
     """
     found = backends.backends.get(id)
     if found is None:

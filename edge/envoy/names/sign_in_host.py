@@ -1,4 +1,4 @@
-"""The sign-in service in Envoy: its cluster, and its own host, to which providers redirect visitors. Pure."""
+"""Envoy's resources for the sign-in service: clusters, and the host to which providers redirect visitors. Pure."""
 
 from edge.envoy import clusters, http_manager, listeners, parts, stream_filters, upstream_http, v3
 from edge.envoy.filters import access_log, passwords, sign_in, webhooks
@@ -8,12 +8,12 @@ from edge.envoy.resources import Resource, encode
 from edge.link import server
 from edge.process.settings import Settings
 
-# Another name of the operator's certificate: Envoy requests a secret on demand only if no listener refers to it.
+# A second secret with the operator's certificate: Envoy requests a secret on demand only if no listener names it.
 SIGN_IN_SECRET = parts.reserved_secret("sign-in")
 _LISTENER = "sign-in"
 _NO_PAGE = "404: the sign-in service has no such page.\n"
 _MANY = 1_000_000
-_CONNECT_TIMEOUT = 2.0  # seconds to another host
+_CONNECT_TIMEOUT = 2.0  # seconds to connect to another host
 _IS_REACHED = v3.HealthCheck(
     tcp_health_check=v3.HealthCheck.TcpHealthCheck(),
     interval=parts.seconds(2),
@@ -22,11 +22,11 @@ _IS_REACHED = v3.HealthCheck(
     unhealthy_threshold=parts.number(1),
     healthy_threshold=parts.number(1),
 )
-_MOST_WEBHOOKS = 64  # concurrent requests, since the service buffers their bodies. Further requests get 503
+_MOST_WEBHOOKS = 64  # concurrent requests: the service buffers their bodies. Further requests get 503
 
 
 def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:
-    """Return the resources of the service and of its host. They never depend on an account."""
+    """Return the resources of the sign-in service and its own host. They do not depend on any account."""
     host = settings.sign_in_host
     return (
         _build_cluster(settings, link_authority, sign_in.CLUSTER, _MANY),
@@ -54,9 +54,9 @@ def _build_cluster(settings: Settings, link_authority: str, name: str, most: int
 
 
 def _here(settings: Settings) -> v3.Cluster:
-    """Return the fields of a cluster that reaches a service on this host.
+    """Return the fields of a cluster for a sign-in service on this host.
 
-    Without SIGN_IN_DIR, the socket is in the folder in which Envoy runs.
+    Without SIGN_IN_DIR, the socket is in the folder in which Envoy runs, so its path is relative.
     """
     socket = settings.sign_in_socket
     address = v3.Address(pipe=v3.Pipe(path=str(socket) if settings.sign_in_dir else socket.name))
@@ -68,10 +68,10 @@ def _here(settings: Settings) -> v3.Cluster:
 
 
 def _elsewhere(settings: Settings, link_authority: str) -> v3.Cluster:
-    """Return the fields of a cluster that reaches services on other hosts, over the link.
+    """Return the fields of a cluster for sign-in services on other hosts, by mutual TLS.
 
-    A host that accepts no connections gets no requests. If no host accepts any, Envoy tries all of them, and requests
-    fail.
+    A host that accepts no connections gets no requests. If no host accepts connections, Envoy tries all hosts, and
+    requests fail.
     """
     mutual = clusters.build_mutual_tls([server.SIGN_IN], link_authority)
     mutual.alpn_protocols.append("h2")
@@ -94,7 +94,7 @@ def _build_listener(settings: Settings) -> Resource:
 
 
 def _socket() -> v3.TransportSocket:
-    """Return TLS with the operator's certificate, which is always loaded."""
+    """Return the transport socket for TLS with the operator's certificate, which is always loaded."""
     socket = parts.copy(tls_contexts.build_socket(DEFAULT_VERSION, protocols=listeners.HTTP_PROTOCOLS))
     context = v3.DownstreamTlsContext()
     socket.typed_config.Unpack(context)
@@ -105,7 +105,7 @@ def _socket() -> v3.TransportSocket:
 
 
 def _build_manager(settings: Settings) -> v3.Filter:
-    """Return the HTTP manager. Its only filter asks the service, which answers every request."""
+    """Return the HTTP connection manager. It asks the sign-in service, which answers every request."""
     manager = http_manager.build_manager(settings, sign_in.build_ask_filter(settings), http_manager.ROUTER)
     routes = [sign_in.build_own_host_route(_NO_PAGE)]
     host = v3.VirtualHost(name=_LISTENER, domains=[settings.sign_in_host], routes=routes)

@@ -1,4 +1,4 @@
-"""Requirements on handshakes: TLS versions, and certificates of clients. Pure."""
+"""Builds TLS contexts for handshake requirements: TLS versions and client certificates. Pure."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,7 +15,7 @@ VERSIONS: Mapping[str, v3.TlsParameters.TlsProtocol.ValueType] = {
 }
 DEFAULT_VERSION = "1.2"
 _OLD = frozenset({"1.0", "1.1"})
-_CIPHERS = [  # Envoy's default for TLS 1.2
+_CIPHERS = [  # Envoy's default ciphers for TLS 1.2
     "[ECDHE-ECDSA-AES128-GCM-SHA256|ECDHE-ECDSA-CHACHA20-POLY1305]",
     "[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]",
     "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -50,16 +50,16 @@ def version_of(plan: Plan) -> str:
 
 
 def requirement_of(version: str) -> str:
-    """Return what a TLS version requires beyond the default, as part of a scope's name."""
+    """Return the handshake requirement of a TLS version, or "" for the default version."""
     return "" if version == DEFAULT_VERSION else version
 
 
 @lru_cache(1024)
 def build_socket(version: str, trusted: tuple[str, ...] = (), protocols: tuple[str, ...] = ()) -> v3.TransportSocket:
-    """Return TLS with certificates on demand, for handshakes of at least a version.
+    """Return a transport socket for TLS of at least `version`, which requests certificates on demand.
 
-    `trusted` are authorities of clients, PEM: only clients with a certificate of one of them are accepted. Envoy
-    rejects a context with `trusted` unless session resumption is off.
+    `trusted` are certificate authorities in PEM. If there are any, only clients with a certificate from one of them are
+    accepted. Envoy rejects a context with `trusted` unless session resumption is off.
     """
     context = v3.DownstreamTlsContext(
         common_tls_context=v3.CommonTlsContext(

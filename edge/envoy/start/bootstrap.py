@@ -10,9 +10,10 @@ from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 
 # If true, Envoy resets the connection between two of its listeners when it closes: a response can lose its end.
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
-_PROGRAM_SIZE = 10_000  # of a regular expression. The default of 100 is too small for `claims` and user agent filters
+# RE2 instructions of a regular expression. The default, 100, is too few for `claims` and user agent filters
+_PROGRAM_SIZE = 10_000
 _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # free memory
-# Counters of each name, certificate or edge. Envoy omits them, because control also has these numbers, and counting
+# Counters of each name, certificate or edge. Envoy omits them, because control has these numbers too, and counting
 # takes memory and half of the time of a start.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")
 _LISTENERS = parts.copy(parts.ADS)
@@ -22,7 +23,7 @@ _LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners
 def build_bootstrap(settings: Settings) -> dict[str, Any]:
     """Return the configuration that Envoy reads when it starts, as JSON.
 
-    Envoy's parent process, which has no settings, reads the seconds of a drain from it.
+    Envoy's parent process has no settings, so it reads the seconds of a drain from the configuration.
     """
     internal = parts.pack(v3.InternalListener())
     uncounted = v3.ListStringMatcher(patterns=[v3.StringMatcher(prefix=it) for it in _UNCOUNTED])
@@ -60,7 +61,7 @@ def _runtime(settings: Settings) -> v3.Struct:
 
 
 def _control_source() -> v3.ApiConfigSource:
-    """Return the source of configuration: one delta stream from control, reopened within a second if it breaks."""
+    """Return Envoy's source of resources: one delta stream to control, reopened within a second if it breaks."""
     backoff = v3.BackoffStrategy(base_interval=parts.seconds(0.1), max_interval=parts.seconds(1))
     service = v3.GrpcService.EnvoyGrpc(cluster_name="control", retry_policy=v3.GrpcRetryPolicy(retry_back_off=backoff))
     return v3.ApiConfigSource(

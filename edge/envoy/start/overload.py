@@ -1,4 +1,4 @@
-"""Envoy's overload manager, against too many connections and too little memory. Pure."""
+"""Configures Envoy's overload manager, which acts on too many connections and too little memory. Pure."""
 
 from edge.envoy import parts, v3
 from edge.process.settings import Limits
@@ -6,7 +6,7 @@ from edge.process.settings import Limits
 PRESSURE = "pressure"  # the file with the share of Envoy's connection limits in use, which control writes
 _HEAP, _INJECTED = "envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.injected_resource"
 _IDLE_AT_LEAST = 1  # seconds of idle timeout when connections are scarce
-_TRACKED = 20  # only streams that hold 2**20 bytes can be reset
+_TRACKED = 20  # log2 of the bytes that a stream must hold before it can be reset
 
 
 def connection_budgets(limits: Limits) -> dict[str, int]:
@@ -17,9 +17,10 @@ def connection_budgets(limits: Limits) -> dict[str, int]:
 def build_manager(limits: Limits) -> v3.OverloadManager:
     """Return the overload manager.
 
-    Near the memory limit Envoy resets the streams that hold most memory, and finally refuses new ones. Above half of
-    the connection limit the idle timeout shrinks, down to a second at 90 %, so that idle connections do not keep others
-    out. Envoy's own connection monitor triggers no actions (envoyproxy/envoy#12419), so control writes the share.
+    Near the memory limit, Envoy resets the streams that hold most memory, and finally refuses new streams. Above half
+    of the connection limit, the idle timeout shrinks, down to a second at 90 %, so that new connections find room.
+    Envoy's own monitor of connections triggers no actions (envoyproxy/envoy#12419), so control writes the share of the
+    limit in use to a file.
     """
     return v3.OverloadManager(
         refresh_interval=parts.seconds(0.25),
@@ -35,7 +36,7 @@ def build_manager(limits: Limits) -> v3.OverloadManager:
 
 
 def _monitors(limits: Limits) -> list[v3.ResourceMonitor]:
-    """Return the monitors of connections, of the heap, and of control's pressure file."""
+    """Return the resource monitors for connections, for the heap, and for the file PRESSURE."""
     connections = v3.DownstreamConnectionsConfig(
         max_active_downstream_connections=sum(connection_budgets(limits).values())
     )

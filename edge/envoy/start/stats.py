@@ -5,7 +5,7 @@ import re
 from edge.envoy import parts, v3
 from edge.process.settings import ADMIN_SOCKET, STATS_SOCKET, Limits, Settings
 
-READY = "/ready"  # 200 while Envoy serves, 503 while it starts or drains
+READY = "/ready"  # this path answers 200 while Envoy serves, 503 while it starts or drains
 _COUNTS = "|".join(
     [
         r"listener\.https?\.downstream_(cx_active|cx_total|cx_overflow|pre_cx_active|pre_cx_timeout)",
@@ -30,16 +30,16 @@ _VALUE = re.compile(r'^\w+\{[^}]*"(https?)"\} (\d+)$', re.MULTILINE)
 
 
 def compute_pressure(text: str, limits: Limits) -> float:
-    """Return the largest share of a connection limit in use, at least 1 if one is reached.
+    """Return which share of a connection limit is in use: the largest one, or at least 1 if a limit is reached.
 
-    `text` is the response to CONNECTIONS.
+    `text` is Envoy's response to a request for the path CONNECTIONS.
     """
     bounds = {"http": limits.max_http_connections, "https": limits.max_connections}
     return max([0.0, *(int(count) / bounds[name] for name, count in _VALUE.findall(text))])
 
 
 def format_for_prometheus(text: bytes) -> bytes:
-    """Return Envoy's metrics with a help text each, and counters that end in `_total`."""
+    """Return Envoy's metrics for Prometheus: each with a help text, and counters with names that end in `_total`."""
     lines: list[str] = []
     renamed: dict[str, str] = {}
     for line in text.decode().splitlines():
@@ -53,7 +53,7 @@ def format_for_prometheus(text: bytes) -> bytes:
 
 
 def build_cluster(settings: Settings) -> v3.Cluster:
-    """Return the cluster of Envoy's admin interface, the source of the metrics."""
+    """Return the cluster for Envoy's admin interface, which has the metrics."""
     address = v3.Address(pipe=v3.Pipe(path=settings.own_file(ADMIN_SOCKET).name))
     return v3.Cluster(name="admin", type=v3.Cluster.STATIC, load_assignment=parts.assignment("admin", address))
 

@@ -1,6 +1,6 @@
-"""Restarts an Envoy that collects unanswered requests for certificates while control is away.
+"""Restarts an Envoy that has too many unanswered requests for certificates, because control does not run.
 
-Each server name that a visitor invents then leaves some memory in Envoy until control answers. Envoy 1.40 has no bound.
+Without control, each server name that a visitor invents takes some of Envoy's memory. Envoy 1.40 has no limit on that.
 """
 
 import re
@@ -14,20 +14,20 @@ from edge.process.progress import Heartbeat
 from edge.process.tasks import PeriodicTask
 
 _PERIOD = 5.0  # seconds between two checks
-_MAX_SILENCE = 30.0  # seconds for which control may be away
-_MAX_GROWTH = 50_000  # certificates that may be requested during that time
+_MAX_SILENCE = 30.0  # seconds without control after which Envoy can be restarted
+_MAX_GROWTH = 50_000  # certificates that Envoy may request without control before it is restarted
 _PATH = r"/stats/prometheus?filter=^.*on_demand_secret\.cert_active$"
 _COUNT = re.compile(r"^\w*cert_active(?:\{[^}]*\})? (\d+)$", re.MULTILINE)
 
 
 @dataclass
 class RequestedCertificates:
-    """The certificates that Envoy has requested, before and while control is away."""
+    """Decides about a restart. `before` is the number of requested certificates when control last ran."""
 
     before: int = 0
 
     def is_too_many(self, silence: float, count: int) -> bool:
-        """Return whether Envoy must be restarted, after `silence` seconds without control."""
+        """Return whether Envoy must be restarted. `silence` is the seconds since control last reported."""
         if silence < 2 * _PERIOD:
             self.before = count
         return silence > _MAX_SILENCE and count - self.before >= _MAX_GROWTH
@@ -44,7 +44,7 @@ async def read_count(sockets: Mapping[str, Path]) -> int:
 
 
 async def guard(heartbeat: Heartbeat, sockets: Mapping[str, Path], restart: Callable[[], None]) -> None:
-    """Check Envoy regularly and restart it if required, until cancelled."""
+    """Check Envoy periodically, and restart it if it has too many unanswered requests, until cancelled."""
     requested = RequestedCertificates()
 
     async def check() -> None:

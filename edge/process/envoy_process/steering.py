@@ -1,8 +1,8 @@
-"""Steers new connections to the other process at the same ports, before a process closes them.
+"""Steers new connections to another process that listens at the same ports, before this process closes them.
 
-The system assigns a connection to one of the listening sockets of a port with its first packet. If that socket closes
-before its process has accepted the connection, the client is reset, although another process listens. (With the sysctl
-net.ipv4.tcp_migrate_req the system moves such connections. It is off by default.)
+With the first packet of a connection, the system assigns it to one of the listening sockets of the port. If that socket
+closes before its process has accepted the connection, the connection is reset, although another process listens. (With
+the sysctl net.ipv4.tcp_migrate_req the system moves such connections. It is off by default.)
 """
 
 import ctypes
@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _SO_ATTACH_REUSEPORT_CBPF = 51
-_SYS_PIDFD_GETFD = 438  # on all architectures
+_SYS_PIDFD_GETFD = 438  # the number of the system call on all architectures
 _LISTEN = "0A"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
-_INSTRUCTION = struct.Struct("=HBBI")  # one instruction of the classic BPF
+_INSTRUCTION = struct.Struct("=HBBI")  # one instruction of classic BPF
 _LOAD, _RANDOM = 0x20, 0xFFFFF038  # BPF_LD | BPF_W | BPF_ABS of SKF_AD_OFF + SKF_AD_RANDOM
 _MODULO, _ADD, _RETURN = 0x94, 0x04, 0x16
 
@@ -27,9 +27,9 @@ class _Program(ctypes.Structure):
 
 
 def steer_away(pid: int) -> None:
-    """Make new connections go to the other processes at the ports of a child process. Raises OSError.
+    """Steer new connections away from a child process, to other processes at its ports. Raises OSError.
 
-    A port that only this process serves does not change. The other processes must have begun to listen after this one,
+    A port that only the child serves is left unchanged. The other processes must have begun to listen after the child,
     because the system numbers the sockets of a port in that order.
     """
     own = _list_sockets(pid)
@@ -49,7 +49,7 @@ def _list_sockets(pid: int) -> dict[str, int]:
     for file in Path(f"/proc/{pid}/fd").iterdir():
         try:
             target = _SOCKET.fullmatch(os.readlink(file))
-        except FileNotFoundError:  # closed meanwhile
+        except FileNotFoundError:  # the descriptor was closed meanwhile
             continue
         if target:
             found[target[1]] = int(file.name)
@@ -63,17 +63,17 @@ def _listening() -> Iterator[list[str]]:
         with Path(f"/proc/net/{table}").open() as lines:
             next(lines)
             for fields in map(str.split, lines):
-                if fields[3] != _LISTEN:  # all listening sockets come first
+                if fields[3] != _LISTEN:  # in the kernel's list, the listening sockets come before all others
                     break
                 by_address.setdefault(fields[1], []).append(fields[9])
         yield from by_address.values()
 
 
 def _steer(process: int, number: int, own: int, others: int) -> None:
-    """Attach a program to a port's sockets, which steers each new connection to a socket of another process.
+    """Attach a BPF program to the sockets of a port. It steers each new connection to a socket of another process.
 
-    The program returns the index of a random one of these sockets: they follow the sockets of `process`, which are the
-    first. After these are closed, the index is invalid, and the system chooses a socket without the program.
+    The program returns the index of a random socket after the first ones, which belong to `process`. When those are
+    closed, the index is invalid, and the system chooses a socket without the program.
     """
     code = ((_LOAD, _RANDOM), (_MODULO, others), (_ADD, own), (_RETURN, 0))
     instructions = ctypes.create_string_buffer(b"".join(_INSTRUCTION.pack(it, 0, 0, value) for it, value in code))

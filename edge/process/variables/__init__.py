@@ -1,1 +1,1 @@
-"""Parses the texts of environment variables."""
+"""Parses the values of environment variables."""

@@ -10,11 +10,11 @@ _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 class InvalidText(Exception):
-    """The text of a variable is invalid."""
+    """The value of an environment variable is invalid. The message is a sentence for the operator."""
 
 
 def count(name: str, text: str) -> int:
-    """Parse a limit, a whole number of at least 1."""
+    """Parse the value of a limit: a whole number of at least 1."""
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise InvalidText(f"{name}={text} must be a whole number of at least 1.")
     return int(text)

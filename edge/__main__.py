@@ -1,4 +1,6 @@
-"""Runs the whole edge (`make edge`), or one part: `python -m edge` with gateway, control, envoy, sign-in or issuer.
+"""Runs the whole edge (`make edge`), or one part of it.
+
+The parts are `python -m edge` with gateway, control, envoy, sign-in or issuer.
 
 A gateway or the issuer can also run on a separate host. The first SIGTERM drains a gateway or Envoy. A second SIGTERM,
 or another signal, ends the part at once.

@@ -27,7 +27,7 @@ UNAVAILABLE = ChallengeResponse(503)  # the records cannot be read
 
 
 class PendingDomains:
-    """The domains for which the change log reported an ACME order in the last hour, at most 10,000."""
+    """The domains with an ACME order in the change log in the last hour, at most 10,000."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most

@@ -31,7 +31,7 @@ _READ_SIZE = 65536  # bytes
 
 
 class ChallengeServer:
-    """Answers each request from the current records, so the issuer does not have to notify edge hosts of an order.
+    """Answers each request from the current records. So the issuer does not have to notify edge hosts of orders.
 
     Reads that only decide between a redirect and 404 use at most a tenth of `budget`.
     """
@@ -133,7 +133,10 @@ class ChallengeServer:
 
 
 async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
-    """Return a request without its body, or None if the client closes without a request. Raises h11.ProtocolError."""
+    """Return a request without its body. Return None if the client closes without a request.
+
+    Raises h11.ProtocolError.
+    """
     while (event := connection.next_event()) is h11.NEED_DATA:
         connection.receive_data(await reader.read(_READ_SIZE))
     return event if isinstance(event, h11.Request) else None

@@ -33,7 +33,7 @@ class GatewaySweeps:
         self.task = PeriodicTask("sweeps", self.sweep, _PERIOD, failures=Unavailable)
 
     def apply(self, found: Sequence[Gateway]) -> None:
-        """Remember which gateways are ended or have a lapsed lease, and start a sweep if there are any."""
+        """Remember the gateways that are ended or have a lapsed lease. Start a sweep if there are any."""
         self._dead = [it for it in found if it.ended or it.has_lapsed(gateways.clock_skew())]
         if self._dead:
             self.task.wake()

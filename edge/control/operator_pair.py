@@ -1,4 +1,4 @@
-"""The operator's certificate on one edge host: from the settings, from the ACME issuer, or made on this host."""
+"""The operator's certificate on an edge host. It comes from the settings or the ACME issuer, or is made here."""
 
 import base64
 from datetime import UTC, datetime

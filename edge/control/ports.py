@@ -38,7 +38,7 @@ class Ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Record in the file of open ports for which tunnel Envoy has opened a port, or that it is closed."""
+        """Record a port in the file of open ports. Its tunnel is recorded if Envoy has opened the port."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
         with suppress(OSError):  # then the gateway stops waiting for the port after some seconds

@@ -41,7 +41,7 @@ class ProofStore(Protocol):
         """Return the reservation that currently owns a domain, or None."""
 
     def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-        """Write the result of a check, its audit event and the owner of the domain, in one transaction.
+        """Write a result, its audit event and the domain's owner in one transaction.
 
         `loser` is the previous owner, with its own result, if it loses the domain.
 

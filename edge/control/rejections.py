@@ -29,7 +29,7 @@ _LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
 
 @dataclass(frozen=True)
 class _Rejected:
-    """The errors about one revision of an edge, by the hostport or listener about which they were reported."""
+    """The errors about one revision of an edge, by hostport or listener."""
 
     account: str
     revision: int

@@ -136,7 +136,7 @@ class SpecialNames:
             account.missed.clear()
 
     def add(self, entry: SpecialEntry) -> None:
-        """Add an entry that the stored list lacks, because an earlier version of the API changed the edge."""
+        """Add an entry that the stored list lacks. An earlier version of the API has changed the edge."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def carry_over(self, plan: NamePlan) -> None:
@@ -156,7 +156,7 @@ class SpecialNames:
             account.wake()
 
     async def wait_until_settled(self, name: str) -> None:
-        """Wait, at most a second, until the pending changes of special names that match a name are sent to Envoy."""
+        """Wait until special names that match a name have no pending changes, at most a second."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 while self._is_reading or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
@@ -194,7 +194,7 @@ class SpecialNames:
             await asyncio.gather(*(it.stop() for it in self._accounts.values()))
 
     async def check(self) -> None:
-        """Read changed entries of the stored list, then check each account, and resync it if that is due.
+        """Read changed entries of the stored list, then check each account. Start a resync if it is due.
 
         Failed reads are repeated by the next check.
         """

@@ -1,4 +1,4 @@
-"""The special names of one account: their records, their plans, and the resources that Envoy receives for them."""
+"""The special names of one account: their records, plans, and Envoy's resources."""
 
 import asyncio
 import time

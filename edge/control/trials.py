@@ -1,4 +1,4 @@
-"""Trials: after a change of an edge, one live host connects to some of its names and stores the result."""
+"""Trials of changed edges. One live host connects to some names of an edge, and stores the result."""
 
 import asyncio
 import hashlib
@@ -71,7 +71,10 @@ class Trials:
         self._live_hosts_at = float("-inf")
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Schedule trials of changed edges, and of edges with errors if a record of their account has changed."""
+        """Schedule trials of changed edges.
+
+        Also try edges with errors again if a record of their account has changed.
+        """
         now, owners = time.monotonic(), set[str]()
         for place in filter(rejections.is_relevant, places):
             account, _, path = place.scope.partition("#")

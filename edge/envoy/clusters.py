@@ -84,7 +84,7 @@ def edge_group_name(plan: Plan, backend: str) -> str:
 
 
 def circuit_name(route: str, cluster: str) -> str:
-    """Return the name of the cluster for a tunnel group that only one route uses, so that it counts its failures."""
+    """Return the name of a route's own cluster for a tunnel group. It counts the failures of this route."""
     return f"circuit/{route}/{cluster}"
 
 

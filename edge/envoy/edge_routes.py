@@ -85,7 +85,7 @@ def _add_targets(host: v3.VirtualHost, plan: Plan) -> None:
 
 
 def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
-    """Yield a route that refuses hosts two or more labels below a wildcard: Envoy's wildcards match them too."""
+    """Yield a route that refuses hosts two or more labels below a wildcard. Envoy's wildcards match them too."""
     if any(name.startswith("*.") for name in names):
         other = v3.HeaderMatcher(name=":authority", string_match=_any_host(names), invert_match=True)
         match = v3.RouteMatch(prefix="/", headers=[other])

@@ -104,7 +104,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
 
 
 def _contact_reply(settings: Settings) -> v3.LocalReplyConfig | None:
-    """Return the configuration that adds the abuse contact to Envoy's own responses, or None without a contact."""
+    """Return the configuration that adds the abuse contact to Envoy's own responses. Return None without a contact."""
     if not settings.abuse_contact:
         return None
     text = pages.abuse_line(settings.abuse_contact).replace("%", "%%")  # % starts a command of Envoy

@@ -55,7 +55,7 @@ def comes_from(networks: Iterable[str], name: str) -> Predicate:
 
 
 def is_sent_by(networks: Iterable[str], name: str) -> Predicate:
-    """Return the condition that the connection's own address, which can be a proxy's, is in one of the networks."""
+    """Return the condition that a connection's own address is in one of the networks. It can be a proxy's address."""
     return _address_in(networks, name, v3.DirectSourceIPInput())
 
 

@@ -82,5 +82,5 @@ def _brings_visitors(key: Key) -> bool:
 
 
 def _is_whole_or_refuses(part: str) -> bool:
-    """Return whether this is a whole resource, or a part that refuses visitors: added first and removed last."""
+    """Return whether this is a whole resource, or a part that refuses visitors. Such parts are added first."""
     return part in ("", BLOCKED_PART)

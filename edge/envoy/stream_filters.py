@@ -40,7 +40,7 @@ def build_edge_filters(plan: Plan, settings: Settings) -> list[v3.Filter]:
 
 
 def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[v3.Filter]:
-    """Return the filters for byte connections to a tunnel, which can have as many as it can have channels."""
+    """Return the filters for byte connections to a tunnel. Their number has the same limit as its channels."""
     proxy = _build_proxy(settings, {"account": tunnel.account, "tunnel": tunnel.id})
     proxy.cluster = clusters.bytes_name(tunnel.gateway)
     limit = build_connection_limit("tunnel", settings.limits.max_channels_per_tunnel)
@@ -60,7 +60,7 @@ def build_connection_limit(name: str, most: int) -> v3.Filter:
 
 
 def _server_name(tunnel: str) -> v3.Filter:
-    """Return the filter that sets the tunnel's id as server name for TLS, and as a value of PROXY protocol headers."""
+    """Return the filter that sets a tunnel's id. It is the server name for TLS, and a value of PROXY headers."""
     state = parts.copy(_SERVER_NAME)
     for value in state.on_new_connection:
         value.format_string.text_format_source.inline_string = tunnel

@@ -1,4 +1,4 @@
-"""The operator's ACME account at the CA: its key, its record in the table, and changes of the key. Blocks."""
+"""Keeps the operator's ACME account: its key and its record in the table. Blocks."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ def _load(der: bytes) -> EllipticCurvePrivateKey:
 
 
 class AccountKeeper:
-    """Stores what the CA reports about the ACME account, and changes the account's key if the operator requests it.
+    """Keeps the record of the ACME account current. Changes the account's key if the operator requests it.
 
     `find_caa` returns the CAA records of the tunnel domain, or None if they are unknown. It blocks.
     """
@@ -98,7 +98,10 @@ class AccountKeeper:
                 renewal_schedule.order_now(entry.account, entry.reservation, clock.seconds())
 
     def _check_caa(self, authority: CaAccount) -> CaaState:
-        """Return whether CAA records permit only this ACME account for the tunnel domain, or "" if they are unknown."""
+        """Return whether CAA records permit only this ACME account for the tunnel domain.
+
+        Return "" if they are unknown.
+        """
         records = self._find_caa()
         if records is None:
             return ""

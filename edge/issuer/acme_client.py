@@ -64,7 +64,7 @@ class NewOrder(messages.NewOrder):
 
 
 class _Client(client.ClientV2):
-    """The library's client, but it repeats a request more often if the nonce is rejected (RFC 8555, section 6.5)."""
+    """The library's client, with more repetitions of a request. They follow a rejected nonce (RFC 8555, 6.5)."""
 
     def _post(self, *args: Any, **kwargs: Any) -> requests.Response:
         for _ in range(_MAX_REPEATS):
@@ -155,7 +155,7 @@ class AcmeClient:
             return acme._post_as_get(body.certificate).text
 
     def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
-        """Return when the CA suggests to renew a certificate, or None without a suggestion. Raises AttemptFailed."""
+        """Return when the CA suggests to renew a certificate, or None. Raises AttemptFailed."""
         if not self.knows_renewals:
             return None
         with self._requests() as acme:

@@ -108,7 +108,7 @@ class Attempt:
         return Current(certificate, find_plan(self.ca, renewal.certificate_id, certificate, self._second))
 
     def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
-        """Return the certificate that an order replaces, or None if the order is no renewal.
+        """Return the certificate that an order replaces. Return None if the order is no renewal.
 
         An order that names the replaced certificate does not count towards the CA's rate limits.
         """
@@ -145,7 +145,7 @@ class Attempt:
             raise AttemptFailed(outcomes.domain_unproved(domain), "the domain's proof or policy has ended")
 
     def _clean(self, due: DueRenewal) -> None:
-        """Remove the unfinished order of a domain that has no certificate policy any more, and its schedule entry."""
+        """Remove the unfinished order and the schedule entry of a domain without a certificate policy."""
         if order := issued_certificates.find_order(due):
             self._give_up(self._store(due, order.domain), order)
         renewal_schedule.conclude(due, due.entry.renewal, self._second)

@@ -89,7 +89,7 @@ class Issuer:
     def _choose(
         self, due: Sequence[DueRenewal], left: int, room: int, now: int
     ) -> tuple[list[DueRenewal], list[DueRenewal]]:
-        """Return the entries to attempt now, and the entries that must wait, each in the order of AccountTurns.
+        """Return the entries to attempt now, and those that must wait. Both are in the order of AccountTurns.
 
         `left` is the number of orders that the service-wide limit still allows. An entry that must wait for this limit
         does not use up the turn of its account.
@@ -128,7 +128,7 @@ class Issuer:
 
 
 def _counts(due: DueRenewal) -> bool:
-    """Return whether an entry counts towards the service-wide limit: it has a policy, and it is not a renewal."""
+    """Return whether an entry counts towards the service-wide limit. It must have a policy, and be no renewal."""
     renewal = due.entry.renewal
     is_first = not renewal.certificate_id or (renewal.started_at > 0 and renewal.renews_at > renewal.due_at)
     return due.item is not None and renewal_schedule.has_policy(due.item) and is_first

@@ -23,7 +23,7 @@ class TsigKey:
 
 @dataclass(frozen=True)
 class DnsSettings:
-    """The DNS zone that contains the targets of aliases, and the server that accepts updates of the zone."""
+    """The DNS zone with the targets of aliases, and the server for its updates."""
 
     zone: str
     host: str

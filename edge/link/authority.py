@@ -1,4 +1,4 @@
-"""Certificate authorities of the edge: one for local domains, and one for connections between hosts of the edge.
+"""Certificate authorities of the edge, for local domains and for connections between its hosts.
 
 A user can make browsers trust the authority for a local domain. Name constraints limit it to that domain, so a stolen
 key is useless for other domains.

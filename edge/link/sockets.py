@@ -39,7 +39,7 @@ class Connected(Protocol):
 
 
 def options(most: int) -> Mapping[tuple[int, int], int]:
-    """Return the socket options, by level and name, that limit a socket's buffers to `most` bytes in each direction.
+    """Return socket options by level and name. They limit a socket's buffers to `most` bytes in each direction.
 
     They limit data that is received but not read, and data that is written but not sent. They do not limit data in
     flight, so distant clients stay fast. A connection inherits the options of its listening socket.
@@ -66,7 +66,7 @@ def is_closed_by_peer(connection: Connected) -> bool:
 
 
 def address(path: Path, folder: Path) -> str:
-    """Return the path of a socket relative to a folder, or "" if the socket is missing or the path is too long."""
+    """Return the path of a socket relative to a folder. Return "" if the socket is missing or the path is too long."""
     name = path.name if path.parent == folder else str(path)
     try:
         is_there = path.is_socket()

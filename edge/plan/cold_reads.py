@@ -123,7 +123,7 @@ class Answers:
 
 
 class Unserved:
-    """The names that are not served: names with refused handshakes, and unknown names that got a 404 page.
+    """The names that are not served. Their handshakes are refused, or their visitors get a 404 page.
 
     The page of a name is removed from Envoy after some seconds, but connections that got it can stay open for
     `duration` seconds. If an account begins to serve the name in this time, control must load it for these connections,
@@ -174,5 +174,5 @@ def is_host(name: str) -> bool:
 
 
 def is_proved_by(name: str, domain: str) -> bool:
-    """Return whether a proof of a domain can affect a name, because the domain is the name or a parent of it."""
+    """Return whether a proof of a domain can affect a name. The domain must be the name or a parent of it."""
     return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

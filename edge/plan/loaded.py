@@ -50,7 +50,7 @@ class LoadedName:
 
 @dataclass(frozen=True)
 class Room:
-    """The decision about a new or changed name: the names of its account to unload first, or why it is refused."""
+    """The decision about a name. `unloaded` names of its account must be unloaded first, or there is a `refusal`."""
 
     unloaded: tuple[str, ...] = ()
     refusal: Refusal = ""

@@ -95,7 +95,7 @@ def plan_names(names: Iterable[str], records: AccountRecords, now: datetime, ser
 
 
 def plan_edge(id: str, records: AccountRecords, now: datetime, service: Service) -> Plan | None:
-    """Return the plan of an edge at the time `now`, or None if it does not exist or its account is switched off."""
+    """Return the plan of an edge at the time `now`. Return None if it does not exist or its account is switched off."""
     planner = _Planner(records, now, service)
     edge = planner.view.edges.get(id)
     return planner.plan_edge(edge) if edge else None
@@ -112,7 +112,10 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 
 
 def is_special_edge(edge: ServedEdge) -> bool:
-    """Return whether the names of an edge are special: it has mutual TLS, OAuth or a TLS version, or forwards bytes."""
+    """Return whether the names of an edge are special.
+
+    Mutual TLS, OAuth, TLS versions and forwarded bytes require it.
+    """
     termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
     has_own_manager = bool(edge.modules.get(mutual_tls.MODULE)) or edge_plans.requires_sign_in(edge)

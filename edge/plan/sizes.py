@@ -51,7 +51,7 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
 
 
 def find_wildcard(plan: NamePlan) -> str:
-    """Return the wildcard host of an edge that matches the planned name, or "" if the edge has the name itself."""
+    """Return the wildcard host of an edge that matches the planned name. Return "" if the edge has the name itself."""
     hosts = {host.name for host in plan.edge.hosts} if plan.edge else set()
     wildcard = f"{WILDCARD}{plan.name.partition('.')[2]}"
     return wildcard if plan.name not in hosts and wildcard in hosts else ""
@@ -85,7 +85,7 @@ def _estimate_rules(site: Site | None) -> float:
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
-    """Return the KiB of the networks of IP policies, in one of Envoy's routes or for all requests of a host."""
+    """Return the KiB of IP policies' networks. They are in one of Envoy's routes, or apply to a whole host."""
     return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
 
 

@@ -86,7 +86,7 @@ class _Networks:
                 return reduce(operator.or_, map(self.find, conditions), 0)
 
     def _find_within(self, network: Network) -> int:
-        """Return the set of a network and the smaller networks in it, which follow it in the order."""
+        """Return the set of a network and the smaller networks in it."""
         first = bisect_right(self._keys, _sort_key(network)) - 1
         end = bisect_right(self._keys, (network.version, int(network.broadcast_address), network.max_prefixlen))
         return (1 << end) - (1 << first)
@@ -104,7 +104,10 @@ def _list_networks(condition: Condition) -> Iterator[Network]:
 
 
 def _find_levels(admitted: Mapping[Network, bool]) -> Iterable[tuple[int, bool, Network]]:
-    """Yield each network that has another verdict than the network around it, its nesting level, and its verdict."""
+    """Yield networks with their nesting level and verdict.
+
+    A network with the verdict of the one around it is left out.
+    """
     around: list[Network] = []
     for network in sorted(admitted, key=_sort_key):
         while around and not _contains(around[-1], network):

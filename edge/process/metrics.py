@@ -100,7 +100,7 @@ async def read_each(sockets: Mapping[str, Path], path: str) -> Mapping[str, byte
 
 
 async def find_unready(name: str, sockets: Mapping[str, Path], path: str = "/readyz") -> str:
-    """Return why no instance of a process is ready, or "" if one is ready."""
+    """Return why no instance of a process is ready. Return "" if one is ready."""
     return "" if await read_each(sockets, path) else f"no {name} is ready"
 
 

@@ -158,7 +158,10 @@ class Settings:
         return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
 
     def link_port(self, stage: int) -> int:
-        """Return the gateway's port for Envoy in a stage, or 0 for any. It serves in stage 0, and drains in 1 and 2."""
+        """Return the gateway's port for Envoy in a stage. Return 0 for any.
+
+        It serves in stage 0, and drains in 1 and 2.
+        """
         before = _LINK_PORTS if self.instance == "b" else 0
         return self.hop_port and self.hop_port + before + stage
 
@@ -192,7 +195,7 @@ class Settings:
         return self._folder(self.link_dir) / f"{gateway}.sock"
 
     def _folder(self, given: str) -> Path:
-        """Return `folder`, or else the folder of the edge, as an absolute path, since Envoy runs in another folder."""
+        """Return `folder`, or else the folder of the edge. The path is absolute, since Envoy runs in another folder."""
         return Path(given).resolve() if given else self.directory
 
     @property

@@ -65,7 +65,7 @@ class PeriodicTask:
 
 
 def lags() -> Mapping[str, float]:
-    """Return for each running periodic task of this process by how many seconds it is late, by name."""
+    """Return by how many seconds each running periodic task of this process is late, by name."""
     return {task.name: task.lag for task in _running}
 
 

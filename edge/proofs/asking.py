@@ -48,7 +48,7 @@ def _read(answer: dns.message.Message, name: Name, kind: RdataType, role: Role) 
 
 
 def _text(record: Rdata) -> str:
-    """Return a TXT record as one text, a CNAME's target in normal form, or a CAA record as flags, tag and value."""
+    """Return a record as text. A CNAME is its target in normal form, a CAA record is flags, tag and value."""
     if isinstance(record, CAA):
         return f"{record.flags} {record.tag.decode('ascii', 'replace')} {record.value.decode('ascii', 'replace')}"
     if isinstance(record, TXTBase):

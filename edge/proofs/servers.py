@@ -92,7 +92,7 @@ class Own:
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
-    """Return the source of name servers: DNS_SERVERS or, if it is not set, the servers of each zone.
+    """Return the source of name servers. It is DNS_SERVERS or, if that is not set, finds the servers of each zone.
 
     Raises SettingError if this host has no resolver to find the servers of zones.
     """
@@ -144,7 +144,7 @@ async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) ->
 
 
 def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return the items of several lists without duplicates: the first items of all lists, then the second ones."""
+    """Return the items of several lists without duplicates. First items come first, then all second ones."""
     return list(dict.fromkeys(it for turn in zip_longest(*lists) for it in turn if it))
 
 

@@ -97,7 +97,7 @@ async def _over_tcp(question: Message, address: str, port: int) -> Message:
 
 
 def _parsed(wire: bytes, question: Message) -> Message | None:
-    """Return the answer, or None if it does not belong to the question. Raises TooMuch."""
+    """Return the answer. Return None if it does not belong to the question. Raises TooMuch."""
     if len(wire) < _HEADER.size:
         return None
     id, _, _, *counts = _HEADER.unpack_from(wire)

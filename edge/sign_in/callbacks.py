@@ -144,7 +144,7 @@ class Callbacks:
         return with_facts(session, rule, facts, now)
 
     def _token_cookies(self, rule: SignInRule, session: Session) -> tuple[str, ...]:
-        """Return the cookie with the session token of a new session, or no cookie if the user may not pass."""
+        """Return the cookie with the session token of a new session. Return no cookie if the user may not pass."""
         now = self._clock()
         decision = decisions.decide(session, rule, session.client_id, now)
         if decision.access is not Access.PASS:

@@ -9,7 +9,7 @@ _PAIR = re.compile(r"[;,] *")  # Envoy joins two Cookie headers of HTTP/1.1 with
 
 
 def read(header: str, name: str) -> str:
-    """Return the value of a cookie, or "" if it is absent or occurs twice."""
+    """Return the value of a cookie. Return "" if it is absent or occurs twice."""
     found = [value for own, value in _pairs(header) if own == name]
     return found[0] if len(found) == 1 else ""
 

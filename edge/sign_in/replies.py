@@ -79,7 +79,7 @@ def page(status: int, text: str, *, link: tuple[str, str] | None = None, cookies
 
 
 def no_session(path: str) -> Reply:
-    """Return the response to a request without a session, for example by a script, that does not ask for a page."""
+    """Return the response to a script's request without a session. A page's request would be redirected instead."""
     return page(401, NO_SESSION, link=(sign_in_link(path), "Sign in"))
 
 
@@ -91,7 +91,7 @@ def denied(address: str, provider: str, path: str) -> Reply:
 
 
 def sign_out_page(path: str) -> Reply:
-    """Return a page with a sign-out button, so that a link on another site cannot end a session."""
+    """Return a page with a sign-out button. It prevents that a link on another site ends a session."""
     action = html.escape(f"/_service/sign-out?to={quote(path, safe='/')}")
     form = f'<form method="post" action="{action}"><button>Sign out</button></form>'
     policy = f"{_POLICY}; form-action 'self'"

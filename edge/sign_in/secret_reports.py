@@ -15,7 +15,7 @@ _MAX_REPORTED = 10_000
 
 
 class SecretReports:
-    """Stores that a module's secret cannot be decrypted, at most once a minute for each version of a module."""
+    """Stores that a module's secret cannot be decrypted. Once a minute is enough for a version of a module."""
 
     def __init__(self, module: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._module = module

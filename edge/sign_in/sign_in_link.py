@@ -1,4 +1,4 @@
-"""The sign-in service for the Envoys of other hosts, which connect by mutual TLS with certificates of one CA."""
+"""The sign-in service for Envoys of other hosts. They connect by mutual TLS, with certificates of one CA."""
 
 import asyncio
 from typing import Any
@@ -79,7 +79,7 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
 
 
 def read_changed(known: LinkPair | None) -> tuple[LinkPair, grpc.ServerCertificateConfiguration] | None:
-    """Return the stored key pair and its TLS configuration, or None if the pair has not changed."""
+    """Return the stored key pair and its TLS configuration. Return None if the pair has not changed."""
     stored = link_pairs.read()
     if stored is None or stored.pair == known:
         return None

@@ -78,7 +78,7 @@ class SignInRecords:
         self._pairs, self._private = await _in_thread(_refresh_keys)
 
     async def rule(self, account: str, edge: str, route: str, audience: str) -> SignInRule | None:
-        """Return the OAuth rule of a route, or None if OAuth is off. The rule is cached by audience."""
+        """Return the OAuth rule of a route. Return None if OAuth is off. The rule is cached by audience."""
         if known := self._rules.get(audience):
             self._rules.move_to_end(audience)
             return known[0]
@@ -94,14 +94,14 @@ class SignInRecords:
         return await _in_thread(_read_routes, account, edge)
 
     def client_id(self, rule: SignInRule) -> str:
-        """Return the client id of the OAuth application that a rule uses, or "" if there is none."""
+        """Return the client id of the OAuth application that a rule uses. Return "" if there is none."""
         if rule.client_id:
             return rule.client_id
         managed = self._apps.get(rule.provider)
         return managed.client_id if managed else ""
 
     async def application(self, rule: SignInRule) -> Application | None:
-        """Return the OAuth application of a rule with its decrypted secret, or None if there is none.
+        """Return the OAuth application of a rule with its decrypted secret. Return None if there is none.
 
         Raises SecretUnreadable. The error is also stored, and the status of the edge shows it.
         """

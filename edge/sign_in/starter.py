@@ -1,4 +1,4 @@
-"""Begins sign-ins: a redirect to the provider, with an encrypted state and a cookie that binds it to the browser."""
+"""Begins sign-ins. The redirect to the provider has an encrypted state, which a cookie binds to the browser."""
 
 import re
 import secrets
@@ -85,5 +85,5 @@ class Starter:
         return state.seal(made, kid, self._records.state_keys()[kid])
 
     def unseal(self, text: str | None) -> State | None:
-        """Return a state, or None if it is absent, invalid or too old."""
+        """Return a state. Return None if it is absent, invalid or too old."""
         return state.unseal(text, self._records.state_keys(), self._clock()) if text else None

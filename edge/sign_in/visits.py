@@ -40,7 +40,7 @@ class Visit:
 
     @property
     def is_from_this_site(self) -> bool:
-        """Return whether a page of the same origin or the user made the request, and not another site."""
+        """Return whether no other site has made the request, but a page of this host or the user."""
         return self.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
     @property
@@ -54,14 +54,14 @@ class Visit:
         return self.path.partition("?")[0]
 
     def parameter(self, name: str) -> str | None:
-        """Return a parameter of the query, or "" if it is absent, or None if it occurs twice."""
+        """Return a parameter of the query. Return "" if it is absent, or None if it occurs twice."""
         query = self.path.partition("?")[2]
         found = [value for own, value in parse_qsl(query, keep_blank_values=True) if own == name]
         return None if len(found) > 1 else (found or [""])[0]
 
 
 def read_host(authority: str) -> str:
-    """Return the host name in a Host header, in lower case, or "" if it is malformed.
+    """Return the host name in a Host header, in lower case. Return "" if it is malformed.
 
     Envoy matches `name:@other.example` like `name`, so only the name may be used in a redirect.
     """

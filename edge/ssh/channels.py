@@ -30,7 +30,7 @@ _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length
 
 
 class Listener(asyncssh.SSHListener):
-    """Represents an accepted `ssh -R` in asyncssh, which calls `close` when the client cancels the tunnel or leaves.
+    """Represents an accepted `ssh -R` in asyncssh. `close` is called when the client cancels the tunnel or leaves.
 
     asyncssh sends `port` to a client that requested port 0.
     """

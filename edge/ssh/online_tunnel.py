@@ -34,7 +34,7 @@ class TunnelConnection(Protocol):
 
     @property
     def address(self) -> str:
-        """Return the visitor's address in the latest request, or "" if it is unknown."""
+        """Return the visitor's address in the latest request. Return "" if it is unknown."""
 
     @property
     def visitor(self) -> str:

@@ -1,4 +1,4 @@
-"""Checks whether the tunnels of this gateway may stay online: after each change, and in a slow sweep.
+"""Checks whether the tunnels of this gateway may stay online, after each change and periodically.
 
 If the store fails, tunnels do not stay online: a gateway that cannot read the change log does not renew its lease, and
 a tunnel that cannot be checked for the duration of a lease is closed.

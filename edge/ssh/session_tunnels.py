@@ -1,4 +1,4 @@
-"""Opens the tunnels of one SSH connection, shows them in terminals, and closes them when the connection ends."""
+"""Opens the tunnels of one SSH connection, and closes them when it ends. Shows them in terminals."""
 
 import asyncio
 import time
@@ -221,7 +221,7 @@ class SessionTunnels:
             self.terminals.show(Notice(forwarding.advise_reservation(opening.name)))
 
     def _end_terminals_if_idle(self) -> None:
-        """End the terminals, which show the reason already, if the client has no tunnel and is requesting none."""
+        """End the terminals if the client has no tunnel and requests none. They already show the reason."""
         if not self._tunnels and not self._requests:
             self.terminals.end()
 

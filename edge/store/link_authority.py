@@ -34,9 +34,9 @@ def read_or_create() -> Authority:
 
 
 def renew_sign_in_pair(link_authority: Authority) -> None:
-    """Store a new TLS key pair for sign-in services, unless the CA issued the stored pair less than a day ago.
+    """Store a new TLS key pair for sign-in services. Raises aws.Unavailable.
 
-    Raises aws.Unavailable.
+    Does nothing if the CA issued the stored pair less than a day ago.
     """
     now = clock.seconds()
     try:

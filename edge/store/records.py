@@ -144,7 +144,7 @@ class Store(Protocol):
         """Return the grant of an active user certificate, or None. `authority` is the fingerprint of the signing CA."""
 
     def refresh_grant(self, grant: Grant) -> Grant | None:
-        """Return the current grant of a credential, or None if it is deleted or inactive."""
+        """Return the current grant of a credential. Return None if it is deleted or inactive."""
 
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
         """Store a new tunnel, which is online while its gateway is live. The account can have at most `most` tunnels.
@@ -168,7 +168,7 @@ class Store(Protocol):
         """Return the ids of tunnels without a record."""
 
     def find_successor(self, account: str, id: str) -> Successor | None:
-        """Return an account's tunnel with its gateway, or None if it is not online."""
+        """Return an account's tunnel with its gateway. Return None if it is not online."""
 
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         """Store the usage of an account at a gateway in an hour, such as "2026-11-22T14". Replaces the stored usage."""
@@ -195,7 +195,7 @@ class Store(Protocol):
         """Return the identity providers for which the operator offers a managed OAuth application."""
 
     def renew_sign_in_pair(self, link_authority: Authority) -> None:
-        """Store a new TLS key pair for sign-in services, unless the stored pair is less than a day old."""
+        """Store a new TLS key pair for sign-in services, at most once a day."""
 
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         """Return the public keys of session tokens, as entries of a key set (RFC 7517)."""

@@ -1,1 +1,1 @@
-"""Names on demand: reads the records of a visited name, plans the name, and loads it into Envoy."""
+"""Loads names on demand: reads the records of a visited name, plans it, and sends it to Envoy."""

@@ -82,7 +82,7 @@ class AccountNames:
         self._wake()
 
     def check(self) -> None:
-        """Start what is due: a resync, a repeated read, or a new plan after the end of a lease or certificate."""
+        """Start the steps that are due. These can be a resync, a repeated read, or a plan after the end of a lease."""
         if self._plans.unread:
             self.change(self._plans.unread)
         if self.resync_at <= time.monotonic():
@@ -192,7 +192,7 @@ class AccountNames:
         return await self._plans.load(name)
 
     async def _read(self, name: str, names: frozenset[str]) -> None:
-        """Read the records of a name, unless the name is the account's first one and the search has read them."""
+        """Read the records of a name. For the account's first name, the search may have read them."""
         reader, known, found = self._shared.reader, self._plans.records, self._work.wanted[name]
         if found and found.records and not names:
             await self._plans.replace(found.records, found.pairs)

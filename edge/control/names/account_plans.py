@@ -96,7 +96,7 @@ class AccountPlans:
         await self.update(list(self._plans))
 
     async def update(self, every: Sequence[str]) -> None:
-        """Plan names again, and send the changes to Envoy: first the names that are not served any more."""
+        """Plan names again, and send the changes to Envoy. Names that are not served any more come first."""
         for start in range(0, len(every), _AT_ONCE):
             readable = self._plans.keys() - self.unreadable
             plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in readable]
@@ -237,7 +237,7 @@ class AccountPlans:
         return await self._sender.send(resources)
 
     async def _read_pair(self, plan: NamePlan) -> KeyPair | None:
-        """Return the key pair of a plan, or None if it cannot be decrypted. Raises Unavailable."""
+        """Return the key pair of a plan. Return None if it cannot be decrypted. Raises Unavailable."""
         if plan.certificate == OPERATOR:
             return self._shared.builder.operator_pair()
         if plan.certificate not in self._pairs:

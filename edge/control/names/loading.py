@@ -80,7 +80,7 @@ class NameSender(Protocol):
 
 @dataclass(frozen=True)
 class NameErrors:
-    """Envoy's errors about a name: the reason if it is refused, and errors about its routes and its certificates.
+    """Envoy's errors about a name. `refusal` is the reason if the name is not served because of an error.
 
     After an error about routes, the previous routes are served, or a page if the new routes restrict visitors.
     """

@@ -1,4 +1,4 @@
-"""Reads for names on demand: finds the account of a host, and the records that decide about the host.
+"""Reads for names on demand. Finds the account of a host, and the records that decide about the host.
 
 All methods block, and raise Unavailable. The reads of one account are batched: each round reads all records to which
 the records of earlier rounds refer.
@@ -105,7 +105,7 @@ class NameResolver:
 
     @raises_unavailable
     def key_pair(self, certificate_id: str, records: AccountRecords) -> KeyPair | None:
-        """Return a certificate with its decrypted key, or None if there is none or it cannot be decrypted."""
+        """Return a certificate with its decrypted key. Return None if there is none or it cannot be decrypted."""
         listed = records.found.get(account_places.certificates_place(records.account), Found()).value
         sealed = (it for it in listed if isinstance(it, SealedCertificate)) if isinstance(listed, tuple) else ()
         found = next((it for it in sealed if it.certificate.id == certificate_id), None)
@@ -180,7 +180,7 @@ class NameResolver:
 
 
 def _unseal(sealed: SealedCertificate) -> KeyPair | None:
-    """Return a certificate with its key, or None if the key cannot be decrypted. Raises aws.Unavailable."""
+    """Return a certificate with its key. Return None if the key cannot be decrypted. Raises aws.Unavailable."""
     try:
         key = tls_certificates.open_private_key(sealed)
     except aws.AwsError:

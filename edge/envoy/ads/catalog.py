@@ -38,7 +38,7 @@ class Parts:
         return "" in self._encoded
 
     def encoding(self, part: str) -> bytes | None:
-        """Return the encoding of a part, or None if it does not exist."""
+        """Return the encoding of a part. Return None if it does not exist."""
         found = self._encoded.get(part)
         return found.value if found else None
 
@@ -102,7 +102,7 @@ class Catalog:
         self._drop_if_partial(name)
 
     def version(self, name: Name) -> str | None:
-        """Return the version of a resource, or None if it does not exist.
+        """Return the version of a resource. Return None if it does not exist.
 
         After a restart, the same content has the same version, so Envoy does not receive it again.
         """
@@ -114,7 +114,7 @@ class Catalog:
         return self._parts[name].joined()
 
     def find_value(self, name: Name) -> bytes | None:
-        """Return the encoding of a resource, or None if it does not exist."""
+        """Return the encoding of a resource. Return None if it does not exist."""
         return self._parts[name].joined() if name in self._parts else None
 
     def names(self, kind: Kind) -> Iterable[Name]:

@@ -46,7 +46,7 @@ class Demand:
 
 @dataclass
 class _Subscription:
-    """The subscription of a stream to all or some resources of a kind, and the versions that Envoy has."""
+    """A stream's subscription to all or some resources of a kind. `versions` are those that Envoy has."""
 
     versions: dict[str, str]
     wants_all: bool
@@ -180,7 +180,7 @@ class Stream:
         return known
 
     def _append_different(self, kind: Kind) -> None:
-        """Queue the resources of a kind that Envoy subscribes to or has, if the catalog has another version of them."""
+        """Queue the different resources of a kind: Envoy subscribes to them or has them, in another version."""
         known = self._subscriptions[kind]
         in_catalog = (it.name for it in self._catalog.names(kind) if known.wants_all)
         different = [it for it in {*known.names, *known.versions, *in_catalog} if self._differs(kind, it)]
@@ -190,7 +190,7 @@ class Stream:
             self._append(_Batch(kind, batch.names, is_first=number == 0))
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
-        """Return an answer for each resource that Envoy already has in its current version, from an earlier stream."""
+        """Return answers for the resources that Envoy has in their current version. An earlier stream has sent them."""
         versions = self._subscriptions[kind].versions
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 

@@ -76,7 +76,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         return names
 
     def restore(self, name: Name, value: bytes | None) -> None:
-        """Replace a resource that Envoy has rejected by an earlier encoding, or remove it if `value` is None."""
+        """Replace a rejected resource by an earlier encoding. If `value` is None, remove it."""
         self.catalog.restore(name, value)
         self.send([name])
 

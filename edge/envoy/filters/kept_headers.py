@@ -1,4 +1,4 @@
-"""Keeps headers in visitors' requests that only proxies should set, if an edge or a reserved domain permits it. Pure.
+"""Keeps headers that only proxies should set, if an edge or a reserved domain permits it. Pure.
 
 `claims` lists the headers that only proxies should set, and removes them. Before that, a filter records the values of
 the headers that the virtual host keeps. Then the virtual host adds these headers again.

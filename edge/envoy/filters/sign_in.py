@@ -58,7 +58,7 @@ def build_ask_filter(settings: Settings) -> v3.HttpFilter:
 
 
 def build_filters(plan: Plan, settings: Settings) -> list[v3.HttpFilter]:
-    """Return the filters for the HTTP connection manager of an edge, or [] if no route has OAuth."""
+    """Return the filters for the HTTP connection manager of an edge. Return [] if no route has OAuth."""
     if not plan.requires_sign_in:
         return []
     tokens = v3.ExtensionConfigSource(
@@ -75,7 +75,7 @@ def build_filters(plan: Plan, settings: Settings) -> list[v3.HttpFilter]:
 
 
 def extension_name(edge: str) -> str:
-    """Return the name of an edge's extension resource, which is also the name of the filter for session tokens."""
+    """Return the name of an edge's extension resource. The filter for session tokens has the same name."""
     return f"sign-in/{edge}"
 
 
@@ -146,7 +146,7 @@ def build_service_route(plan: Plan) -> v3.Route:
 
 
 def guard_routes(host: v3.VirtualHost, first: int, rule: SignInRule) -> None:
-    """Require a session for those routes of a host that forward to upstreams, from the index `first` on."""
+    """Require a session for a host's routes to upstreams, from the index `first` on."""
     routes = [parts.copy(it) for it in host.routes[first:]]
     del host.routes[first:]
     for route in routes:
@@ -168,7 +168,7 @@ def _guard(rule: SignInRule, route: v3.Route) -> Iterator[v3.Route]:
 
 
 def _asks(facts: Mapping[str, str]) -> dict[str, v3.Any]:
-    """Return the configuration of a route that makes Envoy send facts about the route to the sign-in service."""
+    """Return the configuration of a route for the sign-in service. It makes Envoy send facts about the route."""
     return {_ASK: parts.check_settings(**facts)}
 
 

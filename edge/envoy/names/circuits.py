@@ -13,7 +13,7 @@ from edge.envoy.resources import Resource, encode
 
 
 def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Resource]) -> Iterator[Resource]:
-    """Yield the clusters that only this route uses: a copy of the clusters of each of its tunnel groups."""
+    """Yield the clusters that only this route uses. They are copies of its tunnel groups' clusters."""
     for group in groups:
         cluster = v3.Cluster.FromString(group.encoded)
         cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)

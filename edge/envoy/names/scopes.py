@@ -1,4 +1,4 @@
-"""Builds Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
+"""Builds Envoy's scope of a loaded name, with its routes and clusters. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ def scope_name(plan: NamePlan) -> str:
 
 
 def handshake_requirement(plan: Plan) -> str:
-    """Return the handshake requirement of an edge, or "" for the default. It is part of the name of the scope."""
+    """Return the handshake requirement of an edge. Return "" for the default. It is part of the name of the scope."""
     return (
         plan.digest
         if plan.trusted or plan.requires_sign_in
@@ -60,7 +60,7 @@ def handshake_requirement(plan: Plan) -> str:
 
 
 def build_scope(plan: NamePlan) -> Resource | None:
-    """Return the scope of a name, or None if its connections are forwarded as bytes."""
+    """Return the scope of a name. Return None if its connections are forwarded as bytes."""
     if plan.site and plan.site.certificate:
         scope = _copy_scope(scope_name(plan))
         routes.add_site_host(scope.route_configuration, plan.site)
@@ -114,7 +114,7 @@ def _site_clusters(site: Site, backends: Backends, link_authority: str, settings
 def _backend_clusters(
     plan: Plan, id: str, backends: Backends, link_authority: str, settings: Settings
 ) -> list[Resource]:
-    """Return the resources of a backend: clusters of a tunnel group, or cluster and listener of an HTTP response.
+    """Return the resources of a backend, which is a tunnel group or an HTTP response.
 
     The clusters of a group without tunnels are marked, because they are sent last.
     """

@@ -50,7 +50,7 @@ def version_of(plan: Plan) -> str:
 
 
 def requirement_of(version: str) -> str:
-    """Return the handshake requirement of a TLS version, or "" for the default version."""
+    """Return the handshake requirement of a TLS version. Return "" for the default version."""
     return "" if version == DEFAULT_VERSION else version
 
 

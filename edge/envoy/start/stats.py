@@ -30,7 +30,7 @@ _VALUE = re.compile(r'^\w+\{[^}]*"(https?)"\} (\d+)$', re.MULTILINE)
 
 
 def compute_pressure(text: str, limits: Limits) -> float:
-    """Return which share of a connection limit is in use: the largest one, or at least 1 if a limit is reached.
+    """Return the largest share of a connection limit in use. It is at least 1 if a limit is reached.
 
     `text` is Envoy's response to a request for the path CONNECTIONS.
     """
@@ -39,7 +39,7 @@ def compute_pressure(text: str, limits: Limits) -> float:
 
 
 def format_for_prometheus(text: bytes) -> bytes:
-    """Return Envoy's metrics for Prometheus: each with a help text, and counters with names that end in `_total`."""
+    """Return Envoy's metrics for Prometheus. Each has a help text. Names of counters end in `_total`."""
     lines: list[str] = []
     renamed: dict[str, str] = {}
     for line in text.decode().splitlines():

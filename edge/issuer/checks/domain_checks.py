@@ -36,7 +36,7 @@ class Lookups(Protocol):
         """Return whether a name is an alias of a target."""
 
     async def find_caa(self, domain: str) -> frozenset[str] | None:
-        """Return the CAA records that apply to a domain as texts, or None if they are unknown."""
+        """Return the CAA records that apply to a domain as texts. Return None if they are unknown."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class DomainChecks:
 
 
 def find_caa(dns: Lookups, domain: str) -> list[CaaRecord] | None:
-    """Return the CAA records that apply to a domain, or None if they are unknown. Blocks."""
+    """Return the CAA records that apply to a domain. Return None if they are unknown. Blocks."""
     texts = asyncio.run(dns.find_caa(domain))
     if texts is None:
         return None

@@ -59,7 +59,7 @@ class Limit:
 
 
 def find_limit(bounds: OrderBounds, history: History, now: int, *, replaces: bool) -> Limit | None:
-    """Return the reached bound that delays the order longest, or None if the order is admitted now.
+    """Return the reached bound that delays the order longest. Return None if the order is admitted now.
 
     Orders that replace a certificate do not count towards the bounds that the CA has too.
     """

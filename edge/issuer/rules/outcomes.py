@@ -1,4 +1,7 @@
-"""The state of a domain's automatic certificate after an attempt: the next attempt, and the error to show. Pure."""
+"""The state of a domain's automatic certificate after an attempt. Pure.
+
+The state contains the time of the next attempt, and the error to show.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +19,7 @@ _MAX_SENTENCE = 255  # bytes of a sentence from the CA
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt failed: a code, and a sentence for the owner of the domain that says what to do.
+    """The reason of a failed attempt. `msg` says what the owner of the domain can do.
 
     `not_before` is a Unix second before which the CA or a limit admits no order, or 0.
     """

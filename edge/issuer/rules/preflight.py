@@ -1,4 +1,4 @@
-"""Decides from the results of the preflight which challenge an order uses, or why the order would fail. Pure."""
+"""Decides by the results of the preflight about an order: its challenge, or why it would fail. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Decides when to renew a certificate: in the CA's window (RFC 9773), or at a fraction of its lifetime. Pure.
+"""Decides when to renew a certificate. The CA's window (RFC 9773) or a fraction of the lifetime decides. Pure.
 
 Times are Unix seconds.
 """
@@ -86,5 +86,5 @@ def identify(certificate: x509.Certificate) -> str:
 
 
 def _share(certificate_id: str) -> float:
-    """Return a number from 0 to 1 that is always the same for a certificate, so its renewal time does not change."""
+    """Return a number from 0 to 1 for a certificate. It never changes, so the renewal time does not change."""
     return int.from_bytes(hashlib.sha256(certificate_id.encode()).digest()[:6]) / (1 << 48)

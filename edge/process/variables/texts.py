@@ -73,7 +73,7 @@ def peer(name: str, text: str) -> tuple[str, int]:
 
 
 def _address(host: str) -> str:
-    """Return an IP address in its normal form, or "" for any other text."""
+    """Return an IP address in its normal form. Return "" for any other text."""
     try:
         return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]")))
     except ValueError:

@@ -15,7 +15,7 @@ class BasicCredentials(NamedTuple):
 
 
 def parse(header: str) -> BasicCredentials | None:
-    """Return the credentials of an `Authorization` header, or None if it is missing or not HTTP Basic."""
+    """Return the credentials of an `Authorization` header. Return None if it is missing or not HTTP Basic."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic" or len(header) > _LONGEST:
         return None

@@ -31,7 +31,7 @@ class Permission:
 
 
 def admit(facts: Facts, rule: SignInRule) -> Permission | None:
-    """Return the permission of a user who matches an entry of any list of the rule, or None.
+    """Return a permission if the user matches any entry of the rule's lists. Otherwise return None.
 
     If all lists of the rule are empty, every user may pass.
     """
@@ -48,7 +48,7 @@ def admit(facts: Facts, rule: SignInRule) -> Permission | None:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text can count as an e-mail address: printable ASCII with one `@` and no spaces."""
+    """Return whether a text can be an e-mail address. It must be printable ASCII with one `@` and no spaces."""
     printable = text.isascii() and text.isprintable() and " " not in text
     return printable and text.count("@") == 1 and len(text) <= _MAX_ADDRESS and not text.startswith("@")
 

@@ -13,7 +13,7 @@ class TooManyExchanges(Exception):
 
 
 class ExchangeLimits:
-    """Counts the running exchanges with providers: at most `most`, with lower limits for an account or a visitor."""
+    """Counts the running exchanges with providers. The limit is `most`, and lower for an account or a visitor."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -1,4 +1,4 @@
-"""An encrypted cookie with the hosts for which a visitor has confirmed the use of a managed OAuth application."""
+"""A visitor's confirmations of managed OAuth applications. An encrypted cookie contains the hosts."""
 
 import hashlib
 import hmac

@@ -49,7 +49,7 @@ def seal(state: State, kid: str, key: bytes) -> str:
 
 
 def unseal(text: str, keys: Mapping[str, bytes], now: float) -> State | None:
-    """Return a state, or None if it is malformed, encrypted with an unknown key, or older than MAX_AGE."""
+    """Return a state. Return None if it is malformed, encrypted with an unknown key, or older than MAX_AGE."""
     plain = sealing.unseal(text, keys, _PURPOSE)
     if plain is None:
         return None

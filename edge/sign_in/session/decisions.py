@@ -86,7 +86,7 @@ def _suffices(session: Session, rule: SignInRule) -> bool:
 
 
 def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
-    """Return the lifetime of a session token, so that Envoy does not accept it after a limit of the session."""
+    """Return the lifetime of a session token. Envoy must not accept the token after a limit of the session."""
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
     if rule.inactivity_timeout:
         limits.append(rule.inactivity_timeout)

@@ -19,7 +19,7 @@ _STATE_KEY = 32  # bytes of the AES key
 
 @dataclass(frozen=True)
 class PrivateKeys:
-    """The decrypted private keys of a stored record: an EC key for session tokens, and an AES key for states."""
+    """The decrypted keys of a stored record. An EC key is for session tokens, an AES key for states."""
 
     private: ec.EllipticCurvePrivateKey
     state_key: bytes

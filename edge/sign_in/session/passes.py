@@ -1,4 +1,4 @@
-"""Builds the headers for the upstream, and the cookie, of a request that may pass with its session. Pure."""
+"""Builds headers and a cookie for a request that may pass with its session. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -93,7 +93,7 @@ def _is_signed(scheme: Scheme, header: bytes, key: bytes, text: bytes) -> bool:
 
 
 def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> bytes | None:
-    """Return the signed text before the body, or None if the timestamp is too old or a header is malformed."""
+    """Return the signed text before the body. Return None if the timestamp is too old or a header is malformed."""
     lead = scheme.lead
     if scheme.id:
         id = _only(headers, scheme.id)
@@ -110,7 +110,7 @@ def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> byt
 
 
 def _field(header: bytes, scheme: Scheme) -> bytes:
-    """Return the timestamp in a signature's header, or b"" if it does not occur exactly once."""
+    """Return the timestamp in a signature's header. Return b"" if it does not occur exactly once."""
     name = scheme.timestamp.encode()
     found = [it.removeprefix(name) for it in header.split(scheme.separator) if it.startswith(name)]
     return found[0] if len(found) == 1 else b""
@@ -127,7 +127,7 @@ def _seconds(text: bytes) -> float | None:
 
 
 def _only(headers: Headers, name: str) -> bytes:
-    """Return the value of a header, or b"" if it does not occur exactly once."""
+    """Return the value of a header. Return b"" if it does not occur exactly once."""
     found = _values(headers, name)
     return found[0] if len(found) == 1 else b""
 

@@ -45,7 +45,7 @@ class WebhookChecks:
         self._modules: OrderedDict[tuple[str, str], WebhookModule] = OrderedDict()
 
     async def check(self, webhook: Webhook) -> int:
-        """Return the status: 200 if signed, 403 if not, 413 if too large, 503 if the secret cannot be read."""
+        """Return the status. 200 if signed, 403 if not, 413 if too large, 503 if the secret cannot be read."""
         if len(webhook.body) > self._largest:
             return 413
         try:

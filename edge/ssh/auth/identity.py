@@ -1,4 +1,4 @@
-"""Identifies an SSH client: finds the grant (account and ACL) of its key or certificate in the store."""
+"""Identifies an SSH client. Finds the grant (account and ACL) of its key or certificate in the store."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ UNKNOWN_KEY = (  # one message for all rejected keys, so that it does not reveal
 
 
 class Identity:
-    """The keys that a client has presented, and the grant of the key with which it has signed."""
+    """The keys that a client has presented. `grant` belongs to the key with which it has signed."""
 
     def __init__(self, store: Store, tries: int) -> None:
         self._store, self._tries_left = store, tries

@@ -10,7 +10,7 @@ _MAX_BYTES = 64 << 10  # bytes of a response that wait. If there are more, all a
 
 
 class Deferral:
-    """The calls that send parts of a response, in order, if the response arrived before the end of its request.
+    """The delayed calls that send an early response, in order.
 
     If a response were to end before its request, Envoy would reset the HTTP/2 stream (RST_STREAM, NO_ERROR). Some
     clients, such as curl 7.88, then lose the part of the response that they have not read.

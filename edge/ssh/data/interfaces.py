@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias
 
 
 class End(Protocol):
-    """One of the two ends of a relay: the connection from Envoy, or the channel to the SSH client."""
+    """One of the two ends of a relay. One is the connection from Envoy, the other the channel to the SSH client."""
 
     def write(self, data: bytes) -> None: ...
     def write_eof(self) -> None: ...

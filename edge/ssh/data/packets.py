@@ -46,7 +46,7 @@ class Unread:
 
 
 def parse_channel_data(packet: bytes | None) -> tuple[int, bytes] | None:
-    """Return the channel and the data of a CHANNEL_DATA packet, or None for other packets."""
+    """Return the channel and the data of a CHANNEL_DATA packet. Return None for other packets."""
     if packet is None or len(packet) < _HEAD or packet[1] != MSG_CHANNEL_DATA:
         return None
     end = _HEAD + int.from_bytes(packet[6:_HEAD])

@@ -111,7 +111,7 @@ class Drain:
 
 
 def choose_rate(clients: int, handover_timeout: float) -> float:
-    """Return how many clients to disconnect per second: all in half of the time, but at least _MIN_RATE."""
+    """Return how many clients to disconnect per second. All are disconnected in half of the time, or sooner."""
     return max(_MIN_RATE, clients / (handover_timeout / 2))
 
 

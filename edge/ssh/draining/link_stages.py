@@ -1,4 +1,4 @@
-"""The ports for Envoy that a gateway opens one after the other while it drains, and the connections at each."""
+"""The stages of a gateway that drains. In each stage, it opens another port for Envoy."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The events that SSH clients receive, as lines for a terminal and as JSON for the subsystem `events`. Pure."""
+"""The events that SSH clients receive. Terminals show lines, the subsystem `events` sends JSON. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

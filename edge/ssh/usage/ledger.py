@@ -21,7 +21,7 @@ class HourlyUsage:
 
 
 class Ledger:
-    """The sums of the current hour, and the sums of earlier hours that are not written to the store."""
+    """The sums of the current hour, and the unwritten sums of earlier hours."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], Traffic] = {}

@@ -177,7 +177,7 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case TooManyItems():
             return errors.Conflict(str(error))
         case ListFull():
-            return errors.Conflict(f"The list has {revocation_lists.MAX_ENTRIES} entries, the maximum: delete some.")
+            return errors.Conflict(f"The revocation list has {revocation_lists.MAX_ENTRIES} entries: delete some.")
         case Taken(key=key) if base_names.is_taken_by_operator(error):
             return errors.Conflict(
                 base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}

@@ -65,16 +65,16 @@ class OperatorGroup(_PlainCommand, click.Group):
 class ParsedText(click.ParamType[Any]):
     """An argument that a function parses. Its ValueError becomes a usage error."""
 
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        """Create the type. `name` is its name in usage errors."""
-        self.name, self._parse = name, parse
+    def __init__(self, name: str, parse: Callable[[str], Any], example: str) -> None:
+        """Create the type. Usage errors contain its name and the example."""
+        self.name, self._parse, self._example = name, parse, example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the parsed value. Raises click.BadParameter."""
         try:
             return self._parse(value)
         except ValueError:
-            self.fail(f"invalid {self.name} value: {value!r}", param, ctx)
+            self.fail(f"{value!r} is not a {self.name}, for example {self._example}", param, ctx)
 
 
 def account_argument(command: C) -> C:
@@ -98,9 +98,9 @@ def key_limits(command: C) -> C:
     expiry = "When the key expires: 90d, 12h or 30m from now (default: never)."
     scope = "What the key may do, for example edges:read; can be repeated (default: everything)."
     command = click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help=scope)(command)
-    return click.option("--expires-in", type=ParsedText("duration", parse_duration), metavar="TIME", help=expiry)(
-        command
-    )
+    return click.option(
+        "--expires-in", type=ParsedText("duration", parse_duration, "90d"), metavar="TIME", help=expiry
+    )(command)
 
 
 def parse_duration(text: str) -> int:

@@ -81,7 +81,7 @@ def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
 
 
 def read_usage(account: str, month: str) -> Mapping[str, Traffic]:
-    """Return an account's usage in a month by day, "" for this month. Raises CommandError."""
+    """Return an account's usage by day. `month` is for example 2026-11, or "" for this month. Raises CommandError."""
     if month and not _MONTH.fullmatch(month):
         raise CommandError(f"--month {month} is not a month: write it like 2026-11.")
     return usages.read_days(account, month or clock.rfc3339(clock.now())[:7])
@@ -139,7 +139,7 @@ def _print_who(name: str, at: str, as_json: bool) -> None:
     "--label",
     "labels",
     multiple=True,
-    type=ParsedText("label", parse_label),
+    type=ParsedText("label", parse_label, "app=web"),
     metavar="NAME=VALUE",
     help="A label of the tunnel, for tunnel groups; can be repeated.",
 )

@@ -77,9 +77,7 @@ EDGE = "edge"  # the partition keys of internal records contain it in place of a
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
 
-USERS = Kind(
-    "usr", "/users", "user", "users", "chalicelib.model.accounts.accounts.User", _OWNER
-)  # only the operator creates them
+USERS = Kind("usr", "/users", "user", "users", "chalicelib.model.accounts.accounts.User", _OWNER)
 API_KEYS = Kind("ak", "/api_keys", "API key", "keys", "chalicelib.model.accounts.api_keys.ApiKey")
 BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", "chalicelib.model.accounts.accounts.Bot", _OWNER)
 CERTIFICATE_AUTHORITIES = Kind(

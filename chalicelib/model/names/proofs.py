@@ -36,7 +36,7 @@ class Proof:
     value: str
     cname_target: str
     status: ProofStatus
-    since: int  # the start of the status
+    since: int  # the time at which the status began
     next_at: int  # the time of the next check
     seen_at: int = 0  # the last time at which the record was present
     checked_at: int = 0  # the time of the last check

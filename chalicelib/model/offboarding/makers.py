@@ -38,7 +38,9 @@ class TreeResource:
 
     @property
     def may_make(self) -> bool:
-        """Return whether the resource itself can make resources of the tree."""
+        """Return whether the resource can create others: it is a federated credential, or an API key with a scope for
+        that.
+        """
         if kinds.FEDERATED_CREDENTIALS.has(self.id):
             return True
         held = self.details.get("scopes")

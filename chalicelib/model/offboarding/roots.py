@@ -74,7 +74,7 @@ def shut_out(root: Item) -> None:
 
 
 def list_federated(account: str, owner: str) -> list[Item]:
-    """Return the federated credentials that act for a user or bot, and those with an owner claim. One query.
+    """Return the federated credentials that act for a user or bot, or that read their owner from a claim. One query.
 
     Raises aws.Unavailable.
     """

@@ -36,7 +36,7 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """The treatment of user certificates, and of resources that the tree made for other owners."""
+    """The treatment of user certificates, and of resources that keys of the tree created for other owners."""
 
     others: Literal["end", "keep"]
     certificates: Literal["revoke", "keep"]

@@ -113,7 +113,9 @@ class AccountRecords:
         )
 
     def extended_by(self, more: "AccountRecords") -> "AccountRecords":
-        """Return these records with more records of the account, which were read later with the same values."""
+        """Return these records with more records of the account that were read later. Records that both have must be
+        equal.
+        """
         reserved = {it.id: it for it in (*self.reservations, *more.reservations)}
         before, wanted = self.wanted, more.wanted
         return AccountRecords(

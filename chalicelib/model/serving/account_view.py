@@ -31,8 +31,8 @@ T = TypeVar("T")
 class Service:
     """Values of the whole service that decide what names serve, besides the records of the account.
 
-    `operator_names` are the names in the operator's certificate, `managed_apps` the providers at which the operator has
-    an application.
+    `operator_names` are the names in the operator's certificate, `managed_apps` the providers for which the operator
+    has an OAuth application.
     """
 
     tunnel_domain: str
@@ -117,8 +117,8 @@ class AccountView:
         return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether the certificate that is used for a host covers the host. Only the operator's certificate may
-        not.
+        """Return whether the certificate that is used for a host covers it. Only the operator's certificate can fail
+        to.
         """
         names = self.service.operator_names
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)

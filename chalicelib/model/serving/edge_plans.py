@@ -104,7 +104,9 @@ class Plan:
 
     @cached_property
     def requires_sign_in(self) -> bool:
-        """Return whether a route of the edge has OAuth. The edge's names then have a separate HTTP manager in Envoy."""
+        """Return whether a route of the edge has OAuth. The edge's names then have a separate HTTP connection manager
+        in Envoy.
+        """
         return requires_sign_in(self.edge)
 
     @property

@@ -24,7 +24,7 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.model.serving.streams import is_group
 
-TRIAL_TIME = timedelta(seconds=60)  # time after a change to wait for the result of a trial
+TRIAL_TIME = timedelta(seconds=60)  # how long the status waits for the result of a trial after a change
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,9 @@ class _Current:
         return None
 
     def _decide(self, name: str, state: State, error: str) -> tuple[State, str, str]:
-        """Return the state, time and error of a part. `state` and `error` are decided from the records."""
+        """Return the state, time and error of a hostport or route. `state` and `error` come from the records, without
+        reports.
+        """
         if state != "live":
             return state, self._changed, error
         if self.is_waiting:

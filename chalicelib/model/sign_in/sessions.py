@@ -70,7 +70,7 @@ def replace(id: str, session: Session, before: Session) -> bool:
     Return False if it has ended, or was checked meanwhile. Raises aws.Unavailable.
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
-    # the fields that this function may replace: other functions write the others
+    # without `seen_at`, which only `record_seen` writes
     sets = {f"body.{name}": it for name, it in session.to_record().items() if name != "seen_at"}
     return _update(id, {**sets, "checking": None}, unchanged)
 

@@ -56,7 +56,7 @@ class Arrivals:
             raise NotAnExport(f"The record {key} is malformed.") from None
 
     def complete(self) -> None:
-        """Check that items and unique keys match, and IP policies and their rules. Raises NotAnExport."""
+        """Check that items match their unique keys, and that IP policies match their rules. Raises NotAnExport."""
         if self.chunks - self.lists:
             raise NotAnExport(f"The export has revocations of {min(self.chunks - self.lists)}, but not their list.")
         if differing := self.claims ^ self.held:

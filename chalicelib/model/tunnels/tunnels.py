@@ -162,7 +162,7 @@ class ServedTunnel:
     ip_policies: tuple[str, ...] = ()
 
     def has_lapsed(self, now: float) -> bool:
-        """Return whether its separate lease is over at a Unix time. False if it has none."""
+        """Return whether the tunnel's separate lease is over at a Unix time. False if it has none."""
         return 0 < self.expires <= now
 
 

@@ -1,4 +1,4 @@
-"""`accounts delete`: an account with all its records. It can be stopped at any time and run again."""
+"""`accounts delete`: deletes an account with all its records. It can be stopped at any time and run again."""
 
 import sys
 import time
@@ -201,4 +201,4 @@ def _confirm(account: str) -> None:
     if not sys.stdin.isatty():
         raise CommandError("There is no terminal to confirm the deletion: add --yes.")
     if click.prompt(f"All of {account} will be deleted. Type its id again", err=True).strip() != account:
-        raise CommandError("This is another id. Nothing was deleted.")
+        raise CommandError("This is not the id of the account: nothing was deleted.")

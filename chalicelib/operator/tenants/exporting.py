@@ -1,4 +1,4 @@
-"""`accounts export`: all records of an account in a file, without secrets."""
+"""`accounts export`: writes all records of an account to a file, without secrets."""
 
 import os
 import sys

@@ -26,8 +26,8 @@ from chalicelib.storage.client.aws_errors import Misconfigured as Misconfigured
 from chalicelib.storage.client.aws_errors import Unavailable as Unavailable
 from chalicelib.storage.client.aws_errors import translated
 
-# A call takes at most 15 seconds: three attempts of four seconds, and three seconds of pauses. A call that begins by
-# this second of a request ends before the gateway's timeout, which is 29 seconds.
+# A call takes at most 15 seconds: three attempts of four seconds, and three seconds of pauses. A call that begins at
+# most 13 seconds after the start of a request ends before the gateway's timeout, which is 29 seconds.
 _DEADLINE = 13
 _CONFIG = Config(
     connect_timeout=1,
@@ -280,7 +280,7 @@ def translate_errors() -> Iterator[None]:
         raise translated(error) from None
 
 
-# Create the clients now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.
+# Create DynamoDB's client now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     with suppress(BotoCoreError):  # the first call raises the error again
         read_directly("dynamodb")

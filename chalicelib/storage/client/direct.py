@@ -1,4 +1,4 @@
-"""Reads without botocore's pipeline, which takes most of their CPU time, for processes that read much.
+"""Reads without botocore's pipeline, for processes that read much. The pipeline takes most of the CPU time of a read.
 
 If such a read fails in any way, botocore repeats it and translates its errors.
 """

@@ -40,8 +40,8 @@ class Condition:
 class Write:
     """A write of one record, alone or in a transaction.
 
-    `failing` is the exception if the condition is false; None means that the record has changed since it was read.
-    `counts` are added to the account's name counts (see `name_counts`), by attribute.
+    `failing` is the exception if the condition is false. If it is None, a false condition means that the record has
+    changed. `counts` are added to the account's name counts (see `name_counts`), by attribute.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]

@@ -39,7 +39,9 @@ class Models(Loader):  # type: ignore[misc]  # botocore has no types
         return self._named.load_service_model(service_name, type_name, api_version)
 
     def load_data_with_path(self, name: str) -> tuple[Any, str]:
-        """Return data and its path. The addresses are derived from the partitions (7 KB)."""
+        """Return data and its path. The addresses of services are derived from botocore's file of AWS partitions (7
+        KB).
+        """
         if name != "endpoints":
             data, path = super().load_data_with_path(name)
             return data, str(path)

@@ -230,7 +230,7 @@ def lapsed() -> Condition:
 
 
 def leased(until: int) -> dict[str, int]:
-    """Return the attributes of a lease. DynamoDB removes the record a day after its end."""
+    """Return the attributes of a lease. DynamoDB removes the record a day after the lease ends."""
     return {"lease": until, "expires": until + 86_400}
 
 

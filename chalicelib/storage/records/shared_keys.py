@@ -121,7 +121,7 @@ def take_over(
 
 
 def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[Write]:
-    """Return the write that ends a key's cooldown. There is none if the cooldown has another end."""
+    """Return the write that ends a key's cooldown. There is none if the cooldown does not end at `until`."""
     if record.get("sharers") or record.get("rests") != until:
         return []
     if record.get("holder"):

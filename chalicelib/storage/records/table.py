@@ -186,7 +186,7 @@ def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[I
 
 
 def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
-    """Return the existing items with some ids, by id. Malformed items are included. One call for a hundred places."""
+    """Return the existing items with some ids, by id. Malformed items are included. One call for a hundred items."""
     found = (items.live_item(record) for record in records(_possible(scope, ids)).values())
     return {item.id: item for item in found if item and (item.body or item.malformed)}
 

@@ -86,7 +86,7 @@ def test_the_id_must_be_confirmed(admin: Client, capsys: Output, monkeypatch: py
     command = ("accounts", "delete", admin.account, "--events", "keep")
     assert refused(*command) == "There is no terminal to confirm the deletion: add --yes."
     monkeypatch.setattr(sys, "stdin", Terminal("acct_other\n"))
-    assert refused(*command) == "This is another id. Nothing was deleted."
+    assert refused(*command) == "This is not the id of the account: nothing was deleted."
     assert admin.get("/api_keys").status == 200
     capsys.readouterr()
 

@@ -79,8 +79,8 @@ _PATTERNS = (
     "x-matched-path",
 )
 
-# names that the patterns above match, but that visitors may send, for example X-Authorization, and X-User-Agent of
-# gRPC-Web
+# endings of names that visitors may send although they begin like the names above, for example X-Authorization, and
+# X-User-Agent of gRPC-Web
 _PASSING = ("token", "key", "secret", "signature", "orization", "agent")
 _FIRST, _LAST = "!", "~"  # the range of characters in header names
 # Ranges of ASCII instead of classes, and no capturing groups: Envoy compiles the expression for each listener, and

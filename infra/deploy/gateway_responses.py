@@ -64,7 +64,7 @@ def in_definition() -> dict[str, Any]:
 
 
 def as_resources() -> dict[str, Any]:
-    """Return the responses as stack resources, for clouds that ignore the extension."""
+    """Return the responses as stack resources, for emulated clouds that ignore the extension of `in_definition`."""
     return {
         f"Response{name.title().replace('_', '')}": {
             "Type": "AWS::ApiGateway::GatewayResponse",

@@ -94,7 +94,8 @@ def require_supported_table(name: str) -> None:
 
     Raises aws.Unavailable.
     """
-    with dynamodb.in_table(name), suppress(aws.Misconfigured):  # no right, or no table before the first deployment
+    # no permission to read the table, or no table before the first deployment
+    with dynamodb.in_table(name), suppress(aws.Misconfigured):
         try:
             migrations.require_supported_table()
         except migrations.OutdatedTable as outdated:
@@ -113,7 +114,7 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
     with dynamodb.in_table(combined.get("TableName", name)):
         try:
             return base_names.describe_difference_from(*wanted)
-        except aws.Misconfigured:  # no right, or no table before the first deployment
+        except aws.Misconfigured:  # no permission to read the table, or no table before the first deployment
             return base_names.compare_settings(_settings(deployed), wanted) if deployed else ""
 
 

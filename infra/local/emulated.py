@@ -127,7 +127,8 @@ def _make_room() -> None:
 
 def _forget() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
-    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # STARTED is removed last, because it permits the removal
+    # STARTED is removed last: without it, the other files may not be removed
+    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):
         file.unlink(missing_ok=True)
 
 

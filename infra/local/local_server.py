@@ -37,7 +37,7 @@ MAX_BODY = 10 * 1024 * 1024  # API Gateway's own limit; the app's is lower
 
 
 class Matcher(RouteMatcher):
-    """Match routes like API Gateway: unmatched paths get the greedy path."""
+    """Match routes like API Gateway: a path without a route gets the fallback route `/{proxy+}`."""
 
     def match_route(self, url: str) -> MatchResult:
         if not url.startswith("//"):  # Chalice would parse the text after `//` as a host name

@@ -26,7 +26,7 @@ from chalicelib.storage.records.items import Item
 
 
 class Certificates(OwnedResource):
-    """SSH certificates. The scopes of API keys name their authorities."""
+    """SSH certificates. The id in a scope of an API key is the id of their authority."""
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         return table.page(self.scope(call), before=page.before_id, count=page.limit)

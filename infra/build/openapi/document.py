@@ -101,8 +101,8 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """Return the schema of an operation's request or response. A request has no defaults. A response has the pattern of
-    ids.
+    """Return the schema of an operation's request without defaults, or the schema of its response with the pattern of
+    its `id`.
     """
     if operation.body:
         return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}

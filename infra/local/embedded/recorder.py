@@ -75,8 +75,8 @@ class Recorder:
     def _replace(self, table: Table) -> None:
         """Handle a replacement of all items of a table.
 
-        The emulator does this after a failed PartiQL transaction, which changes nothing, or from a backup, after which
-        a snapshot is written.
+        The emulator does this after a failed PartiQL transaction, which changes nothing, and when it restores a backup.
+        In that case a snapshot is written afterwards.
         """
         self._replaced(table)
         if self._undo:

@@ -85,8 +85,10 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
     `more` are further headers to set. At this filter, only upgrade requests still have a `Connection` header. It is
     reset to `upgrade`, because a proxy behind the tunnel would remove all headers that `Connection` lists (RFC 9110,
     7.6.1).
+
+    Some servers merge trailers into headers, so the edge's own headers are removed from trailers too. Other headers
+    are not, because their expression would take memory for each special name once more.
     """
-    removal = v3.HeaderMutation(remove_on_match=v3.HeaderMutation.RemoveOnMatch(key_matcher=parts.regex(claims.REGEX)))
     connection = v3.HeaderValueOption(
         header=v3.HeaderValue(key="connection", value="upgrade"), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS
     )
@@ -98,9 +100,17 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
         **more,
     }
     headers = [connection, *(parts.set_header(name, value) for name, value in forwarded.items())]
-    mutations = [removal, *(v3.HeaderMutation(append=it) for it in headers)]
-    config = v3.HeaderMutationFilter(mutations=v3.Mutations(request_mutations=mutations))
+    mutations = v3.Mutations(
+        request_mutations=[_remove(claims.REGEX), *(v3.HeaderMutation(append=it) for it in headers)],
+        request_trailers_mutations=[_remove(claims.OWN_REGEX)],
+    )
+    config = v3.HeaderMutationFilter(mutations=mutations)
     return v3.HttpFilter(name="envoy.filters.http.header_mutation", typed_config=parts.pack(config))
+
+
+def _remove(names: str) -> v3.HeaderMutation:
+    """Return the removal of headers whose names match an expression."""
+    return v3.HeaderMutation(remove_on_match=v3.HeaderMutation.RemoveOnMatch(key_matcher=parts.regex(names)))
 
 
 def _contact_reply(settings: Settings) -> v3.LocalReplyConfig | None:

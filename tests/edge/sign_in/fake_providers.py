@@ -45,10 +45,11 @@ class FakeProviders:
     revoked: set[str] = field(default_factory=set)  # users took the application's rights
     granted: dict[str, dict[str, str]] = field(default_factory=dict)  # the request of each code
     secret: str = "very secret"
+    issued: list[str] = field(default_factory=list)  # codes and tokens
 
     def reset(self) -> None:
         """Forget all that a test has set and seen."""
-        for kept in (self.people, self.calls, self.silent, self.refusing, self.revoked, self.granted):
+        for kept in (self.people, self.calls, self.silent, self.refusing, self.revoked, self.granted, self.issued):
             kept.clear()
 
     def endpoints(self) -> dict[str, dict[str, str]]:
@@ -67,6 +68,7 @@ class FakeProviders:
         """Return the redirect of a person who agrees."""
         code = secrets.token_urlsafe(8)
         self.granted[code] = {**query, "provider": name}
+        self.issued.append(code)
         issuer = {"iss": f"http://127.0.0.1:{self.port}/gitlab"} if name == "gitlab" else {}
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state'], **issuer})}"
 
@@ -87,6 +89,7 @@ class FakeProviders:
             answer |= {"refresh_token": f"refresh-{name}", "expires_in": 3600}
         if name in OPENID:
             answer["id_token"] = self._id_token(name, form["client_id"], asked.get("nonce"))
+        self.issued += [answer[it] for it in answer if it.endswith("_token")]
         return 200, answer
 
     def _is_proved(self, name: str, asked: dict[str, str], form: dict[str, str]) -> bool:

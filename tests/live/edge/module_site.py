@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from email.message import Message
 from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -32,9 +33,12 @@ class Origin(BaseHTTPRequestHandler):
     wbufsize = -1
     seen: list[bytes] = []
     authorizations: list[str | None] = []
+    requests: list[Message] = []  # their headers
+    trailers: list[bytes] = []
 
     def do_POST(self) -> None:
         self.authorizations.append(self.headers.get("authorization"))
+        self.requests.append(self.headers)
         body = self._chunks() if "chunked" in self.headers.get("transfer-encoding", "") else self._whole()
         self.seen.append(body)
         self.send_response(200)
@@ -52,8 +56,8 @@ class Origin(BaseHTTPRequestHandler):
         while length := int(self.rfile.readline(), 16):
             body += self.rfile.read(length)
             self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass
+        while line := self.rfile.readline().strip():
+            self.trailers.append(line)
         return body
 
     def log_message(self, *_: object) -> None:

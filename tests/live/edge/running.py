@@ -430,7 +430,7 @@ class Upstream(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def upstream(handler: type[Upstream] = Upstream) -> Iterator[int]:
+def upstream(handler: type[BaseHTTPRequestHandler] = Upstream) -> Iterator[int]:
     """Serve on a port of this machine."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.block_on_close = False  # Envoy keeps its connections

@@ -25,6 +25,7 @@ class Browser:
     host: str = "app.tunnels.localhost"
     cookies: dict[str, dict[str, str]] = field(default_factory=dict)
     state: str = ""  # of the latest sign-in that began
+    location: str = ""  # of the latest redirect
 
     async def get(self, path: str, method: str = "GET", **headers: str) -> Forward | Reply:
         """Return the service's answer to a request of the route."""
@@ -75,6 +76,7 @@ class Browser:
             else:
                 kept[found[1]] = found[2]
         location = answer.headers.get("location", "") if isinstance(answer, Reply) else ""
+        self.location = location or self.location
         if states := parse_qs(urlsplit(location).query).get("state"):
             self.state = states[0]
         return answer

@@ -1,7 +1,8 @@
 """Attacks on sign-ins, in process: states, redirects, and the provider's proofs."""
 
+from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
 
@@ -12,15 +13,89 @@ from tests.edge.sign_in.in_process import Clock, run
 from tests.edge.sign_in.samples import module
 from tests.transports import Client
 
+NAVIGATES = {"sec-fetch-mode": "navigate"}
 
-@pytest.mark.parametrize(
-    "to", ["//evil.example", "/\\evil.example", "https://evil.example", "", "/a\nb", "/" + "x" * 2048]
+ELSEWHERE = (
+    *(
+        "//evil.example",
+        "///evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "/\t/evil.example",
+        "//evil.example/%2f..",
+    ),
+    *("https://evil.example", "https:evil.example", "javascript:alert(1)", "@evil.example", ".evil.example"),
+    *("%2F%2Fevil.example", " //evil.example", "/a\nb", "/a\r\nset-cookie: a=b", "/\u2028/evil.example"),
+    *("", "/" + "x" * 2048),
 )
-def test_redirects_stay_on_the_host(admin: Client, providers: FakeProviders, to: str) -> None:
+HERE = ("/", "/a?to=//evil.example", "/%2F%2Fevil.example", "/%5Cevil.example", "/%09/evil.example", "/é")
+
+
+def test_redirects_stay_on_the_host(admin: Client, providers: FakeProviders) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
-        answer = await browser.get(f"/_service/sign-out?{urlencode({'to': to})}")
+        for to in (*ELSEWHERE, *HERE):
+            answer = await browser.get(f"/_service/sign-out?{urlencode({'to': to})}")
+            assert isinstance(answer, Reply)
+            assert answer.headers["location"] == (to if to in HERE else "/")
+        for to, path in (("//evil.example", "/"), ("/a?to=//evil.example", "/a?to=//evil.example")):
+            assert isinstance(await browser.open(f"/_service/sign-in?{urlencode({'to': to})}"), Forward)
+            assert browser.location == path
+        answer = await browser.get("/_service/sign-out?to=/a&to=//evil.example")
         assert isinstance(answer, Reply)
         assert answer.headers["location"] == "/"
+
+    run(admin, providers, module("google"), test)
+
+
+def test_a_code_and_a_state_are_used_once(admin: Client, providers: FakeProviders) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        begun = await browser.get("/", **NAVIGATES)
+        assert isinstance(begun, Reply)
+        asked = dict(parse_qsl(urlsplit(begun.headers["location"]).query))
+        path = "/_service/callback?" + urlsplit(providers.authorize("google", asked)).query
+        first = await browser.get(path)
+        cookies = {**browser.cookies[browser.host]}
+        again = await browser.get(path)
+        other_code = await browser.get(path.replace("code=", "code=x"))
+        assert [it.status for it in (first, again, other_code) if isinstance(it, Reply)] == [303, 403, 403]
+        assert browser.cookies[browser.host] == cookies
+        assert isinstance(await browser.get("/", "POST"), Forward)  # the session goes on
+
+    run(admin, providers, module("google"), test)
+
+
+def test_a_state_counts_only_where_and_by_whom_it_began(admin: Client, providers: FakeProviders) -> None:
+    """An attacker who completes a sign-in in another browser would sign its user in as somebody else."""
+
+    async def test(browser: Browser, clock: Clock) -> None:
+        victim = replace(browser, cookies={})
+        for it in (browser, victim):
+            assert isinstance(await it.get("/", **NAVIGATES), Reply)
+        path = f"/_service/callback?code=x&state={browser.state}"
+        (name, login), *_ = browser.cookies[browser.host].items()
+        twice = f"{name}={login}; {name}={login}"
+        at_other_edge = replace(browser, rule=replace(browser.rule, edge="edghts_2"))
+        of_other_account = replace(browser, rule=replace(browser.rule, account="acct_2"))
+        answers = [
+            await victim.get(path),
+            await browser.get(path, cookie=twice),
+            await at_other_edge.get(path),
+            await of_other_account.get(path),
+        ]
+        assert [it.status for it in answers if isinstance(it, Reply)] == [400] * 4
+        assert providers.calls == []
+
+    run(admin, providers, module("google"), test)
+
+
+def test_a_session_belongs_to_a_route_and_not_to_a_host(admin: Client, providers: FakeProviders) -> None:
+    """Browsers send the cookies to the host that has set them, and to no other one."""
+
+    async def test(browser: Browser, clock: Clock) -> None:
+        assert isinstance(await browser.open("/"), Forward)
+        own, other = browser.cookies[browser.host], "other.tunnels.localhost"
+        elsewhere = replace(browser, host=other, cookies={other: own})
+        assert isinstance(await elsewhere.get("/", "POST"), Forward)
 
     run(admin, providers, module("google"), test)
 
@@ -78,54 +153,49 @@ def test_errors_and_issuers_in_the_provider_s_redirect(
     run(admin, providers, module(name), test)
 
 
-@pytest.mark.parametrize(
-    ("claims", "status"),
-    [
-        ({"nonce": "other"}, 403),
-        ({"aud": "another app"}, 403),
-        ({"aud": ["app", "other"]}, 403),
-        ({"azp": "other"}, 403),
-        ({"iss": "https://evil.example"}, 403),
-        ({"exp": 1}, 403),
-        ({"exp": "9999999999"}, 403),
-        ({"email_verified": "true"}, 403),
-        ({"email_verified": 1}, 403),
-        ({"email": "ada@example.com.evil.example"}, 403),
-        ({"email": "evil@x@example.com"}, 403),
-        ({"email": "ada@example.com "}, 403),
-        ({"email": "ada@еxample.com"}, 403),
-    ],
+WRONG_CLAIMS: tuple[dict[str, Any], ...] = (
+    {"nonce": "other"},
+    {"nonce": None},
+    {"aud": "another app"},
+    {"aud": ["app", "other"]},
+    {"azp": "other"},
+    {"iss": "https://evil.example"},
+    {"exp": 1},
+    {"exp": "9999999999"},
+    {"email_verified": "true"},
+    {"email_verified": 1},
+    {"email": "ada@example.com.evil.example"},
+    {"email": "evil@x@example.com"},
+    {"email": "ada@example.com "},
+    {"email": "ada@еxample.com"},
 )
-def test_a_wrong_id_token_admits_nobody(
-    admin: Client, providers: FakeProviders, claims: dict[str, Any], status: int
-) -> None:
-    providers.people["google"] = Person(claims=claims)
 
+
+def test_a_wrong_id_token_admits_nobody(admin: Client, providers: FakeProviders) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
-        answer = await browser.open("/")
-        assert isinstance(answer, Reply)
-        assert answer.status == status
+        for claims in WRONG_CLAIMS:
+            providers.people["google"] = Person(claims=claims)
+            answer = await replace(browser, cookies={}).open("/")
+            assert isinstance(answer, Reply)
+            assert answer.status == 403, claims
 
     run(admin, providers, module("google", email_domains=["example.com"]), test)
 
 
-@pytest.mark.parametrize(
-    ("claims", "passes"),
-    [
+def test_addresses_of_foreign_tenants_do_not_count(admin: Client, providers: FakeProviders) -> None:
+    cases: tuple[tuple[dict[str, Any], bool], ...] = (
         ({}, True),
         ({"preferred_username": "evil_example.com#EXT#@other.onmicrosoft.com"}, False),
         ({"preferred_username": "evil@other.example", "email": "ada@example.com"}, False),
         ({"preferred_username": "evil@other.example", "email": "ada@example.com", "xms_edov": True}, True),
         ({"preferred_username": "ada@example.com", "xms_edov": "true"}, False),
         ({"tid": "9188040d-6c67-4c5b-b112-36a304b66dad", "email": "ada@example.com"}, True),
-    ],
-)
-def test_addresses_of_foreign_tenants_do_not_count(
-    admin: Client, providers: FakeProviders, claims: dict[str, Any], passes: bool
-) -> None:
-    providers.people["microsoft"] = Person(claims=claims)
+    )
 
     async def test(browser: Browser, clock: Clock) -> None:
-        assert isinstance(await browser.open("/"), Forward) == passes
+        for claims, passes in cases:
+            providers.people["microsoft"] = Person(claims=claims)
+            answer = await replace(browser, cookies={}).open("/")
+            assert isinstance(answer, Forward) == passes, claims
 
     run(admin, providers, module("microsoft", email_domains=["example.com"]), test)

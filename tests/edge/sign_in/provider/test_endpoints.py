@@ -33,7 +33,7 @@ def test_endpoints_are_replaced(tmp_path: Path) -> None:
     [
         "{",
         [],
-        {"okta": {}},
+        {"unknown": {}},
         {"github": []},
         {"github": {"userinfo": "https://git.example"}},
         {"google": {"token": "http://10.0.0.1/token"}},

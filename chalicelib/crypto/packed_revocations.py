@@ -149,7 +149,7 @@ def _split(packed: bytes) -> tuple[bytes, bytes]:
         return b"", b""
     size = _COUNT.size + _SERIAL.size * int.from_bytes(packed[: _COUNT.size])
     if len(packed) < max(size, _COUNT.size) or (len(packed) - size) % _FINGERPRINT_BYTES:
-        raise ValueError("the packed revocations are cut off")
+        raise ValueError("the packed revocations are truncated")
     return packed[_COUNT.size : size], packed[size:]
 
 

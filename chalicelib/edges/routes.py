@@ -78,7 +78,7 @@ class RouteResource(EditableResource):
         except MissingTarget as missing:
             raise (NotFound(_NO_EDGE) if missing.reference.field == "edge_id" else missing) from None
         except TooManyReferrers as crowded:
-            full = Conflict(f"The edge already has {MAX_ROUTES} routes, the maximum.")
+            full = Conflict(f"The edge already has {MAX_ROUTES} routes, the maximum: delete one first.")
             raise (full if crowded.reference.field == "edge_id" else crowded) from None
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:

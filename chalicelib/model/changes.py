@@ -73,7 +73,7 @@ class Change:
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
     ) -> "Change":
-        """Replace an item, or a module of it, by the result of `edit`. Nothing is written if they are equal."""
+        """Replace an item, or a module of it, by the result of `edit`. Nothing is written if the result is equal."""
         self._check(before)
         kind, after = kinds.of_item(before), edit(before)
         if after == before:

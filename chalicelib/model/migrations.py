@@ -250,7 +250,7 @@ def _missing_keys(record: Record) -> list[UniqueKey]:
 
 
 def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add an edge that has hostports to the list that the live edge reads."""
+    """Add an edge that has hostports to the list for edge hosts of earlier versions."""
     if _kind(record) not in kinds.EDGES:
         return ()
     item = Item.from_record(record)

@@ -57,7 +57,9 @@ def outputs(stack: str) -> dict[str, str]:
     if description is None:
         raise CommandError(f"There is no stack {stack} in this account and region: deploy it first.")
     if description["StackStatus"] not in _COMPLETE:
-        raise CommandError(f"The stack {stack} is in the state {description['StackStatus']}.")
+        raise CommandError(
+            f"The stack {stack} is in the state {description['StackStatus']}: its events in CloudFormation show why."
+        )
     return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}
 
 

@@ -67,7 +67,7 @@ def test_an_edge_gains_no_more_than_a_hundred_routes(admin: Client) -> None:
     hold(scope, edge_id, {f"{address}/routes/{number}" for number in range(99)})
     admin.create(f"{address}/routes", {"match_type": "exact_path", "match": "/100"})
     answer = admin.post(f"{address}/routes", {"match_type": "exact_path", "match": "/101"})
-    assert_refused(answer, 409, "conflict", "The edge already has 100 routes, the maximum.")
+    assert_refused(answer, 409, "conflict", "The edge already has 100 routes, the maximum: delete one first.")
 
 
 def test_an_edge_is_off_its_hostports_before_it_loses_a_route(admin: Client) -> None:

@@ -76,7 +76,7 @@ class IPPolicyRules(EditableResource):
         try:
             writes.retried(attempt)
         except TooManyRules:
-            raise Conflict(f"The policy already has {MAX_RULES} rules, the maximum.") from None
+            raise Conflict(f"The policy already has {MAX_RULES} rules, the maximum: delete one first.") from None
         return Made(item, new.once)
 
     def patch(self, call: Call) -> Item:

@@ -115,7 +115,7 @@ def test_policies_and_rules_have_limits(admin: Client) -> None:
     for number in range(ip_policies.MAX_RULES):
         made = admin.create(RULES, {"ip_policy_id": ids[0], "cidr": f"10.0.0.{number}", "action": "allow"})
     one_more = {"ip_policy_id": ids[0], "cidr": "::1", "action": "allow"}
-    full = "The policy already has 100 rules, the maximum."
+    full = "The policy already has 100 rules, the maximum: delete one first."
     assert_refused(admin.post(RULES, one_more), 409, "conflict", full, {})
     admin.delete(f"{RULES}/{made['id']}")
     admin.create(RULES, one_more)

@@ -5,9 +5,9 @@ import sys
 
 
 def main() -> None:
-    """Run the command of the arguments, and exit with its code.
+    """Run the command that the arguments name, and exit with its code.
 
-    The list of all commands is written when the wheel is built: importing click takes longer than everything else.
+    The help page is written when the wheel is built, because to import click takes longer than to print the page.
     """
     if sys.argv[1:] in (["--help"], ["-h"]):
         with open(os.path.join(os.path.dirname(__file__), "help.txt"), encoding="utf-8") as text:

@@ -1,6 +1,7 @@
 """The entry point of `te`: all commands, and the exit code of each error.
 
-`te ssh ensure` runs before each connection, so modules that it does not need are imported by the functions that do.
+`te ssh ensure` runs before each SSH connection, so it must start fast. Modules that it does not need are imported in
+the functions that use them.
 """
 
 import os
@@ -31,7 +32,7 @@ _COMMANDS = {
 
 
 class Root(Group):
-    """All commands: those of this program, and one group for each kind of the service."""
+    """The root command. It has the commands of this program, and a group for each kind of resource of the service."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -40,7 +41,7 @@ class Root(Group):
         return sorted({*super().list_commands(ctx), *kinds.names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command. The operations of the service are loaded only if the name is a kind's."""
+        """Return a command by its name. The operations of the service are loaded only if it is the name of a kind."""
         if found := super().get_command(ctx, cmd_name):
             return found
         from tunnel_edge.commands import kinds
@@ -87,7 +88,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _complete(instruction: str) -> int:
-    """Print completions for a shell."""
+    """Print the completions that a shell requests by environment variables."""
     from click.shell_completion import shell_complete
 
     from tunnel_edge.commands import completion
@@ -101,7 +102,7 @@ def help_page() -> str:
 
 
 def _report(error: CommandError, context: click.Context | None) -> None:
-    """Print an error: its sentences, or its body with JSON output."""
+    """Print an error: its sentences or, with JSON output, the JSON of the service's response."""
     from tunnel_edge import output
 
     found = context.meta.get("tunnel_edge.commands.options") if context else None

@@ -1,4 +1,4 @@
-"""Exit codes, and the error that a command reports before it exits with one."""
+"""The exit codes, and the error that a command reports before it exits with one of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ INTERRUPTED = 130
 class CommandError(Exception):
     """A command failed. The message is for the person at the terminal.
 
-    `body` is the JSON of the service that rejected a request, or empty.
+    `body` is the JSON object with which the service rejected a request, or empty.
     """
 
     def __init__(self, message: str, code: int = FAILED, body: Mapping[str, Any] | None = None) -> None:

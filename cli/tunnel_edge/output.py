@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs, and errors."""
+"""Prints the output of commands: tables for people, JSON for programs, and errors."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def note(text: str) -> None:
 
 
 def show_object(value: Mapping[str, Any], chosen: str, *, utc: bool = False) -> None:
-    """Print one object: as lines of fields, as JSON, or as its id only."""
+    """Print one object in the chosen format: lines with its fields, JSON, or only its id."""
     if chosen == "id":
         print(plain(str(value.get("id", ""))))
     elif chosen == "table":
@@ -40,7 +40,7 @@ def show_object(value: Mapping[str, Any], chosen: str, *, utc: bool = False) -> 
 
 
 def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence[str], *, utc: bool = False) -> None:
-    """Print objects as a table, as a JSON array, or one line for each: its JSON or its id."""
+    """Print objects in the chosen format: a table, a JSON array, or a line for each with its JSON or its id."""
     if chosen in ("ndjson", "id"):
         for item in items:
             print(plain(str(item.get("id", ""))) if chosen == "id" else to_json(item), flush=True)
@@ -51,12 +51,12 @@ def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence
 
 
 def show_row(item: Mapping[str, Any], columns: Sequence[str], *, utc: bool = False) -> None:
-    """Print one row of a table whose later rows are not known yet."""
+    """Print one row of a table. Later rows are unknown, so columns have fixed widths."""
     print("  ".join(_one_line(_cell(_value(item, name), utc)) for name in columns), flush=True)
 
 
 def _value(item: Mapping[str, Any], column: str) -> Any:
-    """Return the value of a column. In `actor.name`, the dot leads to a nested field."""
+    """Return the value of a column. `actor.name` is the field `name` of the object in `actor`."""
     value: Any = item
     for name in column.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -64,7 +64,7 @@ def _value(item: Mapping[str, Any], column: str) -> Any:
 
 
 def _show_table(rows: list[list[str]], columns: Sequence[str]) -> None:
-    """Print rows below the names of the columns. The last column is cut at the terminal's width."""
+    """Print the names of the columns, and the rows. The last column is cut at the terminal's width."""
     table = [[name.upper() for name in columns], *rows]
     widths = [max(len(row[index]) for row in table) for index in range(len(columns))]
     limit = os.get_terminal_size().columns if sys.stdout.isatty() else 0
@@ -84,7 +84,7 @@ def _one_line(text: str) -> str:
 
 
 def _cell(value: Any, utc: bool) -> str:
-    """Return a value as text. A time is local, or in UTC on request."""
+    """Return a value as the text of a table cell. A time is local, or UTC if that is chosen."""
     if isinstance(value, str):
         return _time(value, utc)
     if value is None:
@@ -95,7 +95,7 @@ def _cell(value: Any, utc: bool) -> str:
 
 
 def _time(text: str, utc: bool) -> str:
-    """Return a time as `2026-01-31 15:04:05`, any other text unchanged."""
+    """Return a time as `2026-01-31 15:04:05`. Return any other text unchanged."""
     if len(text) != 20 or text[10] != "T" or text[-1] != "Z":
         return text
     try:

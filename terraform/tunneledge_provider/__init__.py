@@ -2,4 +2,4 @@
 
 __version__ = "3.0.0"
 NAME = "tunneledge"
-ADDRESS = f"terraform.local/tunnel-edge/{NAME}"  # no public registry can answer for this host
+ADDRESS = f"terraform.local/tunnel-edge/{NAME}"  # no public registry can have this host name

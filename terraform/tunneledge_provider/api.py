@@ -1,4 +1,4 @@
-"""HTTP requests to the API: retries within bounds, and its errors."""
+"""Sends HTTP requests to the API, with a limited number of retries, and parses its errors."""
 
 import ipaddress
 import json
@@ -14,18 +14,18 @@ from tunneledge_provider import __version__
 
 VERSION = "2"
 MAX_RETRIES = 5
-_CONNECTIONS = 10  # Terraform changes ten resources at once
-_LONGEST_WAIT = 60  # seconds, whatever `Retry-After` says
+_CONNECTIONS = 10  # connections, because Terraform changes ten resources at once
+_LONGEST_WAIT = 60  # seconds to wait before a retry at most, even if `Retry-After` is longer
 _TIMEOUT = urllib3.Timeout(connect=10, read=60)
 
 
 class ConfigurationError(Exception):
-    """The provider's configuration cannot be used. The message says why."""
+    """The configuration of the provider is invalid. The message says why."""
 
 
 @dataclass(eq=False)
 class ApiError(Exception):
-    """An answer that is an error. `fields` has the API's message about each field, by its dotted path."""
+    """The API's error response. `fields` has the API's message about each field, by the dotted path of the field."""
 
     status: int
     msg: str
@@ -37,13 +37,13 @@ class ApiError(Exception):
 
 
 class _Retry(urllib3.Retry):
-    """Repeats requests after `Retry-After`, also if the resource is busy, and after failed connections."""
+    """Repeats requests after failed connections, and after responses with `Retry-After`. Busy resources send these."""
 
     RETRY_AFTER_STATUS_CODES = frozenset({409, 429, 503})
 
 
 class Api:
-    """One service, with a token."""
+    """Sends requests to one service with a token."""
 
     def __init__(self, url: str, token: str, max_retries: int = MAX_RETRIES) -> None:
         self._url = _checked(url)
@@ -71,7 +71,7 @@ class Api:
         return self.send("GET", path)
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the answer's object, empty if it has no body. Raises ApiError.
+        """Send a request. Return the object in the response, or an empty one without body. Raises ApiError.
 
         A POST has an idempotency key, so that it is done once however often it is sent.
         """
@@ -89,7 +89,7 @@ class Api:
 
 
 def as_error(status: int, content: bytes) -> ApiError:
-    """Return the error of an answer, whatever its body is."""
+    """Return the error for an error response. The body does not have to be JSON."""
     try:
         body = json.loads(content)
         details = {key: str(value) for key, value in body.get("details", {}).items()}
@@ -99,7 +99,7 @@ def as_error(status: int, content: bytes) -> ApiError:
 
 
 def _checked(url: str) -> str:
-    """Return the address without a slash at its end. Raises ConfigurationError.
+    """Return the URL of a service without a slash at its end. Raises ConfigurationError if it is invalid.
 
     A token is sent over https, or over http to a loopback address.
     """

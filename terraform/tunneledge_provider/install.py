@@ -1,4 +1,4 @@
-"""The installation into a folder of plugins, which `terraform init` reads."""
+"""Installs the provider into a folder of plugins, which `terraform init` reads."""
 
 import platform
 import shlex
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tunneledge_provider import ADDRESS, NAME, __version__
 
-FOLDER = Path.home() / ".terraform.d" / "plugins"  # where Terraform looks without any setting
+FOLDER = Path.home() / ".terraform.d" / "plugins"  # the folder that Terraform searches by default
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
 
 

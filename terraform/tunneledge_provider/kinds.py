@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute of Terraform, and how the API names and shows it."""
+    """One attribute of a Terraform resource, with the name and form of its field in the API."""
 
     name: str
     type: str  # string, number, bool, json, list, map, object, objects
@@ -21,12 +21,12 @@ class Attribute:
     optional: bool = False
     computed: bool = False
     sensitive: bool = False
-    fixed: bool = False  # a change replaces the resource
-    hidden: bool = False  # no answer contains it, for example a private key
-    stable: bool = False  # an update of the resource never changes it
+    fixed: bool = False  # whether a change replaces the resource
+    hidden: bool = False  # whether no response contains it, for example a private key
+    stable: bool = False  # whether an update of other attributes never changes it
     format: str = ""
-    shown: str = ""  # the name of the field in answers
-    form: str = ""  # "id" or "ids" if answers have a reference, or a list of references, instead of ids
+    shown: str = ""  # the name of the field in responses
+    form: str = ""  # "id" or "ids" if responses have one reference or a list of references, instead of ids
     fields: tuple["Attribute", ...] = ()
 
     @classmethod
@@ -39,7 +39,7 @@ class Attribute:
         return self.required or self.optional
 
     def as_computed(self) -> "Attribute":
-        """Return the attribute as a data source shows it."""
+        """Return the attribute for a data source, which only computes it."""
         return Attribute(
             self.name,
             self.type,
@@ -65,7 +65,10 @@ WAIT = Attribute(
 
 @dataclass(frozen=True)
 class Kind:
-    """A resource: its paths and attributes. Each parameter of a path is the name of an attribute."""
+    """A kind of resource, with the API's paths and the attributes.
+
+    Each parameter of a path is named like an attribute.
+    """
 
     name: str
     path: str
@@ -73,12 +76,14 @@ class Kind:
     attributes: tuple[Attribute, ...]
     description: str = ""
     parents: tuple[str, ...] = ()
-    created: frozenset[str] = frozenset()  # attributes in the body of POST
-    updated: frozenset[str] = frozenset()  # attributes in the body of PATCH
-    modules: tuple[str, ...] = ()  # attributes that have their own path, and that answers about the resource lack
-    # by attribute: the last segment of the path whose DELETE removes it
+    created: frozenset[str] = frozenset()  # attributes that the body of a POST accepts
+    updated: frozenset[str] = frozenset()  # attributes that the body of a PATCH accepts
+    # attributes that are modules: they have separate paths, and responses about the resource do not contain them
+    modules: tuple[str, ...] = ()
+    # by attribute: the last segment of the path at which a DELETE removes the attribute
     removals: Mapping[str, str] = field(default_factory=dict)
-    parts: tuple[str, ...] = ()  # keys of `removals`, of which a resource can have only one
+    # attributes in `removals` that exclude each other: a resource can have only one of them
+    parts: tuple[str, ...] = ()
     status: tuple[Attribute, ...] = ()
 
     @classmethod
@@ -91,7 +96,7 @@ class Kind:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the attributes that an import names."""
+        """Return the names of the attributes in the id of an import: the ids of the parents and of the resource."""
         return (*self.parents, "id")
 
     def collection_path(self, state: Mapping[str, Any]) -> str:
@@ -102,13 +107,13 @@ class Kind:
 
     @property
     def data_source(self) -> tuple[Attribute, ...]:
-        """Return the attributes of the data source: the keys are required, the others computed."""
+        """Return the attributes of the data source. Those in `keys` are required, the others are computed."""
         keys = [ID if it == "id" else self.attribute(it) for it in self.keys]
         return (*keys, *(it.as_computed() for it in self.attributes if it.name not in self.keys))
 
     @property
     def status_source(self) -> tuple[Attribute, ...]:
-        """Return the attributes of the status as a data source; none if the kind has no status."""
+        """Return the attributes of the data source for the status. Empty if the kind has no status."""
         return (ID, WAIT, *(it.as_computed() for it in self.status)) if self.status else ()
 
     def attribute(self, name: str) -> Attribute:
@@ -124,12 +129,12 @@ def _fill(path: str, state: Mapping[str, Any]) -> str:
 
 
 def parse(values: Iterable[Mapping[str, Any]]) -> tuple[Kind, ...]:
-    """Return the kinds of a translated document."""
+    """Return the kinds in the content of `kinds.json`."""
     return tuple(map(Kind.from_json, values))
 
 
 @cache
 def load() -> tuple[Kind, ...]:
-    """Return the kinds of the document that the wheel was built from."""
+    """Return the kinds in the `kinds.json` of this wheel."""
     text = resources.files("tunneledge_provider").joinpath("kinds.json").read_text(encoding="utf-8")
     return parse(json.loads(text))

@@ -1,4 +1,4 @@
-"""Messages of Terraform's plugin protocol: schemas, values, and diagnostics."""
+"""Builds and parses messages of Terraform's plugin protocol: schemas, values, and diagnostics."""
 
 import json
 import re
@@ -43,12 +43,12 @@ def _attribute(attribute: Attribute) -> pb.Schema.Attribute:
 
 
 def read(value: pb.DynamicValue) -> Any:
-    """Return the value of a message, None for null."""
+    """Return the value in a message. Return None for null."""
     return _translate(read_dynamic_value(value), {id(Unknown): UNKNOWN})
 
 
 def write(value: State | None) -> pb.DynamicValue:
-    """Return the message of a value, also for null."""
+    """Return the message for a value, which can be None (null)."""
     if value is None:
         return pb.DynamicValue(msgpack=b"\xc0")
     return to_dynamic_value(_translate(value, {id(UNKNOWN): Unknown}))
@@ -63,7 +63,10 @@ def _translate(value: Any, replaced: Mapping[int, Any]) -> Any:
 
 
 def conform(attributes: Iterable[Attribute], stored: Mapping[str, Any]) -> State:
-    """Return a stored state with the attributes of this version: others are dropped, new ones are null."""
+    """Return a stored state with exactly the attributes of this version.
+
+    Unknown ones are dropped, new ones are null.
+    """
     return {it.name: _conform(it, stored.get(it.name)) for it in attributes}
 
 
@@ -76,7 +79,7 @@ def _conform(attribute: Attribute, stored: Any) -> Any:
 
 
 def path(*steps: str | int) -> pb.AttributePath:
-    """Return the path of an attribute, from names and indexes of elements."""
+    """Return Terraform's path of an attribute. `steps` are names of attributes and indexes of list elements."""
     found = [
         pb.AttributePath.Step(element_key_int=it) if isinstance(it, int) else pb.AttributePath.Step(attribute_name=it)
         for it in steps
@@ -85,7 +88,7 @@ def path(*steps: str | int) -> pb.AttributePath:
 
 
 def errors(attributes: Iterable[Attribute], error: Exception) -> list[pb.Diagnostic]:
-    """Return the diagnostics of an error: one for each field that the API names, with the path of its attribute."""
+    """Return the diagnostics for an error. Each field that the API names has one, with the path of its attribute."""
     if not isinstance(error, ApiError):
         return [_error(str(error))]
     known = tuple(attributes)
@@ -100,7 +103,7 @@ def _error(summary: str, detail: str = "", place: pb.AttributePath | None = None
 
 
 def _place(attributes: tuple[Attribute, ...], name: str) -> pb.AttributePath | None:
-    """Return Terraform's path for a dotted path of the API, up to the last part that is an attribute."""
+    """Return Terraform's path for a field's dotted path in the API. It ends at the last part that is an attribute."""
     steps: list[str | int] = []
     for step in re.findall(r"\w+", name):
         attribute = next((it for it in attributes if it.name == step), None)

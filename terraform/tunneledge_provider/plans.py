@@ -1,4 +1,4 @@
-"""Plans: the next state, and the changes that replace the resource. Pure."""
+"""Plans the next state of a resource, and which changes replace the resource. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from typing import Any
 from tunneledge_provider.kinds import Attribute, Kind
 from tunneledge_provider.values import UNKNOWN, State, means_the_same
 
-_NOTES = {"description", "metadata"}  # a change of these changes no other attribute
+_NOTES = {"description", "metadata"}  # attributes that never change another attribute
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The planned state. A change of the attributes in `replaced` replaces the resource."""
+    """The planned state. The changes of the attributes in `replaced` require a replacement of the resource."""
 
     state: State
     replaced: tuple[str, ...] = ()
 
 
 def plan(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any] | None) -> Plan:
-    """Return the plan of a creation (without a prior state) or an update."""
+    """Return the plan of an update, or of a creation if `prior` is None."""
     planned = {it.name: _planned(it, config.get(it.name), _of(prior, it.name)) for it in kind.attributes}
     planned |= _other_parts(kind, config, prior or {})
     if prior is None or planned == {it.name: prior.get(it.name) for it in kind.attributes}:
@@ -40,7 +40,7 @@ def _of(prior: Any, name: str) -> Any:
 
 
 def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
-    """Return the configured value, or the prior value if both mean the same or nothing is configured."""
+    """Return the planned value of an attribute. It is the prior value if nothing else is configured."""
     if config is UNKNOWN:
         return UNKNOWN
     if config is None:
@@ -56,7 +56,10 @@ def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
 
 
 def _other_parts(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any]) -> State:
-    """Return the values of parts that are not configured: null, or unknown if another part becomes configured."""
+    """Return planned values of the parts in `kind.parts` that are not configured: null, or unknown.
+
+    A computed part is unknown if another part is configured that was not set before.
+    """
     configured = [it for it in kind.parts if config.get(it) is not None]
     others = [it for it in kind.parts if config.get(it) is None]
     if not configured:
@@ -73,7 +76,7 @@ def _depends_on_others(attribute: Attribute) -> bool:
 def _forget(
     attributes: Iterable[Attribute], config: Mapping[str, Any], planned: Mapping[str, Any], changed: set[str]
 ) -> State:
-    """Return the modules with a field of the same name as a changed attribute, and make this field unknown."""
+    """Return the modules in which a field has the name of a changed attribute. Such fields become unknown."""
     found: State = {}
     for attribute in attributes:
         name = attribute.name

@@ -1,4 +1,4 @@
-"""Create, read, update, delete and import resources by the API."""
+"""Creates, reads, updates, deletes and imports resources by the API."""
 
 import time
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from tunneledge_provider.values import (
 )
 
 _POLL = 1.0  # seconds between two reads of a status
-_LONGEST_WAIT = 600  # seconds for a status
+_LONGEST_WAIT = 600  # seconds to wait for a status at most
 
 
 class UnfinishedError(Exception):
-    """A resource was created, but not everything could be set. `state` is what exists."""
+    """A resource was created, but not all attributes could be set. `state` is the state that exists."""
 
     def __init__(self, state: State, cause: ApiError) -> None:
         super().__init__(str(cause))
@@ -29,7 +29,7 @@ class UnfinishedError(Exception):
 
 
 def create(api: Api, kind: Kind, planned: State) -> State:
-    """Create a resource, then set what its creation does not accept. Return its state.
+    """Create a resource, then set the attributes that its creation does not accept. Return its state.
 
     Raises ApiError, UnfinishedError.
     """
@@ -48,7 +48,7 @@ def create(api: Api, kind: Kind, planned: State) -> State:
 
 
 def read(api: Api, kind: Kind, state: State) -> State | None:
-    """Return the current state, None if the resource does not exist any more."""
+    """Return the current state. Return None if the resource does not exist any more."""
     try:
         answer = api.get(kind.item_path(state))
     except ApiError as error:
@@ -62,9 +62,10 @@ def read(api: Api, kind: Kind, state: State) -> State | None:
 
 
 def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
-    """Change what differs, then remove the modules that are null in the plan. Return the new state.
+    """Change attributes that differ, then remove modules that are null in the plan. Return the new state.
 
-    Removing modules earlier could open an edge for a moment. Only a part that another part replaces is removed first.
+    If modules were removed first, an edge could be open for a moment. Only a part (`kind.parts`) that another part
+    replaces is removed first.
     """
     changed = {it.name for it in kind.attributes if planned[it.name] != prior.get(it.name)}
     removed = [it for it in kind.removals if planned[it] is None and prior.get(it) is not None]
@@ -85,17 +86,17 @@ def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
         _delete(api, f"{path}/{kind.removals[name]}")
     current = read(api, kind, prior)
     if current is None:
-        raise ApiError(404, "The resource was deleted while it was changed.")
+        raise ApiError(404, "The resource was deleted while it was changed: apply again to create it.")
     return _completed(planned, current)
 
 
 def delete(api: Api, kind: Kind, state: State) -> None:
-    """Delete a resource. A resource that does not exist is not an error."""
+    """Delete a resource. It is no error if it does not exist."""
     _delete(api, kind.item_path(state))
 
 
 def imported(kind: Kind, given: str) -> State:
-    """Return a state with only the ids that an import names: of the parents and of the resource. Raises ValueError."""
+    """Return a state with only the ids in the id of an import. Raises ValueError if that is malformed."""
     values = given.split("/")
     if len(values) != len(kind.keys) or not all(values):
         raise ValueError(f"{given!r} is not an id for this import: use {'/'.join(kind.keys)}.")
@@ -111,7 +112,7 @@ def look_up(api: Api, kind: Kind, config: State) -> State:
 
 
 def look_up_status(api: Api, kind: Kind, config: State) -> State:
-    """Return the status of an edge, once it is not `waiting` or the time to wait is over."""
+    """Return the status of an edge. Wait until it is not `waiting`, or for `wait_seconds`."""
     end = time.monotonic() + min(float(config.get("wait_seconds") or 0), _LONGEST_WAIT)
     while True:
         answer = api.get(f"{kind.item_path(config)}/status")
@@ -125,18 +126,18 @@ def _named(kind: Kind, names: frozenset[str]) -> list[Attribute]:
 
 
 def _shown(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> State:
-    """Return the values in an answer. The ids of parents come from the state, because some answers lack them."""
+    """Return the values in a response. The ids of parents come from the state, because some responses lack them."""
     return {**object_from_answer(kind.attributes, answer), **{it: state[it] for it in kind.parents}}
 
 
 def _emptied(kind: Kind, prior: State, planned: State) -> list[str]:
-    """Return the names of objects to clear: set before, null in the plan, and without a DELETE of their own."""
+    """Return the names of objects to clear. They were set, are null in the plan, and have no DELETE request."""
     objects = [it.name for it in _named(kind, kind.updated) if it.type == "object" and it.name not in kind.removals]
     return [it for it in objects if planned[it] is None and prior.get(it) is not None]
 
 
 def _replace_module(api: Api, kind: Kind, state: State, name: str) -> Any:
-    """Replace a module by a PUT of its path. Return the values in the answer."""
+    """Replace a module by a PUT request to its path. Return the values in the response."""
     attribute = kind.attribute(name)
     body = object_to_request(attribute.fields, state[name])
     answer = api.send("PUT", f"{kind.item_path(state)}/{name}", body)
@@ -144,7 +145,7 @@ def _replace_module(api: Api, kind: Kind, state: State, name: str) -> Any:
 
 
 def _read_module(api: Api, kind: Kind, state: State, name: str) -> Any:
-    """Return a module from its own path, None if it is not set."""
+    """Read a module from its path. Return None if it is not set."""
     try:
         answer = api.get(f"{kind.item_path(state)}/{name}")
     except ApiError as error:

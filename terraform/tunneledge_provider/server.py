@@ -1,4 +1,4 @@
-"""The process that Terraform starts: its handshake, and gRPC on a socket of this user.
+"""The process that Terraform starts. It completes Terraform's handshake, and serves gRPC at a Unix socket.
 
 Terraform requires TLS. The server does not verify Terraform's own certificate, because gRPC accepts no key on the
 curve that Terraform uses. Instead, only this user can enter the folder of the socket.
@@ -28,9 +28,9 @@ _GRACE = 1.0  # seconds for running calls to end
 
 
 def serve() -> None:
-    """Answer one Terraform process until it asks to end.
+    """Serve one Terraform process until it asks this process to end.
 
-    Ctrl-C reaches this process, too. Terraform waits for the changes that run, so they must not end here.
+    Ctrl-C reaches this process too. It is ignored, because Terraform waits until running changes are complete.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended = threading.Event()
@@ -39,7 +39,7 @@ def serve() -> None:
     controller_rpc.add_GRPCControllerServicer_to_server(_Controller(ended), server)
     stdio_rpc.add_GRPCStdioServicer_to_server(_Stdio(), server)
     key, certificate = _new_certificate()
-    with tempfile.TemporaryDirectory(prefix="tunneledge-") as folder:  # which only this user may enter
+    with tempfile.TemporaryDirectory(prefix="tunneledge-") as folder:  # a folder that only this user may enter
         socket = f"{folder}/provider.sock"
         server.add_secure_port(f"unix://{socket}", _credentials(key, certificate))
         server.start()
@@ -52,7 +52,7 @@ def serve() -> None:
 
 
 class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc]  # generated code without types
-    """Ends the process when Terraform asks for it."""
+    """Ends this process when Terraform asks for it."""
 
     def __init__(self, ended: threading.Event) -> None:
         self._ended = ended
@@ -64,7 +64,7 @@ class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc] 
 
 
 class _Stdio(stdio_rpc.GRPCStdioServicer):  # type: ignore[misc]  # generated code without types
-    """Tells Terraform that this process has no output."""
+    """Answers Terraform's request for output, of which there is none."""
 
     def StreamStdio(self, request: Any, context: grpc.ServicerContext) -> Any:
         """Send nothing."""
@@ -72,7 +72,7 @@ class _Stdio(stdio_rpc.GRPCStdioServicer):  # type: ignore[misc]  # generated co
 
 
 def _new_certificate() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    """Return a key and its certificate, which exist in this process only."""
+    """Return a new key and its certificate. They exist only in this process."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -88,7 +88,7 @@ def _new_certificate() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
 
 
 def _credentials(key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> grpc.ServerCredentials:
-    """Return the credentials of the server."""
+    """Return the TLS credentials of the gRPC server."""
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     chain = certificate.public_bytes(serialization.Encoding.PEM)
     return grpc.ssl_server_credentials([(pem, chain)])

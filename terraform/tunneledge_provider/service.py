@@ -1,4 +1,4 @@
-"""Terraform's plugin protocol, version 6: its calls, answered by the API."""
+"""Answers the calls of Terraform's plugin protocol, version 6, by requests to the API."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         self._api: Api | None = None
 
     def GetMetadata(self, request: pb.GetMetadata.Request, context: grpc.ServicerContext) -> Any:
-        """Tell Terraform to read the whole schema instead of metadata, because the schema is small."""
+        """Answer that Terraform must read the whole schema instead of metadata. The schema is small."""
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "Read the schema instead.")
 
     def GetProviderSchema(self, request: pb.GetProviderSchema.Request, context: grpc.ServicerContext) -> Any:
@@ -46,17 +46,17 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         )
 
     def ValidateProviderConfig(self, request: pb.ValidateProviderConfig.Request, context: grpc.ServicerContext) -> Any:
-        """Accept every configuration: its values may be unknown yet."""
+        """Accept every configuration, because its values may be unknown yet."""
         return pb.ValidateProviderConfig.Response()
 
     def ValidateResourceConfig(self, request: pb.ValidateResourceConfig.Request, context: grpc.ServicerContext) -> Any:
-        """Accept every configuration that the schema accepts: the API checks the rules."""
+        """Accept every configuration, because the API checks the values."""
         return pb.ValidateResourceConfig.Response()
 
     def ValidateDataResourceConfig(
         self, request: pb.ValidateDataResourceConfig.Request, context: grpc.ServicerContext
     ) -> Any:
-        """Accept every configuration that the schema accepts."""
+        """Accept every configuration."""
         return pb.ValidateDataResourceConfig.Response()
 
     def ConfigureProvider(self, request: pb.ConfigureProvider.Request, context: grpc.ServicerContext) -> Any:
@@ -79,13 +79,13 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ConfigureProvider.Response()
 
     def UpgradeResourceState(self, request: pb.UpgradeResourceState.Request, context: grpc.ServicerContext) -> Any:
-        """Return the stored state in the form of this version."""
+        """Return the stored state with the attributes of this version."""
         stored = json.loads(request.raw_state.json)
         state = messages.conform(self._kinds[request.type_name].attributes, stored)
         return pb.UpgradeResourceState.Response(upgraded_state=messages.write(state))
 
     def ReadResource(self, request: pb.ReadResource.Request, context: grpc.ServicerContext) -> Any:
-        """Return the current state, null if the resource does not exist any more."""
+        """Return the current state. Return null if the resource does not exist any more."""
         kind = self._kinds[request.type_name]
         try:
             state = resources.read(self._connected(), kind, messages.read(request.current_state))
@@ -95,7 +95,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ReadResource.Response(new_state=messages.write(state), private=request.private)
 
     def PlanResourceChange(self, request: pb.PlanResourceChange.Request, context: grpc.ServicerContext) -> Any:
-        """Return the planned state. A destruction is planned by Terraform."""
+        """Return the planned state. Terraform itself plans deletions."""
         kind, config = self._kinds[request.type_name], messages.read(request.config)
         if messages.read(request.proposed_new_state) is None:
             return pb.PlanResourceChange.Response(planned_state=request.proposed_new_state)
@@ -107,7 +107,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         )
 
     def ApplyResourceChange(self, request: pb.ApplyResourceChange.Request, context: grpc.ServicerContext) -> Any:
-        """Create, update or delete a resource. If the API refuses, the prior state stays."""
+        """Create, update or delete a resource. If the API refuses that, return the prior state."""
         kind = self._kinds[request.type_name]
         try:
             state = _apply(
@@ -122,7 +122,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ApplyResourceChange.Response(new_state=messages.write(state), private=request.planned_private)
 
     def ImportResourceState(self, request: pb.ImportResourceState.Request, context: grpc.ServicerContext) -> Any:
-        """Return the keys of the resource. Terraform reads it next."""
+        """Return a state with the ids of a resource, which Terraform then reads."""
         try:
             state = messages.write(resources.imported(self._kinds[request.type_name], request.id))
         except ValueError as error:
@@ -140,12 +140,12 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ReadDataSource.Response(state=messages.write(state))
 
     def StopProvider(self, request: pb.StopProvider.Request, context: grpc.ServicerContext) -> Any:
-        """Accept an interruption, and do nothing: calls to the API end by themselves."""
+        """Accept an interruption, and do nothing, because calls to the API end anyway."""
         return pb.StopProvider.Response()
 
     def _connected(self) -> Api:
         if self._api is None:
-            raise ConfigurationError("The provider is not configured.")
+            raise ConfigurationError("The provider is not configured: set url and token, or TE_URL and TE_TOKEN.")
         return self._api
 
 

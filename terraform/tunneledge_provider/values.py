@@ -1,4 +1,4 @@
-"""Values of attributes: from answers, to requests, and whether two mean the same.
+"""Converts values of attributes from responses and for requests, and compares their meaning.
 
 A number with a fraction is stored as the text that Terraform sends, because a binary fraction would change it.
 """
@@ -19,7 +19,7 @@ State = dict[str, Any]
 
 
 class _Unknown:
-    """A value that is known after the change."""
+    """A value that is unknown until the change is applied."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -29,11 +29,11 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
-_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # values that answers have for unset fields
+_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # values that responses contain for unset fields
 
 
 def from_answer(attribute: Attribute, answer: Mapping[str, Any]) -> Any:
-    """Return the value of an attribute from an object of an answer."""
+    """Return the value of an attribute from an object in a response."""
     value = answer.get(attribute.shown)
     if value is None:
         return None
@@ -49,12 +49,12 @@ def from_answer(attribute: Attribute, answer: Mapping[str, Any]) -> Any:
 
 
 def object_from_answer(attributes: Iterable[Attribute], answer: Mapping[str, Any]) -> State:
-    """Return the values of all attributes from an answer."""
+    """Return the values of attributes from an object in a response."""
     return {it.name: from_answer(it, answer) for it in attributes}
 
 
 def to_request(attribute: Attribute, value: Any) -> Any:
-    """Return a value for a request. Attributes of objects that are null or unknown are left out."""
+    """Return the value of an attribute for a request. In objects, attributes that are null or unknown are left out."""
     if attribute.type == "object":
         return object_to_request(attribute.fields, value)
     if attribute.type == "objects":
@@ -74,13 +74,13 @@ def _json_of(attribute: Attribute, text: str) -> Any:
 
 
 def object_to_request(attributes: Iterable[Attribute], values: Mapping[str, Any]) -> State:
-    """Return the body of a request with all values that are set."""
+    """Return an object for a request. Values that are null or unknown are left out."""
     found = ((it, values.get(it.name)) for it in attributes)
     return {it.name: to_request(it, value) for it, value in found if value is not None and value is not UNKNOWN}
 
 
 def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
-    """Return the value to store after a read: the previous value if the answer means the same or hides the value."""
+    """Return the value to store after a read. Keep the previous value if the response means the same or hides it."""
     if attribute.hidden or (attribute.sensitive and answered in (None, "")):
         return before
     if attribute.type == "object" and isinstance(before, dict) and isinstance(answered, dict):
@@ -93,7 +93,7 @@ def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
 
 
 def complete(planned: Any, answered: Any) -> Any:
-    """Return the planned value, in which unknown parts are replaced by those of the answer."""
+    """Return the planned value. Its unknown parts are replaced by values from the response."""
     if planned is UNKNOWN:
         return answered
     if isinstance(planned, dict) and isinstance(answered, dict):
@@ -104,7 +104,7 @@ def complete(planned: Any, answered: Any) -> Any:
 
 
 def _known(planned: Any) -> Any:
-    """Return the value with null for parts that stay unknown, because no answer had them."""
+    """Return a planned value with null instead of unknown parts, which the response did not contain."""
     if isinstance(planned, dict):
         return {key: _known(value) for key, value in planned.items()}
     if isinstance(planned, list):
@@ -146,13 +146,13 @@ def _parse_json(text: str) -> Any:
 
 
 def _pem(text: str) -> list[bytes]:
-    """Return the bytes of all blocks."""
+    """Return the bytes of each block in a PEM text."""
     blocks = [it.partition("-----END")[0].partition("-----")[2] for it in text.split("-----BEGIN")[1:]]
     return [base64.b64decode("".join(it.split())) for it in blocks]
 
 
 def _time(text: str) -> datetime:
-    """Return the second in UTC."""
+    """Return a time in UTC, without its fraction of a second."""
     time = datetime.fromisoformat(text)
     return time.replace(microsecond=0, tzinfo=time.tzinfo or UTC).astimezone(UTC)
 
@@ -164,7 +164,7 @@ def _network(text: str) -> object:
 
 
 def _public_key(text: str) -> list[str]:
-    """Return the type and the key of an OpenSSH line, without its comment."""
+    """Return the type and the key in a line of OpenSSH's format or in PEM. The comment is left out."""
     if "-----BEGIN" in text:
         key = serialization.load_pem_public_key(text.strip().encode())
         text = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
@@ -185,7 +185,7 @@ _FORMS: Mapping[str, Callable[[str], Any]] = {
 
 
 def _written(value: Any) -> Any:
-    """Return a value with its fractions as texts."""
+    """Return a value in which numbers with a fraction are texts."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else repr(value)
     if isinstance(value, dict):
@@ -194,7 +194,7 @@ def _written(value: Any) -> Any:
 
 
 def _parsed(type_name: str, value: Any) -> Any:
-    """Return a number for a number that Terraform sent as text."""
+    """Return the number in a text if the type is "number". Return other values unchanged."""
     if type_name != "number" or not isinstance(value, str):
         return value
     number = float(value)

@@ -27,7 +27,7 @@ def test_a_file_that_others_can_read_is_rejected(admin_user: User) -> None:
     done = admin_user.run("whoami")
     assert (done.returncode, done.stderr) == (
         4,
-        f"te: Others can read {stored}. Repair it with: chmod 600 '{stored}'\n",
+        f"te: Other users can read {stored}. Permit only yourself: chmod 600 '{stored}'\n",
     )
 
 

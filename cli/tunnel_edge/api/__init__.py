@@ -1,1 +1,1 @@
-"""The service: its HTTP API, and the commands that its OpenAPI document describes."""
+"""Requests to the service's HTTP API, and the operations that its OpenAPI document describes."""

@@ -1,4 +1,4 @@
-"""HTTP requests to the service: retries, pages, idempotency keys, and the renewal of a rejected token."""
+"""Sends HTTP requests to the service, with retries, pages, idempotency keys and renewals of a rejected token."""
 
 import email.utils
 import ipaddress
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 VERSION = "2"
 ATTEMPTS = 3
-_MAX_WAIT = 30.0  # seconds; if the service requires a longer wait, the command reports the error and does not try again
+_MAX_WAIT = 30.0  # seconds: if the service asks for a longer wait, the command reports the error instead
 _REPEATED = {429, 500, 502, 503, 504}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A successful answer. Names of headers are in lower case."""
+    """A successful response. The names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,9 +44,9 @@ class Answer:
 
 
 class Client:
-    """Calls one service. `token` is called for each request and returns "" if there is none.
+    """Sends requests to one service. `token` is called for each request, and returns "" if there is no token.
 
-    `renew` is called once after a 401 and returns a new token, "" if it could not obtain one.
+    If a request gets a 401, `renew` is called once. It returns a new token, or "" if it could not obtain one.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Client:
         self._timeout, self._attempts, self._cacert = timeout, attempts, cacert
 
     def get(self, path: str, **query: str) -> Any:
-        """Return the JSON of a GET."""
+        """Send a GET request. Return the JSON of the response."""
         return self.send("GET", path, query=query).json
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Return the JSON of a POST."""
+        """Send a POST request. Return the JSON of the response."""
         return self.send("POST", path, body).json
 
     def send(
@@ -78,7 +78,7 @@ class Client:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request. A token that the service rejects is renewed once.
+        """Send a request. If the service rejects the token, renew it once and send the request again.
 
         Raises ApiError, UnreachableError.
         """
@@ -101,18 +101,21 @@ class Client:
             yield page
 
     def _address(self, path: str) -> str:
-        """Return the address of a path or of a `next_page_uri`, always below this service."""
+        """Return the URL of a path or a `next_page_uri`.
+
+        Raises CommandError if it is not below this service's address.
+        """
         if path.startswith("/"):
             return self.url + path
         if path.startswith(f"{self.url}/"):
             return path
         parts = urlsplit(path)
         if parts.scheme and urlsplit(self.url).hostname != parts.hostname:
-            raise CommandError(f"The service returned a link to another host: {path}", FAILED)
+            raise CommandError(f"The service returned a link to another host, which is not followed: {path}", FAILED)
         return self.url + parts.path + (f"?{parts.query}" if parts.query else "")
 
     def _headers(self, method: str, content: bytes | None, given: Mapping[str, str]) -> dict[str, str]:
-        """Return all headers. A POST gets an idempotency key, which makes it safe to repeat."""
+        """Return the headers of a request. A POST gets an idempotency key, so that it can be repeated."""
         headers = {"Service-Version": VERSION, "User-Agent": f"te/{__version__}", "Accept": "application/json"}
         if content is not None:
             headers["Content-Type"] = "application/json"
@@ -182,9 +185,9 @@ def is_loopback(host: str) -> bool:
 
 
 def open_pool(url: str, cacert: str = "") -> "urllib3.PoolManager":
-    """Return connections that verify the server's certificate. `cacert` adds authorities.
+    """Return a pool of connections that verify the server's certificate. `cacert` is a file with further authorities.
 
-    For a loopback address without TLS, the authorities of the system are not read, which takes long.
+    For a loopback address without TLS, the authorities of the system are not read, because that takes long.
     """
     import urllib3
 
@@ -206,7 +209,7 @@ def _reason(error: Exception) -> str:
 
 
 def _wait(answer: Answer, attempt: int) -> float:
-    """Return the seconds to wait before the next attempt: `Retry-After` if it is sent."""
+    """Return the seconds to wait before the next attempt: those in `Retry-After`, if the service has sent it."""
     after = answer.headers.get("retry-after", "")
     if after.isdigit():
         return float(after)

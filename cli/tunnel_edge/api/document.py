@@ -1,4 +1,4 @@
-"""The operations of the service, reduced from its OpenAPI document: their commands, flags and bodies."""
+"""The operations of the service with their commands, flags and bodies, from a reduced OpenAPI document."""
 
 import json
 import math
@@ -29,7 +29,7 @@ class Field:
 
     @property
     def flag(self) -> str:
-        """Return the flag of this field."""
+        """Return the flag of this field, for example `--acl`."""
         return f"--{self.path.replace('_', '-')}"
 
     @property
@@ -40,7 +40,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the service with the words of its command."""
+    """An operation of the service, with the words that make up its command."""
 
     id: str
     words: tuple[str, ...]
@@ -50,13 +50,13 @@ class Operation:
     fields: tuple[Field, ...]
     query: tuple[Field, ...]
     headers: tuple[str, ...]
-    items: str  # the name of the list in the answer, "" for other operations
+    items: str  # the name of the list in the response, or "" if the operation returns no list
     columns: tuple[str, ...]
-    is_open: bool  # works without a token
+    is_open: bool  # whether it works without a token
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the ids in the path."""
+        """Return the names of the ids in the path of the operation."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
 
@@ -82,7 +82,7 @@ def load() -> tuple[Operation, ...]:
 
 
 def body_of(fields: Iterable[Field], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the body of a request from the texts of flags, by field path.
+    """Return the body of a request. `texts` has the values of flags on the command line, by the path of the field.
 
     Raises CommandError, which names the flag, if the flags contradict each other or a value is invalid.
     """
@@ -100,7 +100,10 @@ def body_of(fields: Iterable[Field], given: Mapping[str, Sequence[str]]) -> dict
 
 
 def parse(field: Field, values: Sequence[str]) -> Any:
-    """Return the value of a flag from its texts on the command line. Raises CommandError if a text is invalid."""
+    """Convert the values of a flag on the command line to the type of its field.
+
+    Raises CommandError if one is invalid.
+    """
     texts = [read_text(field.flag, value) for value in values]
     if field.type == "texts":
         return [] if texts == ["[]"] else texts
@@ -110,7 +113,10 @@ def parse(field: Field, values: Sequence[str]) -> Any:
 
 
 def read_text(flag: str, value: str) -> str:
-    """Return the text of a flag: `@FILE` reads a file, `@-` reads standard input, `@@` stands for a first `@`."""
+    """Return the text for the value of a flag.
+
+    `@FILE` reads a file, `@-` standard input, and `@@` is an escaped `@`.
+    """
     if value.startswith("@@") or not value.startswith("@"):
         return value.removeprefix("@") if value.startswith("@@") else value
     try:
@@ -120,7 +126,7 @@ def read_text(flag: str, value: str) -> str:
 
 
 def _parse_map(field: Field, texts: Sequence[str]) -> dict[str, Any]:
-    """Return a map from texts like `k=v`. If the type is `map`, a key that occurs twice gets a list of values."""
+    """Return a map from values like `k=v`. If the type is `map`, a key that occurs twice gets a list of values."""
     if texts == ["{}"]:
         return {}
     found: dict[str, Any] = {}
@@ -141,7 +147,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _parse_one(flag: str, kind: str, text: str) -> Any:
-    """Convert a text to a type. Raises CommandError, which names what the flag accepts, if that is impossible."""
+    """Convert a text to a type. If that is impossible, raise a CommandError that says what the flag accepts."""
     if kind == "text":
         return text
     try:
@@ -156,7 +162,7 @@ def _parse_one(flag: str, kind: str, text: str) -> Any:
 
 
 def _finite(number: float) -> float:
-    """Return the number. Raises ValueError if JSON has no text for it."""
+    """Return the number. Raises ValueError if JSON cannot represent it, such as infinity."""
     if not math.isfinite(number):
         raise ValueError("not finite")
     return number

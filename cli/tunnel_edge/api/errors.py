@@ -1,4 +1,4 @@
-"""Answers that reject a request, and the exit code of each."""
+"""Errors for responses that reject a request, and the exit code of each."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _CODES = {
 
 
 class ApiError(CommandError):
-    """The service rejected a request. `body` is the JSON of its answer, empty if the answer has no JSON."""
+    """The service rejected a request. `body` is the JSON object of the response, or empty if there is none."""
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
         super().__init__(_sentences(status, body), _CODES.get(status, FAILED), body)
@@ -33,7 +33,7 @@ class UnreachableError(CommandError):
 
 
 def from_answer(status: int, content: bytes) -> ApiError:
-    """Return the error of an answer, whatever its body is."""
+    """Return the error for a response that rejects a request. The body does not have to be JSON."""
     try:
         body = json.loads(content)
     except ValueError:
@@ -42,7 +42,7 @@ def from_answer(status: int, content: bytes) -> ApiError:
 
 
 def _sentences(status: int, body: Mapping[str, Any]) -> str:
-    """Return the message, one line for each field of `details`, and the operation id last."""
+    """Return lines for people: the message, a line for each field in `details`, and the id of the operation."""
     lines = [str(body.get("msg") or f"The service answered with the status {status}.")]
     details = body.get("details")
     fields = dict(details) if isinstance(details, dict) else {}

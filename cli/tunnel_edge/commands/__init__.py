@@ -1,1 +1,1 @@
-"""The commands of `te`, which translate their arguments into calls of the service."""
+"""The commands of `te`, which translate their arguments into requests to the service."""

@@ -1,4 +1,4 @@
-"""`te api`, `te revoke`, `te offboard`."""
+"""The commands `te api`, `te revoke` and `te offboard`."""
 
 import re
 import sys
@@ -29,7 +29,7 @@ _COUNTERS = ("keys", "ssh_credentials", "certificates", "federated_credentials")
 def call_api(method: str, path: str, file: str | None, paginate: bool) -> None:
     """Send one request to the service, and print its answer."""
     if not path.startswith("/"):
-        raise CommandError(f"'{path}' is not a path: use one like /api_keys, with a slash at the start.", USAGE)
+        raise CommandError(f"'{path}' is not a path of the API: begin it with a slash, like /api_keys.", USAGE)
     body = None if file is None else kinds.read_json("--input", file)
     client = options.chosen().open_session().client
     shown_as = options.chosen().format or "json"
@@ -40,13 +40,13 @@ def call_api(method: str, path: str, file: str | None, paginate: bool) -> None:
     if answer.headers.get("content-type", "").startswith("application/json"):
         output.show_object(answer.json, shown_as)
     elif answer.content:
-        is_shown = sys.stdout.isatty()  # a program receives the bytes unchanged
+        is_shown = sys.stdout.isatty()  # on a terminal, JSON is formatted. A program gets the bytes unchanged
         text = output.plain(answer.content.decode("utf-8", "replace")).encode()
         sys.stdout.buffer.write(text if is_shown else answer.content)
 
 
 def _entries(client: Client, path: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of all pages of a list. Each page has one array, the entries."""
+    """Yield the entries of all pages of a list. The entries are the only array in each page."""
     for page in client.pages(path):
         lists = [value for value in page.values() if isinstance(value, list)]
         if len(lists) != 1 or "next_page_uri" not in page:
@@ -68,7 +68,7 @@ def revoke(subject: str, authority: str | None, reason: str | None) -> None:
 
 
 def _subject(subject: str) -> dict[str, Any]:
-    """Return the fields of a revocation for an id, a serial, or the file of a public key."""
+    """Return the fields of a revocation for the id or serial of a certificate, or the file of a public key."""
     for prefix, name in (("sucrt_", "ssh_user_certificate_id"), ("shcrt_", "ssh_host_certificate_id")):
         if subject.startswith(prefix):
             return {name: subject}
@@ -84,7 +84,10 @@ def _subject(subject: str) -> dict[str, Any]:
 
 
 def _authority(session: Session, body: Mapping[str, Any]) -> str:
-    """Return the authority of a certificate, or for a serial or public key the profile's authority."""
+    """Return the id of the authority that signed a certificate.
+
+    For a serial or public key, use the profile's authority.
+    """
     for kind in ("ssh_user_certificate", "ssh_host_certificate"):
         if certificate := body.get(f"{kind}_id"):
             return str(session.client.get(f"/{kind}s/{certificate}")["ssh_certificate_authority_id"])

@@ -13,7 +13,7 @@ from tunnel_edge.identity import session
 from tunnel_edge.tunnels import background
 
 VARIABLE = "_TE_COMPLETE"
-SECONDS = 0.3  # seconds within which the service must send the list of ids
+SECONDS = 0.3  # seconds in which the service must send the list of ids
 _POWERSHELL = """\
 Register-ArgumentCompleter -Native -CommandName te -ScriptBlock {
     param($word, $ast, $position)
@@ -35,7 +35,7 @@ class PowerShell(ShellComplete):
     source_template = _POWERSHELL
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the finished words, and the word that is being completed."""
+        """Return the complete words of the command line, and the word to complete."""
         words, word = os.environ.get("TE_WORDS", "").splitlines(), os.environ.get("TE_WORD", "")
         return (words[:-1] if word and words else words), word
 
@@ -56,7 +56,7 @@ def completion(shell: str) -> None:
 
 
 def ids(operation: Operation, ctx: click.Context, name: str, incomplete: str) -> list[str]:
-    """Return the ids that an argument can have, none if the service is slow."""
+    """Return the ids that an argument can have. Return no ids if the service is slow."""
     path = operation.path.partition(f"/{{{name}}}")[0]
     found = next((each for each in document.load() if each.items and each.path == path), None)
     if found is None:
@@ -71,6 +71,6 @@ def ids(operation: Operation, ctx: click.Context, name: str, incomplete: str) ->
 
 
 def _read(path: str) -> Any:
-    """Return the first page of a list, without a prompt and without a browser."""
+    """Return the first page of a list. Never prompt or open a browser for that."""
     client = session.open_session(timeout=SECONDS, attempts=1, may_ask=False).client
     return client.get(path, limit="100")

@@ -1,4 +1,4 @@
-"""Lets the person edit a text, which can contain secrets, in their editor."""
+"""Opens a text, which can contain secrets, in the user's editor."""
 
 import os
 import signal
@@ -11,8 +11,9 @@ import click
 def edit(text: str, name: str) -> str | None:
     """Return the edited text, or None if the editor saved nothing. Raises click.Abort if Ctrl-C ended the editor.
 
-    The file with this name is in a folder for this user only, which is removed with everything that the editor left
-    there. Ctrl-C reaches this process, too. Editors such as vim use it, so only the end of the editor ends the wait.
+    The file `name` is in a folder that only this user can read. The folder is removed with everything that the editor
+    has left there. Ctrl-C reaches this process too, but editors such as vim use it, so this function waits until the
+    editor has ended.
     """
     interrupts: list[int] = []
     with TemporaryDirectory(prefix="te-") as folder:

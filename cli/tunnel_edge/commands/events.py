@@ -1,4 +1,4 @@
-"""`te events`: the audit events of the account, once or as they happen."""
+"""The command `te events`, which shows the audit events of the account, once or as they happen."""
 
 import time
 from collections import deque
@@ -15,8 +15,8 @@ from tunnel_edge.commands.options import Command
 
 COLUMNS = ("created_at", "action", "resource_id", "actor.name", "id")
 _INTERVAL = 1.0  # seconds between two requests
-_OVERLAP = timedelta(seconds=10)  # events appear up to some seconds after their time
-_REMEMBERED = 20_000  # ids of printed events; more than the events of one overlap
+_OVERLAP = timedelta(seconds=10)  # because events can appear some seconds after their time
+_REMEMBERED = 20_000  # ids of printed events that are remembered: more than the events in the overlap
 
 
 @click.command(cls=Command)
@@ -40,7 +40,7 @@ def events(follow: bool, **filters: str | None) -> None:
 
 
 def _follow(client: Client, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-    """Yield the newest events, then each new one once."""
+    """Yield the newest events, and then each new event once."""
     found = _read(client, {**query, "limit": "10"})
     seen: deque[str] = deque(maxlen=_REMEMBERED)
     last = _read(client, {"limit": "1"})[0]["created_at"]

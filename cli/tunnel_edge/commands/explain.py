@@ -1,4 +1,4 @@
-"""`te login --explain`: the claims of a token beside the conditions of a federated credential."""
+"""The output of `te login --explain`: the claims of a token, and the conditions of a federated credential."""
 
 import json
 from collections.abc import Mapping

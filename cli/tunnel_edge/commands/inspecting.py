@@ -1,4 +1,4 @@
-"""Starts the inspector and the socket of `te requests`."""
+"""Starts the inspector, and the socket to which `te requests` connects."""
 
 import contextlib
 import functools

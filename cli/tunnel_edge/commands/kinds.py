@@ -1,4 +1,4 @@
-"""The commands of all kinds, one for each operation of the service."""
+"""The commands of all kinds of resources, one for each operation of the service."""
 
 import json
 import sys
@@ -19,23 +19,23 @@ from tunnel_edge.commands.options import Command, Group
 from tunnel_edge.errors import USAGE, CommandError
 from tunnel_edge.identity import files, session
 
-SECRET = "token"  # a field that is only in the response to a creation
+SECRET = "token"  # a field that the service returns only once, after a creation
 _METAVARS = {"texts": "TEXT", "map": "K=V", "map:text": "K=V", "map:integer": "K=N"}
 
 
 def names() -> list[str]:
-    """Return the first word of each kind's commands."""
+    """Return the first word of the commands of each kind."""
     return sorted({operation.words[0] for operation in document.load()})
 
 
 def build(name: str) -> click.Command | None:
-    """Return the group of a kind, None if there is no such kind."""
+    """Return the command group of a kind. Return None if there is no such kind."""
     found = [operation for operation in document.load() if operation.words[0] == name]
     return _group((name,), found) if found else None
 
 
 def _group(words: tuple[str, ...], operations: list[Operation]) -> Group:
-    """Return a group with all commands that begin with these words."""
+    """Return the command group with all commands that begin with these words."""
     group = Group(words[-1], help=f"Commands for {' '.join(words).replace('-', ' ')}.")
     depth = len(words)
     for following in sorted({operation.words[depth] for operation in operations}):
@@ -75,7 +75,7 @@ def _option(field: Field) -> click.Option:
 
 
 def _callback(operation: Operation) -> Any:
-    """Return the function of a command."""
+    """Return the function that runs the command of an operation."""
 
     def call(**given: Any) -> None:
         chosen = options.chosen()
@@ -89,7 +89,7 @@ def _callback(operation: Operation) -> Any:
 
 
 def _list(client: Client, operation: Operation, given: Mapping[str, Any]) -> None:
-    """Print a list: the first page, or all of them."""
+    """Print a list: its first page, or all pages."""
     chosen = options.chosen()
     pages = client.pages(_path(operation, given), _query(operation, given))
     found = chain.from_iterable(page[operation.items] for page in (pages if given["all_pages"] else [next(pages)]))
@@ -113,7 +113,7 @@ def _query(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _body(operation: Operation, given: Mapping[str, Any]) -> Any:
-    """Return the body: the file of `--json`, or what the flags describe."""
+    """Return the body of a request: the content of the file in `--json`, or the values of the flags."""
     texts = dict(_texts(operation.fields, given))
     if not (file := given["json_file"]):
         return document.body_of(operation.fields, texts)
@@ -123,7 +123,7 @@ def _body(operation: Operation, given: Mapping[str, Any]) -> Any:
 
 
 def _texts(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the texts of the flags that were given, by path."""
+    """Yield the path of each field with a given flag, and the values of the flag."""
     for field in fields:
         value = given[_key(field.path)]
         if value not in (None, ()):
@@ -139,7 +139,7 @@ def read_json(flag: str, file: str) -> Any:
 
 
 def _show(answer: Answer, token_file: str | None) -> None:
-    """Print an answer: an object, a text, or nothing. A token goes to standard output or to a file, never to both."""
+    """Print the content of a response: an object, a text, or nothing. A token is printed or written to a file."""
     if not answer.content:
         return
     if not answer.headers.get("content-type", "").startswith("application/json"):
@@ -152,7 +152,7 @@ def _show(answer: Answer, token_file: str | None) -> None:
 
 
 def _complete(operation: Operation) -> Any:
-    """Return the completion of an id: the ids of the list at the same path."""
+    """Return the function that completes an id with the ids of the list at the same path."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         from tunnel_edge.commands import completion

@@ -1,4 +1,4 @@
-"""`te login`, `te logout`, `te whoami`, `te profiles`."""
+"""The commands `te login`, `te logout`, `te whoami` and `te profiles`."""
 
 import os
 import sys
@@ -89,11 +89,11 @@ def list_profiles() -> None:
 
 
 def _profile(url: str | None, cacert: str | None) -> Profile:
-    """Return the profile to sign in with. The arguments can set its address."""
+    """Return the profile to sign in with. If `url` is given, it becomes the address of the profile's service."""
     name = profiles.chosen_name(options.chosen().profile)
     profile = profiles.load(name) or Profile(name)
     address = checked_url(url or os.environ.get("TE_URL") or profile.url)
-    if address != profile.url:  # the other fields contain ids of another service
+    if address != profile.url:  # the other fields of the profile have ids of the previous service
         profile = Profile(name, storage=profile.storage)
     return replace(profile, url=address, cacert=os.path.abspath(cacert) if cacert else profile.cacert)
 
@@ -106,7 +106,7 @@ def _login_with_key(profile: Profile) -> None:
 
 
 def _login_with_issuer(profile: Profile, way: Way, *, explained: bool) -> None:
-    """Sign in at the issuer, exchange its token, and store the key. The key of a pipeline is not stored."""
+    """Sign in at the issuer, exchange its token for an API key, and store the key. In a pipeline, store nothing."""
     ambient = exchange.ambient_token(profile.federated) if os.environ.get("TE_FEDERATED") else None
     tokens = Tokens(ambient) if ambient else sign_in.obtain(profile, way)
     if explained:
@@ -127,7 +127,7 @@ def _login_with_issuer(profile: Profile, way: Way, *, explained: bool) -> None:
 
 
 def _store(profile: Profile, secret: Secret) -> None:
-    """Print where the secret will be stored, store it, and show its owner."""
+    """Print where the API key will be stored, store it, and show its owner."""
     me = Client(profile.url, lambda: secret.token, cacert=profile.cacert).get("/me")
     storage = store.preferred()
     output.note(f"The token is stored in: {store.location(profile.name, storage)}")
@@ -139,7 +139,7 @@ def _store(profile: Profile, secret: Secret) -> None:
 
 
 def _read_key() -> str:
-    """Return the key from standard input, or from a prompt without echo."""
+    """Read an API key from standard input, or from a prompt without echo."""
     if sys.stdin.isatty():
         if not sys.stderr.isatty():
             raise CommandError(
@@ -154,7 +154,7 @@ def _read_key() -> str:
 
 
 def _end(client: Client) -> None:
-    """Delete the key of a client at the service. A key that does not exist any more is not an error."""
+    """Delete the API key of a client at the service. It is no error if the key does not exist any more."""
     try:
         client.send("DELETE", "/api_keys/self")
     except ApiError as error:

@@ -26,12 +26,12 @@ class Options:
 
     @property
     def shown_as(self) -> str:
-        """Return the format of the output."""
+        """Return the chosen format of the output."""
         return self.format or ("table" if sys.stdout.isatty() else "json")
 
     def open_session(self) -> "Session":
         """Return the session of the chosen profile."""
-        from tunnel_edge.identity import session  # imports urllib3, which takes longer than everything else
+        from tunnel_edge.identity import session  # here, because it imports urllib3, which takes long
 
         return session.open_session(self.profile)
 
@@ -43,7 +43,7 @@ class Options:
 
 
 def chosen() -> Options:
-    """Return the options of the running command."""
+    """Return the values of these options for the running command."""
     return cast(Options, click.get_current_context().meta.get(__name__, Options()))
 
 
@@ -56,7 +56,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of these commands. `lazy` names the modules of commands that are loaded when they are needed."""
+    """A group of such commands. `lazy` has the module of each command that is imported only when it is needed."""
 
     command_class = Command
     group_class = type
@@ -70,7 +70,7 @@ class Group(click.Group):
         return sorted({*super().list_commands(ctx), *self.lazy})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command. Its module is imported now."""
+        """Return a command by its name. Its module is imported now."""
         if cmd_name in self.lazy:
             module, _, name = self.lazy[cmd_name].partition(":")
             return cast(click.Command, getattr(importlib.import_module(module), name))
@@ -99,7 +99,7 @@ def _common() -> list[click.Parameter]:
 
 
 def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Store an option for `chosen`, unless the option is absent."""
+    """Store the value of an option, which `chosen` returns, if the option is given."""
     if value:
         value = tuple(value.split(",")) if parameter.name == "columns" else value
         ctx.meta[__name__] = replace(ctx.meta.get(__name__, Options()), **{str(parameter.name): value})

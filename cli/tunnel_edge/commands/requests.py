@@ -1,4 +1,4 @@
-"""`te requests`: the requests of a running `te http`."""
+"""The commands `te requests`, for the recorded requests of a running `te http`."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tunnel_edge.errors import FAILED, NOT_FOUND, USAGE, CommandError
 from tunnel_edge.inspector.control import shortened, socket_file
 
 _COLUMNS = ("id", "at", "client", "method", "path", "status", "ms")
-_TIMEOUT = 60.0  # seconds, longer than a replay
+_TIMEOUT = 60.0  # seconds for a command, which can be a replay
 _PID = click.option("--pid", type=int, help="The process of te http. Default: the newest one.")
 _SECRETS = click.option("--with-secrets", is_flag=True, help="Show the values of cookies and of authorization headers.")
 
@@ -87,14 +87,14 @@ def export(id: int, form: str, pid: int | None, with_secrets: bool) -> None:
 
 
 def _check_editor() -> None:
-    """Raise CommandError if an editor would wait for a person who is not there."""
+    """Raise CommandError if there is no terminal for the editor."""
     is_chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not (is_chosen or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise CommandError("--edit needs a terminal: use one, or name a program in EDITOR.", USAGE)
 
 
 def _ask(pid: int | None, **command: Any) -> Any:
-    """Send a command to a running te http. Return its result."""
+    """Send a command to the socket of a running te http. Return the result."""
     if not hasattr(socket, "AF_UNIX") or sys.platform == "win32":
         raise CommandError("te requests needs sockets in the file system, which this system does not have.", FAILED)
     with _connect(pid) as connection:
@@ -108,7 +108,7 @@ def _ask(pid: int | None, **command: Any) -> Any:
 
 
 def _connect(pid: int | None) -> socket.socket:
-    """Connect to the process with this id, or to the newest one. Sockets of ended processes are removed."""
+    """Connect to the te http with this process id, or to the newest one. Remove sockets of ended processes."""
     folder = socket_file(0).parent
     files = [socket_file(pid)] if pid else sorted(folder.glob("*.sock"), key=_age, reverse=True)
     for file in files:
@@ -124,7 +124,7 @@ def _connect(pid: int | None) -> socket.socket:
         else:
             return connection
     which = f"the process {pid}" if pid else "any process"
-    raise CommandError(f"No te http with an inspector runs as {which} of this user.", NOT_FOUND)
+    raise CommandError(f"No te http with an inspector runs as {which} of this user: start one.", NOT_FOUND)
 
 
 def _age(file: Path) -> float:

@@ -1,4 +1,4 @@
-"""Serves a tunnel, with the inspector beside it, until Ctrl-C. Imported after asyncssh."""
+"""Serves a tunnel, and the inspector if it is chosen, until Ctrl-C. Imported after asyncssh."""
 
 import asyncio
 import contextlib
@@ -19,9 +19,9 @@ from tunnel_edge.tunnels.run import Run
 
 
 class Terminal:
-    """Shows a run to the person at the terminal. The address is the only line of standard output.
+    """Shows the progress of a tunnel at the terminal. Only the address of the tunnel goes to standard output.
 
-    `segno` is the package for QR codes, None to show none.
+    `segno` is the package for QR codes, or None to show no QR code.
     """
 
     def __init__(self, segno: Any, server: LocalServer) -> None:
@@ -37,7 +37,7 @@ class Terminal:
             self._segno.make(url).terminal(out=sys.stderr, compact=True)
 
     def show_request(self, event: Mapping[str, Any]) -> None:
-        """Show a request as `ssh -R` does, if standard error is a terminal."""
+        """Show a visitor's request on one line, as with `ssh -R`, if standard error is a terminal."""
         if sys.stderr.isatty():
             answer = "no answer" if event.get("status") is None else f"{event.get('status')}  {event.get('ms')} ms"
             self.note(f"{event.get('client')}  {event.get('method')} {event.get('path')}  {answer}")
@@ -83,7 +83,7 @@ async def _serve(
 ) -> None:
     """Serve until cancelled by Ctrl-C or SIGTERM."""
     if task := asyncio.current_task():
-        with contextlib.suppress(NotImplementedError):  # on Windows
+        with contextlib.suppress(NotImplementedError):  # Windows has no signal handlers in asyncio
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     open_tap: Callable[[str], Tap] = lambda _: NoTap()  # noqa: E731 (the other one is a method)
     async with contextlib.AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""`te ssh login`, `config`, `ensure`, and `te ssh HOST`."""
+"""The commands `te ssh login`, `te ssh config`, `te ssh ensure`, and `te ssh HOST`."""
 
 import os
 import re
@@ -24,7 +24,7 @@ class SshGroup(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first word names, or else the command that connects to a host."""
+        """Return the command that the first word names. If there is no such command, connect to the word as a host."""
         if args[0] in self.commands:
             return super().resolve_command(ctx, args)
         return "HOST", connect, args
@@ -82,7 +82,7 @@ def config(authority: str | None, hosts: tuple[str, ...]) -> None:
     from tunnel_edge.ssh import config as ssh_config
 
     if bad := [host for host in hosts if not re.fullmatch(r"!?[\w.*?:%-]+", host)]:
-        raise CommandError(f"--host: '{bad[0]}' is not a pattern of a host name.", USAGE)
+        raise CommandError(f"--host: '{bad[0]}' is not a pattern of host names: write one like *.example.com.", USAGE)
     profile = _stored(_name())
     if authority and authority != profile.authority:
         profile = replace(profile, authority=authority, authority_key="")
@@ -122,7 +122,7 @@ def connect(words: tuple[str, ...]) -> None:
 
         output.note(f"te: {error}")
     try:
-        os.execvp("ssh", ["ssh", *words])  # on Windows this starts another process, which has the same terminal
+        os.execvp("ssh", ["ssh", *words])  # on Windows, this starts another process at the same terminal
     except OSError as error:
         raise CommandError(f"ssh cannot be started: {error}", FAILED) from error
 
@@ -154,7 +154,7 @@ def _has_agent() -> bool:
 
 
 def _only_authority(session: "Session") -> str:
-    """Return the authority that the key may sign with, or the only one of the account. Raises CommandError."""
+    """Return the authority in the API key's conditions, or the only authority of the account. Raises CommandError."""
     scopes = session.client.get("/me")["key"]["scopes"]
     found = {match[1] for scope in scopes if (match := _SCOPE.fullmatch(scope))}
     if not found:

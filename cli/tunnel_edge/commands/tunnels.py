@@ -1,7 +1,6 @@
-"""`te http`, `te tls`, `te tcp`.
+"""The commands `te http`, `te tls` and `te tcp`.
 
-asyncssh takes longer to import than everything else. Meanwhile a child process sends the first requests to the
-service.
+The import of asyncssh takes most of the start. Meanwhile, a child process sends the first requests to the service.
 """
 
 import functools
@@ -94,7 +93,7 @@ def _serve(
     tunnel: RequestedTunnel, server: LocalServer, qr: bool, identity: str | None, inspect_port: int | None
 ) -> None:
     """Serve a tunnel until Ctrl-C. `inspect_port` is None without an inspector, and 0 for a free port."""
-    gc.disable()  # until everything is imported
+    gc.disable()  # garbage collection would slow down the imports
     open_session = functools.cache(options.chosen().open_session)
     prepared = _begin(open_session, lambda: _prepare(open_session(), tunnel, with_key=not identity))
 
@@ -131,7 +130,7 @@ def _renewal(
 
 
 def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared]) -> Callable[[], _Prepared]:
-    """Start a function in a child process or a thread. Return the function that waits for its result."""
+    """Start a function in a child process or a thread. Return a function that waits for the result."""
     from tunnel_edge.identity import browser
     from tunnel_edge.tunnels import background
 
@@ -149,7 +148,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
 
 
 def _result(wait: Callable[[], _Prepared], work: Callable[[], _Prepared]) -> _Prepared:
-    """Return the result of the child process. If it could not sign in without a prompt, do the work in this process."""
+    """Return the result of the child process. If it could not sign in without a prompt, do its work in this process."""
     from tunnel_edge.tunnels import background
 
     try:
@@ -163,11 +162,11 @@ def _result(wait: Callable[[], _Prepared], work: Callable[[], _Prepared]) -> _Pr
 
 
 def _prepare(session: "Session", tunnel: RequestedTunnel, *, with_key: bool) -> _Prepared:
-    """Return the description of the service, and with `with_key` the key of the profile."""
+    """Return the description of the service and, if `with_key`, the key with which the profile signs in."""
     from tunnel_edge.tunnels import background
 
     fetching = background.in_thread(lambda: _fetch(session))
-    from tunnel_edge.ssh import keys  # imported while the thread waits for the service
+    from tunnel_edge.ssh import keys  # here, so that the import runs while the thread waits for the service
     from tunnel_edge.tunnels import sign_in
 
     key = keys.generate()
@@ -201,7 +200,7 @@ def _read_identity(file: str) -> "SignIns":
 
 
 def _write_known_hosts(gateways: "tuple[Gateway, ...]") -> None:
-    """Write the host keys in the form of OpenSSH, for commands that use `ssh`."""
+    """Write the gateways' host keys to a known_hosts file, for users of `ssh`."""
     from tunnel_edge.identity import files
 
     lines = [f"[{it.host}]:{it.port} {key}\n" for it in gateways for key in it.host_keys]

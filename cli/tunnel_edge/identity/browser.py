@@ -1,4 +1,4 @@
-"""The browser of the person at the terminal."""
+"""Opens URLs in the user's browser."""
 
 import os
 import shlex
@@ -15,13 +15,13 @@ def is_allowed() -> bool:
 
 
 def forbid() -> None:
-    """Make this process open no browser."""
+    """Forbid this process to open a browser."""
     os.environ.pop("BROWSER", None)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
 
 def open_address(url: str) -> None:
-    """Open an address, and print it for people. Raises CommandError."""
+    """Open a URL in the browser, and print it. Raises CommandError."""
     output.note(f"Sign in with your browser. If it does not open, open this address:\n{url}")
     if chosen := os.environ.get("BROWSER"):
         words = shlex.split(chosen)
@@ -34,7 +34,7 @@ def open_address(url: str) -> None:
 
 
 def _start(command: list[str]) -> None:
-    """Start a program that outlives this one, without a shell."""
+    """Start a program without a shell. It continues when this process ends."""
     try:
         none = subprocess.DEVNULL
         subprocess.Popen(command, stdin=none, stdout=none, stderr=none, start_new_session=True)

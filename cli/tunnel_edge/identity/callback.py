@@ -1,4 +1,4 @@
-"""The end of a sign-in in a browser: a page on a loopback port, which receives the code."""
+"""Receives the code at the end of a sign-in in a browser, by a web server on a loopback port."""
 
 import queue
 import threading
@@ -11,14 +11,14 @@ from tunnel_edge.errors import NOT_SIGNED_IN, CommandError
 from tunnel_edge.identity.oidc import Attempt
 
 PATH = "/callback"
-SECONDS = 600  # seconds within which the person must sign in
+SECONDS = 600  # seconds in which the user must complete the sign-in
 _PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>te</title>
 <p>The sign-in is done here. Return to the terminal, and close this page.</p></html>
 """
 
 
 class Callback(ThreadingHTTPServer):
-    """A server for one callback. A request without the right `state` changes nothing."""
+    """A web server for one callback. It ignores requests without the right `state`."""
 
     daemon_threads = True
 
@@ -28,7 +28,7 @@ class Callback(ThreadingHTTPServer):
         self.received: queue.SimpleQueue[str | CommandError] = queue.SimpleQueue()
 
     def wait(self) -> str:
-        """Return the code. Raises CommandError if the issuer sent an error, or nobody signs in."""
+        """Wait for the code, and return it. Raises CommandError if the issuer sends an error, or after SECONDS."""
         try:
             found = self.received.get(timeout=SECONDS)
         except queue.Empty:
@@ -78,4 +78,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(page)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name in the standard library
-        """Log nothing: the address contains the code."""
+        """Log nothing, because the URL of a request contains the code."""

@@ -1,4 +1,4 @@
-"""Exchanges tokens of an issuer for keys and certificates of the service (`POST /tokens`)."""
+"""Exchanges tokens of an OIDC issuer for API keys and certificates of the service (`POST /tokens`)."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
 
 
 def read_sign_in(client: Client, federated: str) -> "SignInParameters":
-    """Return the parameters with which a person signs in with a federated credential."""
+    """Return the parameters for a sign-in of a user by a federated credential."""
     from tunnel_edge.identity.oidc import SignInParameters
 
     found = client.get(f"/federated_credentials/{federated}/sign_in")
@@ -26,13 +26,13 @@ def read_sign_in(client: Client, federated: str) -> "SignInParameters":
 
 
 def exchange(client: Client, federated: str, token: str) -> Secret:
-    """Return a key for the token of an issuer."""
+    """Return an API key in exchange for a token of an issuer."""
     answer = client.post("/tokens", _parameters(federated, token))
     return Secret(answer["access_token"], answer["id"], str(answer["expires_in"]), answer["expires_at"])
 
 
 def exchange_for_certificate(client: Client, federated: str, token: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a user certificate for the token of an issuer."""
+    """Return a user certificate in exchange for a token of an issuer."""
     answer = client.post("/tokens", {**_parameters(federated, token), "certificate": body})
     certificate: Mapping[str, Any] = answer["ssh_user_certificate"]
     return certificate

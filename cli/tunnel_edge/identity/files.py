@@ -1,4 +1,4 @@
-"""Files that only their owner may read, in folders that only their owner may enter."""
+"""Reads and writes files that only the user may read, in folders that only the user may enter."""
 
 import os
 import stat
@@ -26,7 +26,7 @@ def state_folder() -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """Create a folder with mode 0700, and those of `te` above it. Return it."""
+    """Create a folder with mode 0700, and its missing parents within the folder of `te`. Return it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for each in _own_folders(folder):
         if os.name == "posix" and stat.S_IMODE(each.stat().st_mode) != 0o700:
@@ -35,20 +35,20 @@ def private_folder(folder: Path) -> Path:
 
 
 def _own_folders(folder: Path) -> list[Path]:
-    """Return a folder, with those above it down from the folder of `te`."""
+    """Return a folder and its parents up to the folder of `te`, the topmost first."""
     roots = (config_folder(), state_folder())
     above = [each for each in folder.parents if any(each.is_relative_to(root) for root in roots)]
     return [folder, *above]
 
 
 def write_private(file: Path, content: bytes) -> None:
-    """Replace a file as a whole, with mode 0600."""
+    """Write a file of `te` atomically, with mode 0600. Create its folder."""
     private_folder(file.parent)
     write_secret(file, content)
 
 
 def write_secret(file: Path, content: bytes) -> None:
-    """Replace a file in any folder as a whole, with mode 0600."""
+    """Write a file in any folder atomically, with mode 0600."""
     new = file.with_name(f".{file.name}.{os.getpid()}")
     new.unlink(missing_ok=True)
     try:
@@ -75,8 +75,8 @@ def read_private(file: Path) -> bytes | None:
 
 
 def _check(file: Path, status: os.stat_result) -> None:
-    """Raise CommandError unless only this user can read the file."""
+    """Raise CommandError if another user owns the file or can read it."""
     if status.st_uid != os.geteuid():
         raise CommandError(f"{file} belongs to another user. Remove it, and sign in again: rm '{file}'", NOT_SIGNED_IN)
     if stat.S_IMODE(status.st_mode) & 0o077:
-        raise CommandError(f"Others can read {file}. Repair it with: chmod 600 '{file}'", NOT_SIGNED_IN)
+        raise CommandError(f"Other users can read {file}. Permit only yourself: chmod 600 '{file}'", NOT_SIGNED_IN)

@@ -9,14 +9,14 @@ from tunnel_edge.identity import files
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock of a name. The system releases it if the process ends."""
+    """Hold a lock with a name while the block runs. The system releases it if the process ends."""
     folder = files.private_folder(files.state_folder() / "locks")
     with open(os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0) as file:
         if os.name == "posix":
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX)
-        else:  # released when the file is closed; each attempt takes up to ten seconds
+        else:  # released when the file is closed. An attempt waits up to ten seconds
             import msvcrt
 
             msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]

@@ -1,4 +1,4 @@
-"""Sign-in at an OpenID Connect issuer: the authorization code flow with PKCE, the device grant, and refresh tokens."""
+"""Signs in at an OpenID Connect issuer by authorization code with PKCE, by device grant, or by refresh token."""
 
 import base64
 import hashlib
@@ -41,7 +41,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The secrets of one sign-in in a browser."""
+    """One sign-in in a browser, with its random secrets."""
 
     state: str
     nonce: str
@@ -50,11 +50,11 @@ class Attempt:
 
     @classmethod
     def at(cls, redirect_uri: str) -> "Attempt":
-        """Return an attempt with new secrets."""
+        """Return a new sign-in with new secrets. `redirect_uri` receives the code."""
         return cls(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(48), redirect_uri)
 
     def code_of(self, query: str) -> str | None:
-        """Return the code in the query of a callback, None if its `state` is not this attempt's.
+        """Return the code in the query of a callback. Return None if `state` belongs to another sign-in.
 
         Raises CommandError if the issuer sent an error with the right `state`.
         """
@@ -67,17 +67,18 @@ class Attempt:
 
 
 class Provider:
-    """An issuer with its endpoints, and the client that signs in."""
+    """An OpenID Connect issuer, with the endpoints of its discovery document."""
 
     def __init__(self, pool: urllib3.PoolManager, sign_in: SignInParameters) -> None:
         self.sign_in, self._pool = sign_in, pool
         address = f"{_safe(sign_in.issuer).rstrip('/')}/.well-known/openid-configuration"
         self._endpoints = self._send("GET", address)
         if self._endpoints.get("issuer") != sign_in.issuer:
-            raise CommandError(f"{address} names another issuer: {self._endpoints.get('issuer')}", FAILED)
+            found = self._endpoints.get("issuer")
+            raise CommandError(f"{address} must name the issuer {sign_in.issuer}, but names {found}.", FAILED)
 
     def address(self, attempt: Attempt) -> str:
-        """Return the address that a person opens to sign in."""
+        """Return the URL that the user opens to sign in."""
         query = {
             "response_type": "code",
             "client_id": self.sign_in.client_id,
@@ -92,18 +93,21 @@ class Provider:
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
     def redeem(self, code: str, attempt: Attempt) -> Tokens:
-        """Return the tokens for the code of a callback."""
+        """Exchange the code of a callback for tokens."""
         fields = {"code": code, "redirect_uri": attempt.redirect_uri, "code_verifier": attempt.verifier}
         answer = self._token("authorization_code", fields)
         return self._checked(answer, attempt.nonce)
 
     def refresh(self, refresh_token: str) -> Tokens:
-        """Return new tokens for a refresh token."""
+        """Exchange a refresh token for new tokens."""
         answer = self._token("refresh_token", {"refresh_token": refresh_token})
         return self._checked({"refresh_token": refresh_token, **answer}, None)
 
     def sign_in_by_device(self, show: Callable[[str, str], None]) -> Tokens:
-        """Return the tokens of a sign-in on another device. `show` gets the address and the code for the person."""
+        """Wait for a sign-in on another device, and return its tokens.
+
+        `show` receives the URL and the code for the user.
+        """
         fields = {"client_id": self.sign_in.client_id, "scope": " ".join(self.sign_in.scopes)}
         started = self._send("POST", self._endpoint("device_authorization_endpoint"), fields)
         address = started.get("verification_uri_complete") or _field(started, "verification_uri")
@@ -133,7 +137,10 @@ class Provider:
     def _send(
         self, method: str, url: str, fields: Mapping[str, str] | None = None, accepted: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """Return the JSON object of an answer. Raises CommandError for any other answer."""
+        """Send a request to the issuer. Return the JSON object of the response.
+
+        Raises CommandError for other responses.
+        """
         body = None if fields is None else urlencode(fields)
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         try:
@@ -151,7 +158,7 @@ class Provider:
         return found
 
     def _checked(self, answer: Mapping[str, Any], nonce: str | None) -> Tokens:
-        """Return the tokens of an answer. `iss`, `aud` and `nonce` must be those of this sign-in."""
+        """Return the tokens in a response. Raises CommandError if `iss`, `aud` or `nonce` belong to another sign-in."""
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise CommandError("The issuer sent no ID token: the scopes must contain openid.", FAILED)
@@ -167,7 +174,7 @@ class Provider:
 
 
 def _field(answer: Mapping[str, Any], name: str) -> str:
-    """Return a text of an issuer's answer. Raises CommandError if there is none."""
+    """Return the text of a field in an issuer's response. Raises CommandError if it is missing."""
     found = answer.get(name)
     if not isinstance(found, str):
         raise CommandError(f"The issuer's answer has no {name}.", FAILED)
@@ -175,12 +182,12 @@ def _field(answer: Mapping[str, Any], name: str) -> str:
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    """Return the claims of a token, without verifying it."""
+    """Return the claims of a token. The signature is not verified."""
     try:
         payload = token.split(".")[1]
         found = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (IndexError, ValueError) as error:
-        raise CommandError("The issuer sent something other than an ID token.", FAILED) from error
+        raise CommandError("The issuer sent an ID token that is not a JWT.", FAILED) from error
     return found if isinstance(found, dict) else {}
 
 
@@ -193,7 +200,7 @@ def _base64(value: bytes) -> str:
 
 
 def _safe(url: str) -> str:
-    """Return an address of the issuer: https, or http on a loopback address. Raises CommandError."""
+    """Return `url` if it is https, or http with a loopback address. Raises CommandError for any other URL."""
     parts = urlsplit(url)
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         return url

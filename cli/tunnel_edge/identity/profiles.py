@@ -28,7 +28,7 @@ class Profile:
     lifetime: int = 0
     confirm: bool = False
     uses_files: bool = False
-    authority_key: str = ""  # the authority's public key, by which its certificates are found in the agent
+    authority_key: str = ""  # the public key of the authority, to find its certificates in the agent
     storage: str = ""
     cacert: str = ""
 
@@ -39,7 +39,7 @@ def config_file() -> Path:
 
 
 def chosen_name(flag: str = "") -> str:
-    """Return the profile's name: the flag, `TE_PROFILE`, the default of `config.toml`, or `default`."""
+    """Return the name of the profile: from the flag, `TE_PROFILE`, or `config.toml`, or else `default`."""
     name = flag or os.environ.get("TE_PROFILE") or _read().get("default") or DEFAULT
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise CommandError(
@@ -49,7 +49,7 @@ def chosen_name(flag: str = "") -> str:
 
 
 def load(name: str) -> Profile | None:
-    """Return the profile of that name, None if there is none."""
+    """Return the profile with a name. Return None if there is none."""
     found = _profiles(_read()).get(name)
     return None if found is None else _decode(name, found)
 
@@ -67,7 +67,7 @@ def save(profile: Profile) -> None:
 
 
 def _read() -> Mapping[str, Any]:
-    """Return the content of `config.toml`, empty if there is none. Raises CommandError."""
+    """Return the content of `config.toml`, or an empty one if there is no file. Raises CommandError."""
     import tomllib
 
     file = config_file()
@@ -85,19 +85,21 @@ def _profiles(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _decode(name: str, stored: Mapping[str, Any]) -> Profile:
-    """Return a profile from its table. Fields of other types and unknown fields are errors."""
+    """Return a profile from its table in `config.toml`. Raises CommandError for unknown fields and wrong types."""
     values: dict[str, Any] = {}
     defaults = {field.name: field.default for field in fields(Profile)}
     for key, value in stored.items():
         value = tuple(value) if isinstance(value, list) else value
         if key not in defaults or key == "name" or type(value) is not type(defaults[key]):
-            raise CommandError(f"{config_file()}: '{key}' of the profile '{name}' is unknown or of the wrong type.")
+            raise CommandError(
+                f"{config_file()}: '{key}' of the profile '{name}' is unknown or of the wrong type: remove it."
+            )
         values[key] = value
     return Profile(name, **values)
 
 
 def _encode(profile: Profile) -> dict[str, Any]:
-    """Return the fields of a profile that differ from their default."""
+    """Return the fields of a profile that differ from their defaults."""
     return {
         field.name: getattr(profile, field.name)
         for field in fields(Profile)
@@ -113,7 +115,7 @@ def _write(default: str, profiles: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML, of which JSON's strings, lists, integers and booleans are a part."""
+    """Return a value as TOML, which writes strings, lists, integers and booleans as JSON does."""
     import json
 
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -13,36 +13,40 @@ from tunnel_edge.identity import exchange, locks, profiles, store
 from tunnel_edge.identity.profiles import Profile
 from tunnel_edge.identity.store import Secret
 
-_RENEWED = 0.1  # a token is renewed when less than this share of its life is left
+_RENEWED = 0.1  # a token is renewed when less than this share of its lifetime is left
 
 
 @dataclass(frozen=True)
 class Session:
-    """A profile with a client for its service. `storage` describes where the token is stored.
+    """A profile, with a client for its service. `storage` describes where the token is stored.
 
-    `may_fork` is whether a child process may use the token: it does not end soon, and is in no keyring.
+    `may_fork` is true if a child process may use the token, because it does not expire soon and is in no keyring.
     """
 
     profile: Profile
     client: Client
     storage: str = ""
-    sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None  # for pipelines without an API key
+    # obtains certificates for pipelines, which have no API key
+    sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     may_fork: bool = False
 
 
 class Token:
-    """The token of this process. `obtain` is called when it is missing, ends soon, or is rejected."""
+    """The API key (token) of this process. `obtain` is called if it is missing, expires soon, or is rejected."""
 
     def __init__(self, secret: Secret | None, obtain: Callable[[Secret | None], Secret | None]) -> None:
         self._secret, self._obtain = secret, obtain
 
     @property
     def ends_soon(self) -> bool:
-        """Return whether there is no token, or less than a tenth of its life is left."""
+        """Return whether there is no token, or less than a tenth of its lifetime is left."""
         return _share_left(self._secret) < _RENEWED
 
     def current(self) -> str:
-        """Return the token, renewed if it ends soon. If the renewal fails, return the old token while it is valid."""
+        """Return the token. If it expires soon, renew it.
+
+        If the renewal fails, return the old token while it is valid.
+        """
         left = _share_left(self._secret)
         if left < _RENEWED:
             try:
@@ -55,13 +59,16 @@ class Token:
         return self._secret.token
 
     def renewed(self) -> str:
-        """Return a new token after the service rejected the old one, or "" if none can be obtained."""
+        """Return a new token after the service rejected the old one. Return "" if none can be obtained."""
         self._secret = self._obtain(self._secret)
         return self._secret.token if self._secret else ""
 
 
 def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS, *, may_ask: bool = True) -> Session:
-    """Return the session of a profile, or of the environment. With `may_ask`, a browser may open to renew the token."""
+    """Return the session of a profile, or of environment variables.
+
+    If `may_ask`, a browser may open to renew the token.
+    """
     profile = load_profile(name)
     profile = replace(profile, url=_url(profile))
     sign = None
@@ -86,7 +93,10 @@ def open_public(name: str = "") -> Client:
 
 
 def load_profile(name: str = "") -> Profile:
-    """Return the chosen profile, an empty one if none is stored. Raises CommandError for an unknown name."""
+    """Return the chosen profile. If no profile is stored, return an empty one.
+
+    Raises CommandError for an unknown name.
+    """
     chosen = profiles.chosen_name(name)
     found = profiles.load(chosen)
     if found is None and (name or os.environ.get("TE_PROFILE")):
@@ -95,18 +105,18 @@ def load_profile(name: str = "") -> Profile:
 
 
 def obtain_ambient(profile: Profile, federated: str) -> Secret:
-    """Return a key for the token of the pipeline. It is never stored."""
+    """Exchange the OIDC token of the pipeline for an API key, which is never stored."""
     return exchange.exchange(Client(profile.url, cacert=profile.cacert), federated, _ambient(federated))
 
 
 def sign_ambient(profile: Profile, federated: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a user certificate for the token of the pipeline."""
+    """Exchange the OIDC token of the pipeline for a user certificate."""
     client = Client(profile.url, cacert=profile.cacert)
     return exchange.exchange_for_certificate(client, federated, _ambient(federated), body)
 
 
 def _ambient(federated: str) -> str:
-    """Return the token of the pipeline. Raises CommandError if there is none."""
+    """Return the OIDC token of the pipeline. Raises CommandError if there is none."""
     token = exchange.ambient_token(federated)
     if token is None:
         raise CommandError(
@@ -117,16 +127,16 @@ def _ambient(federated: str) -> str:
 
 
 def renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret | None:
-    """Obtain, store and return a new key. Return None if the profile has no federated credential."""
+    """Obtain and store a new API key. Return it, or None if the profile has no federated credential."""
     if not profile.federated or not profile.storage:
         return None
     with locks.locked(f"token-{profile.name}"):
-        stored = _stored(profile)  # another process may have renewed it before this one got the lock
+        stored = _stored(profile)  # another process may have renewed it while this one waited for the lock
         return stored if stored and stored != old else _renew(profile, old, may_ask=may_ask)
 
 
 def _renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret:
-    """Sign in again, and store the new key."""
+    """Sign in again, and store the new API key."""
     from tunnel_edge.identity import browser, sign_in
 
     if old and old.refresh_token:
@@ -142,7 +152,7 @@ def _renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret:
 
 
 def _url(profile: Profile) -> str:
-    """Return the service's address. Raises CommandError if a stored token would go to another service."""
+    """Return the address of the service. Raises CommandError if a stored token would be sent to another service."""
     url = os.environ.get("TE_URL") or profile.url
     is_given = os.environ.get("TE_TOKEN") or os.environ.get("TE_FEDERATED")
     if profile.url and url.rstrip("/") != profile.url and not is_given:
@@ -158,7 +168,7 @@ def _stored(profile: Profile) -> Secret | None:
 
 
 def _share_left(secret: Secret | None) -> float:
-    """Return the share of a token's life that is left, 1 if it has no known end."""
+    """Return which share of a token's lifetime is left, or 1 if its expiry is unknown."""
     if secret is None:
         return 0.0
     if not secret.expires_at or not secret.lifetime.isdigit():

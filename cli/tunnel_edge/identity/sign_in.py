@@ -1,4 +1,4 @@
-"""The ways to obtain an ID token: a browser, another device, a pasted address, a refresh token."""
+"""Obtains an ID token: by a browser, on another device, by a pasted URL, or by a refresh token."""
 
 import secrets
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from tunnel_edge.identity import browser, callback, exchange
 from tunnel_edge.identity.oidc import Attempt, Provider, Tokens
 from tunnel_edge.identity.profiles import Profile
 
-_PASTED = 3  # attempts to paste an address
+_PASTED = 3  # attempts to paste a URL
 
 
 class Way(Enum):
-    """How a person signs in."""
+    """The way in which a user signs in."""
 
     BROWSER = "browser"
     DEVICE = "device"
@@ -41,7 +41,7 @@ def obtain(profile: Profile, way: Way) -> Tokens:
 
 
 def refresh(profile: Profile, refresh_token: str) -> Tokens:
-    """Return new tokens from a refresh token, without asking the person."""
+    """Return new tokens from a refresh token, without any question."""
     return open_provider(profile).refresh(refresh_token)
 
 
@@ -66,8 +66,8 @@ def _by_device(provider: Provider) -> Tokens:
 
 
 def _by_paste(provider: Provider) -> Tokens:
-    """Sign in with a browser that cannot reach this machine. The person pastes the address that it shows at the end."""
-    port = 49152 + secrets.randbelow(16384)  # nothing listens there
+    """Sign in with a browser that cannot reach this machine. At the end, the user pastes the URL that it shows."""
+    port = 49152 + secrets.randbelow(16384)  # a port on which nothing has to listen
     attempt = Attempt.at(f"http://127.0.0.1:{port}{callback.PATH}")
     output.note(
         f"Open this address, and sign in:\n{provider.address(attempt)}\n"

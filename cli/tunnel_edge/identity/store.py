@@ -1,4 +1,4 @@
-"""Storage of tokens: the keyring of the system, or a file with mode 0600."""
+"""Stores tokens in the keyring of the system, or in a file with mode 0600."""
 
 import contextlib
 import json
@@ -14,11 +14,11 @@ KEYRING, FILE = "keyring", "file"
 
 @dataclass(frozen=True)
 class Secret:
-    """A token with its id and its times. `refresh_token` is stored in a keyring only."""
+    """A token (API key) with its id and times. `refresh_token` is stored only in a keyring."""
 
     token: str
     id: str = ""
-    lifetime: str = ""  # seconds from its creation to its end
+    lifetime: str = ""  # seconds from the creation of the token to its expiry
     expires_at: str = ""
     refresh_token: str = ""
 
@@ -29,12 +29,12 @@ def preferred() -> str:
 
 
 def location(profile: str, storage: str) -> str:
-    """Return the storage as shown to people."""
+    """Return the place of storage in words for people."""
     return f"keyring, entry te:{profile}" if storage == KEYRING else str(_file(profile))
 
 
 def load(profile: str, storage: str) -> Secret | None:
-    """Return the secret of a profile, None if there is none. Raises CommandError."""
+    """Return the stored secret of a profile, or None. Raises CommandError."""
     if storage == KEYRING:
         return _decode(_call_keyring("get_password", f"te:{profile}"))
     content = files.read_private(_file(profile))
@@ -62,7 +62,7 @@ def _file(profile: str) -> Path:
 
 
 def _decode(text: str | None) -> Secret | None:
-    """Return a stored secret, None if it is unreadable. The caller then obtains a new one."""
+    """Return a stored secret. Return None if it is unreadable: then the caller obtains a new one."""
     with contextlib.suppress(ValueError, TypeError):
         found = Secret(**json.loads(text or ""))
         if found.token and all(isinstance(value, str) for value in asdict(found).values()):
@@ -77,7 +77,7 @@ def _keyring() -> Any:
         from keyring.backends import fail, null
 
         return None if isinstance(keyring.get_keyring(), fail.Keyring | null.Keyring) else keyring
-    except Exception:  # a broken backend counts as none; backends raise errors of any type
+    except Exception:  # a backend can raise any error. A broken one counts as no keyring
         return None
 
 
@@ -92,5 +92,5 @@ def _call_keyring(function: str, entry: str, *values: str) -> Any:
         )
     try:
         return getattr(ring, function)(entry, "token", *values)
-    except Exception as error:  # see _keyring
+    except Exception as error:  # a backend can raise any error
         raise CommandError(f"The keyring did not answer for {entry}: {error}. Unlock it.", NOT_SIGNED_IN) from error

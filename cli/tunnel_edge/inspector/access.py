@@ -12,18 +12,18 @@ from urllib.parse import parse_qs, urlsplit
 
 Decision: TypeAlias = Literal["denied", "redeemed", "allowed"]
 
-_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site that browsers never send for a page of another site
+_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site that browsers never send with a request from another site
 
 
 class Access:
-    """The secrets of one inspector. The link is replaced after its use."""
+    """The secrets of one inspector. A link works once, and then there is a new one."""
 
     def __init__(self, port: int) -> None:
         self._host = f"127.0.0.1:{port}"
         self._cookie_name, self._cookie = f"te-inspector-{port}", secrets.token_urlsafe(32)
         self._once = secrets.token_urlsafe(32)
         self.folder = f"/{secrets.token_urlsafe(16)}/"
-        self.token = secrets.token_urlsafe(32)  # that every POST must contain
+        self.token = secrets.token_urlsafe(32)  # the CSRF token that every POST must contain
 
     @property
     def link(self) -> str:
@@ -32,11 +32,11 @@ class Access:
 
     @property
     def set_cookie(self) -> str:
-        """Return the value of Set-Cookie."""
+        """Return the value of the Set-Cookie header that permits a browser."""
         return f"{self._cookie_name}={self._cookie}; HttpOnly; SameSite=Strict; Path=/"
 
     def decide(self, method: str, target: str, headers: Iterable[tuple[str, str]]) -> Decision:
-        """Return whether a request is denied, allowed, or the first use of the link, which is then replaced."""
+        """Return whether a request is denied, allowed, or the use of the one-time link. Replaces a used link."""
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value)
@@ -49,11 +49,11 @@ class Access:
         return "allowed" if is_inside and self._has_cookie(values.get("cookie", [])) else "denied"
 
     def permits_change(self, form: Mapping[str, list[str]]) -> bool:
-        """Return whether the form of a POST has the token of the page."""
+        """Return whether the form in a POST contains the CSRF token of the page."""
         return _is_one_of(form.get("token", []), self.token)
 
     def _is_same_origin(self, values: Mapping[str, list[str]]) -> bool:
-        """Return whether no other page has sent the request.
+        """Return whether a page of the inspector has sent the request, and no page of another site.
 
         With the policy no-referrer, browsers send `Origin: null` with the forms of our own page.
         """
@@ -74,5 +74,5 @@ class Access:
 
 
 def _is_one_of(given: list[str], secret: str) -> bool:
-    """Return whether there is exactly one value and it equals the secret, in a time independent of the value."""
+    """Return whether there is exactly one value, and it is the secret. The time does not depend on the value."""
     return len(given) == 1 and hmac.compare_digest(given[0].encode(), secret.encode())

@@ -1,4 +1,4 @@
-"""The socket of a running `te http`, for `te requests`: one JSON object per line in each direction."""
+"""The socket by which `te requests` sends commands to a running `te http`. Each line is a JSON object."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ _MAX_PATH = 100  # bytes of a socket's path; some systems accept 104, including 
 
 
 class Control:
-    """Answers commands about one journal. `get_url` returns the address of the tunnel."""
+    """Answers commands about the exchanges in a journal. `get_url` returns the URL of the tunnel."""
 
     def __init__(self, journal: Journal, replay: Replay, get_url: Callable[[], str]) -> None:
         self._journal, self._replay, self._get_url = journal, replay, get_url
@@ -71,7 +71,7 @@ class Control:
         return {**exports.describe(new), "differences": texts.differences(original, new)}
 
     def _find(self, command: Mapping[str, Any]) -> Exchange:
-        """Return the exchange that a command names. Raises KeyError."""
+        """Return the exchange that a command names. Raises KeyError if it does not exist."""
         id = command.get("id")
         found = self._journal.find(id) if isinstance(id, int) else None
         if found is None:
@@ -93,5 +93,5 @@ def shortened(file: Path) -> Iterator[str]:
 
 
 def socket_file(pid: int) -> Path:
-    """Return the socket of a process."""
+    """Return the path of the socket of a process."""
     return files.state_folder() / "run" / f"{pid}.sock"

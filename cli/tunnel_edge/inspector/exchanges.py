@@ -1,21 +1,21 @@
-"""Recorded exchanges, and the journal that bounds their number and memory. Pure."""
+"""Recorded requests with their responses, and the journal that limits their number and memory. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 MAX_EXCHANGES = 500
-MAX_BODY = 256 * 1024  # bytes of each body
-MAX_MEMORY = 64 * 1024 * 1024  # bytes of all heads and bodies
+MAX_BODY = 256 * 1024  # recorded bytes of each body
+MAX_MEMORY = 64 * 1024 * 1024  # recorded bytes of all exchanges
 
 _OVERHEAD = 2048  # bytes that an exchange takes besides its heads and bodies
 
 
 @dataclass
 class Message:
-    """A request or response. `head` and `body` are the bytes as sent; `body` has at most MAX_BODY of its `size`.
+    """A request or response. `head` and `body` are bytes as they were sent.
 
-    `start` is the first line: method, target and version, or version, status and reason. A body with chunks includes
-    their sizes.
+    `body` has at most MAX_BODY of `size` bytes. `start` is the first line: method, target and version, or version,
+    status and reason. The body of a chunked message includes the sizes of the chunks.
     """
 
     start: tuple[str, str, str]
@@ -49,7 +49,7 @@ class Message:
     def complete(self, rest: int) -> None:
         """Mark the message as complete. The last `rest` bytes belong to the next message."""
         self.size -= rest
-        self.body = self.body[: self.size]  # also releases the memory that the body does not need
+        self.body = self.body[: self.size]  # a copy, which releases unused memory
         self.is_complete = True
 
 
@@ -57,8 +57,8 @@ class Message:
 class Exchange:
     """A request with its response, or a connection that is not HTTP/1.1.
 
-    Times are in seconds since 1970. `received` and `sent` count the bytes of a connection after it stopped to be
-    HTTP/1.1: of a WebSocket, for example. `note` says why a part is missing.
+    Times are in seconds since 1970. `received` and `sent` count the bytes of a connection that is not HTTP/1.1 any
+    more, for example of a WebSocket. `note` says why a part of the exchange is missing.
     """
 
     id: int
@@ -75,24 +75,28 @@ class Exchange:
     note: str = ""
     replay_of: int | None = None
     is_dropped: bool = False  # whether the journal has removed it
-    weight: int = 0  # bytes that the journal counts
+    weight: int = 0  # bytes that the journal counts for the exchange
 
     @property
     def is_over(self) -> bool:
-        """Return whether the exchange has ended."""
+        """Return whether the response, or the connection, has ended."""
         return self.ended_at is not None
 
     def measure(self) -> int:
-        """Return the bytes of memory that the exchange takes."""
+        """Return how many bytes of memory the exchange takes."""
         total = _OVERHEAD
         for message in (self.request, self.response):
             if message:
-                total += 2 * len(message.head) + len(message.body)  # twice, because the parsed headers are stored too
+                # the head counts twice, because the parsed headers are stored too
+                total += 2 * len(message.head) + len(message.body)
         return total
 
 
 class Journal:
-    """The newest exchanges of a run. Listeners are called with the id of each changed exchange, None after a clear."""
+    """The newest exchanges of a tunnel.
+
+    Listeners are called with the id of a changed exchange, or None after `clear`.
+    """
 
     def __init__(self, max_exchanges: int = MAX_EXCHANGES, max_memory: int = MAX_MEMORY) -> None:
         self._max_exchanges, self._max_memory = max_exchanges, max_memory
@@ -102,7 +106,7 @@ class Journal:
         self.memory = 0
 
     def begin(self, at: float, replay_of: int | None = None) -> Exchange:
-        """Add and return a new exchange. The caller calls `update` when it can be shown."""
+        """Add and return a new exchange. The caller must call `update` as soon as it can be shown."""
         self._last += 1
         exchange = self._exchanges[self._last] = Exchange(self._last, at, replay_of=replay_of)
         return exchange

@@ -1,4 +1,4 @@
-"""Recorded exchanges for other programs: JSON of `te requests`, curl commands, and HAR files. Pure."""
+"""Exports recorded exchanges: as JSON of `te requests`, as curl commands, and as HAR files. Pure."""
 
 import base64
 import shlex
@@ -12,7 +12,7 @@ from tunnel_edge.inspector.exchanges import Exchange, Message
 
 
 def summarize(exchange: Exchange) -> dict[str, Any]:
-    """Return the row of a list."""
+    """Return the fields of an exchange that a list shows."""
     request, response = exchange.request, exchange.response
     return {
         "id": exchange.id,
@@ -31,7 +31,7 @@ def summarize(exchange: Exchange) -> dict[str, Any]:
 
 
 def describe(exchange: Exchange, *, with_secrets: bool = False) -> dict[str, Any]:
-    """Return an exchange with its messages."""
+    """Return all fields of an exchange, with its request and response."""
     messages = {"request": exchange.request, "response": exchange.response}
     return {
         **summarize(exchange),
@@ -41,7 +41,7 @@ def describe(exchange: Exchange, *, with_secrets: bool = False) -> dict[str, Any
 
 
 def as_curl(exchange: Exchange, url: str, *, with_secrets: bool = False) -> str:
-    """Return a curl command for a shell of POSIX. Raises ValueError if the request is not complete."""
+    """Return a curl command for a POSIX shell. Raises ValueError if the request was not recorded completely."""
     request = _complete(exchange)
     method = ["--head"] if request.start[0] == "HEAD" else ["-X", request.start[0]]
     words = ["curl", "--globoff", "--path-as-is", *method]
@@ -68,14 +68,14 @@ def time_text(seconds: float) -> str:
 
 
 def milliseconds(exchange: Exchange) -> int | None:
-    """Return the time until the exchange ended, or None."""
+    """Return how many milliseconds the exchange took. Return None if it has not ended."""
     return None if exchange.ended_at is None else max(0, round((exchange.ended_at - exchange.at) * 1000))
 
 
 def _complete(exchange: Exchange) -> Message:
     request = exchange.request
     if request is None or not request.is_complete or request.is_cut:
-        raise ValueError("The request was not recorded as a whole.")
+        raise ValueError("The request was not recorded completely, so it cannot be exported.")
     return request
 
 
@@ -93,12 +93,12 @@ def _describe_message(message: Message, with_secrets: bool) -> dict[str, Any]:
 
 
 def _print_bytes(data: bytes) -> str:
-    """Return the command that prints bytes, also those that no argument can contain."""
+    """Return a shell command that prints bytes, including bytes that an argument cannot contain."""
     return "printf '" + "".join(f"\\{byte:03o}" for byte in data) + "'"
 
 
 def _join(url: str, target: str) -> str:
-    """Return the address of a request below the address of the tunnel."""
+    """Return the URL of a request at the tunnel."""
     return url.rstrip("/") + (target if target.startswith("/") else "/")
 
 

@@ -12,13 +12,13 @@ _UPGRADE = h11.Request(method="GET", target="/", headers=[_HOST, ("connection", 
 
 
 def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, answered: str = "") -> int | None:
-    """Return the length of a body, or None if the head does not tell it.
+    """Return the length of a body. Return None if the head does not contain it.
 
-    `answered` is the method of the request to which a response belongs.
+    For a response, `answered` is the method of its request.
     """
     if not isinstance(head, h11.Request) and (head.status_code in (204, 304) or answered == "HEAD"):
         return 0
-    headers = dict(head.headers)  # h11 has rejected contradictory lengths and unknown codings
+    headers = dict(head.headers)  # a dict, because h11 has rejected contradictory lengths and unknown codings
     if b"transfer-encoding" in headers:
         return None
     if length := headers.get(b"content-length"):
@@ -27,12 +27,12 @@ def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, an
 
 
 def may_switch(exchange: Exchange) -> bool:
-    """Return whether another protocol than HTTP may follow a request."""
+    """Return whether another protocol than HTTP may follow a request, as after an upgrade."""
     return method(exchange) == "CONNECT" or _upgrades(exchange)
 
 
 def answered_request(exchange: Exchange) -> h11.Request:
-    """Return a minimal request with which h11 frames the response like that of the real request."""
+    """Return a minimal request, with which h11 finds the end of the response to the recorded request."""
     if method(exchange) == "HEAD":
         return _HEAD
     if method(exchange) == "CONNECT":
@@ -41,7 +41,7 @@ def answered_request(exchange: Exchange) -> h11.Request:
 
 
 def method(exchange: Exchange) -> str:
-    """Return the method of the request, or ""."""
+    """Return the method of the recorded request, or ""."""
     return exchange.request.start[0] if exchange.request else ""
 
 

@@ -1,4 +1,4 @@
-"""HTML that escapes every text. Pure."""
+"""Builds HTML in which every text is escaped. Pure."""
 
 import html
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ _VOID = frozenset({"input", "link", "meta"})
 
 
 class Html(str):
-    """Text that is HTML already. Only `tag` and `join` create it."""
+    """A text that is HTML, so it is not escaped again. Only `tag` and `join` create it."""
 
 
 Content: TypeAlias = "str | Html"

@@ -1,4 +1,4 @@
-"""The pages of the inspector, complete without script. Pure."""
+"""Builds the pages of the inspector, which work without scripts. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _MAX_TEXT = 64 * 1024  # characters of a body that a page shows
 
 @dataclass(frozen=True)
 class Site:
-    """The settings of all pages. `folder` is the first part of their paths, `token` is sent with each form."""
+    """The settings of all pages. `folder` begins their paths, and each form contains the CSRF token `token`."""
 
     folder: str
     token: str
@@ -26,7 +26,7 @@ class Site:
 
 @dataclass(frozen=True)
 class View:
-    """The settings of one page. `revealed` names a masked header, as "request.3"; `as_hex` shows bodies as hex."""
+    """The settings of one page. `revealed` is a header to show without mask ("request.3"). `as_hex` is for bodies."""
 
     revealed: str = ""
     as_hex: bool = False
@@ -165,7 +165,7 @@ def _actions(site: Site, exchange: Exchange) -> Html:
 
 
 def _comparison(site: Site, exchange: Exchange, original: Exchange | None, view: View) -> Html:
-    """Return both responses beside each other, and their differences."""
+    """Return a table of the response to a replay and the original response, and their differences."""
     if original is None:
         return tag("p", "The first request is not recorded any more.", class_="hint")
     both = tag(

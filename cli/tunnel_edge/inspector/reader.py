@@ -4,15 +4,15 @@ import h11
 
 from tunnel_edge.inspector.exchanges import Exchange, Message
 
-_MAX_HEAD = 128 * 1024  # bytes; more than the edge accepts
+_MAX_HEAD = 128 * 1024  # bytes of a head: more than the edge accepts
 
 
 class MessageReader:
     """Reads the messages of one direction, with a parser for each message.
 
-    A parser for both directions would need the responses to be sent through it. `head` has the bytes of a message until
-    its headers are complete. `left` has the bytes of the body that are still to come, or None if the parser must find
-    its end.
+    h11 can only parse both directions in one object if that object also sends the responses. `head` has the bytes of a
+    message until its headers are complete. `left` is how many bytes of the body are missing, or None if the parser must
+    find the end of the body.
     """
 
     def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER]) -> None:
@@ -21,12 +21,12 @@ class MessageReader:
         self.is_idle = True  # whether no message has begun
         self.head = bytearray()
         self.left: int | None = None
-        self.waiting = 0  # pieces of this direction that wait for the recorder
+        self.waiting = 0  # pieces of data of this direction that wait in the recorder
         self.exchange: Exchange | None = None
         self.message: Message | None = None
 
     def begin(self, answered: h11.Request | None = None) -> None:
-        """Begin a message. A response is read according to the request that it answers."""
+        """Begin a message. For a response, `answered` is its request, which decides where the response ends."""
         self._parser = h11.Connection(self._role, max_incomplete_event_size=_MAX_HEAD)
         self.is_idle = False
         if answered:
@@ -41,11 +41,11 @@ class MessageReader:
         return self._parser.next_event()
 
     def rest(self) -> bytes:
-        """Return the bytes that were fed and are not part of the events so far."""
+        """Return the fed bytes that no event contained yet."""
         return self._parser.trailing_data[0]
 
     def take_head(self) -> tuple[bytes, bytes]:
-        """Return the bytes of a complete head, and the bytes after it."""
+        """Return the bytes of the complete head of a message, and the bytes after the head."""
         rest = self.rest()
         head = bytes(self.head[: len(self.head) - len(rest)])
         self.head.clear()

@@ -1,7 +1,7 @@
 """Records the exchanges of one connection from copies of its bytes, with h11. Pure.
 
-The relay feeds bytes in the order of their arrival. Bytes of a body with a known length are only counted, and stored up
-to the limit. Other bytes wait for `step`, which parses a small part of them, so that the relay never waits. Data that
+The relay passes bytes in the order of their arrival. Bytes of a body with a known length are only counted, and stored
+up to a limit. Other bytes wait for `step`, which parses a small part of them, so that the relay never waits. Data that
 is not HTTP/1.1 is counted but not parsed: WebSockets and other upgrades, HTTP/2, and malformed data.
 """
 
@@ -15,7 +15,7 @@ from tunnel_edge.inspector.exchanges import Exchange, Journal, Message
 from tunnel_edge.inspector.reader import MessageReader
 
 _MAX_WAITING = 8 * 1024 * 1024  # bytes of one connection that wait for `step`
-_MAX_HELD = 64 * 1024  # bytes after a request to upgrade that wait for its response
+_MAX_HELD = 64 * 1024  # bytes after an upgrade request that wait for the response
 
 _Parsed: TypeAlias = h11.Request | h11.Response | h11.InformationalResponse
 
@@ -29,9 +29,9 @@ class Recorder:
         self._journal, self._client, self._replay_of = journal, client, replay_of
         self._requests, self._responses = MessageReader(h11.SERVER), MessageReader(h11.CLIENT)
         self._unanswered: deque[Exchange] = deque()
-        self._proposed: Exchange | None = None  # the request to upgrade that has no response yet
-        self._held = bytearray()  # the bytes after the request to upgrade
-        self._stream: Exchange | None = None  # counts the bytes of a connection that is not HTTP/1.1
+        self._proposed: Exchange | None = None  # the upgrade request that has no response yet
+        self._held = bytearray()  # the bytes after the upgrade request
+        self._stream: Exchange | None = None  # the exchange that counts the bytes of a connection that is not HTTP/1.1
         self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
         self._busy: MessageReader | None = None  # the reader that may have events
@@ -52,7 +52,7 @@ class Recorder:
         return bool(self._queue or self._busy)
 
     def step(self) -> bool:
-        """Do the next part of the work. Return whether there may be more."""
+        """Parse a small part of the waiting bytes. Return whether there may be more work."""
         try:
             if self._busy:
                 self._read(self._busy)
@@ -68,7 +68,7 @@ class Recorder:
         return True
 
     def close(self, now: float) -> None:
-        """Record the end of the connection, after all steps."""
+        """Record the end of the connection. All steps must be done."""
         self._now = now
         for exchange in [*self._unanswered, *([self._stream] if self._stream else [])]:
             if exchange.ended_at is None:
@@ -120,7 +120,7 @@ class Recorder:
         self._busy = reader
 
     def _end_early(self, reader: MessageReader) -> None:
-        """Handle the end of the bytes within a message. This end completes a response without a length."""
+        """Handle a connection that ends within a message. That completes a response without a length."""
         try:
             if reader.left:
                 raise h11.RemoteProtocolError(_INCOMPLETE)
@@ -135,7 +135,7 @@ class Recorder:
             self._end(reader, reader.rest())
 
     def _begin(self, reader: MessageReader) -> bool:
-        """Begin a message. Return False for a response without a request."""
+        """Begin a message. Return False if it is a response without a request."""
         if reader is self._requests:
             reader.begin()
         elif self._unanswered:
@@ -144,7 +144,7 @@ class Recorder:
         return not reader.is_idle
 
     def _read(self, reader: MessageReader) -> None:
-        """Handle the next event of a reader."""
+        """Handle the next event of a reader's parser."""
         event = reader.next_event()
         match event:
             case h11.Request():
@@ -156,7 +156,7 @@ class Recorder:
                 self._end(reader, reader.rest())
             case h11.Data():
                 pass
-            case _:  # no more data, or the parser waits for the other direction
+            case _:  # the parser needs more data, or waits for the other direction
                 self._busy = None
 
     def _on_request_head(self, event: h11.Request) -> None:
@@ -194,7 +194,7 @@ class Recorder:
         self._journal.update(exchange)
 
     def _begin_body(self, reader: MessageReader, length: int | None, rest: bytes) -> None:
-        """Begin a body; `rest` has its first bytes. If the length is unknown, the parser finds the end."""
+        """Begin the body of a message with its first bytes, `rest`. If `length` is None, the parser finds the end."""
         if length is None:
             self._store(reader, rest)
         else:
@@ -214,7 +214,7 @@ class Recorder:
             self._journal.update(reader.exchange)
 
     def _end(self, reader: MessageReader, rest: bytes) -> None:
-        """End a message. `rest` has the first bytes of the next one."""
+        """End a message. `rest` has the first bytes of the next message."""
         exchange = reader.exchange
         reader.end(rest)
         if exchange is None:
@@ -227,7 +227,7 @@ class Recorder:
         if reader is self._responses:
             self._unanswered.remove(exchange)
             exchange.ended_at = self._now
-            if exchange is self._proposed:  # the server declined the upgrade
+            if exchange is self._proposed:  # the server has declined the upgrade
                 self._proposed = None
                 self._put_back(self._requests, bytes(self._held))
                 self._held.clear()
@@ -242,7 +242,7 @@ class Recorder:
             reader.waiting += 1
 
     def _become_stream(self, note: str, exchange: Exchange | None = None) -> None:
-        """Stop parsing the connection, and only count its further bytes, in an exchange."""
+        """Stop parsing the connection. From now on, only count its bytes, in `exchange` or another one."""
         exchange = exchange or self._requests.exchange or (self._unanswered[0] if self._unanswered else None)
         self._stream = exchange or self._create()
         self._stream.is_stream, self._stream.note = True, note or self._stream.note

@@ -1,4 +1,4 @@
-"""Runs the recorders of all connections in the time that the relay leaves."""
+"""Runs the recorders of all connections, in short slices between the work of the relay."""
 
 import asyncio
 import time
@@ -7,12 +7,12 @@ from collections import deque
 from tunnel_edge.inspector.exchanges import Exchange, Journal
 from tunnel_edge.inspector.record import Recorder
 
-_STEPS = 40  # steps in one turn of the event loop, about a millisecond of CPU
+_STEPS = 40  # steps in one iteration of the event loop, about a millisecond of CPU
 _PERIOD = 0.02  # seconds between two rounds of work: fewer rounds cost less CPU
 
 
 class Recording:
-    """Records connections. The relay only hands over bytes; the work is done in short slices."""
+    """Records connections. The relay only passes bytes here. They are parsed later, in short slices."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -24,7 +24,7 @@ class Recording:
         return RecordedConnection(self, Recorder(self.journal, client, replay_of))
 
     def schedule(self, connection: "RecordedConnection") -> None:
-        """Work on a connection soon."""
+        """Schedule work on a connection."""
         self._busy.append(connection)
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -36,7 +36,7 @@ class Recording:
                 self._busy.popleft()
         self._is_scheduled = bool(self._busy)
         if self._busy:
-            self._busy.rotate(-1)  # a connection with much work does not delay others
+            self._busy.rotate(-1)  # so that a connection with much work does not delay others
             asyncio.get_running_loop().call_soon(self._work)
 
 
@@ -68,12 +68,12 @@ class RecordedConnection:
         return self._recorder.first
 
     async def finish(self) -> None:
-        """Wait until all bytes so far are recorded."""
+        """Wait until all bytes that have arrived are recorded."""
         while self._is_busy:
             await asyncio.sleep(0)
 
     def step(self) -> bool:
-        """Do the next part of the work. Return whether there may be more."""
+        """Parse a small part of the waiting bytes. Return whether there may be more work."""
         if self._recorder.step():
             return True
         self._is_busy = False

@@ -1,4 +1,4 @@
-"""Sends a recorded request to the local server again. The answer is recorded like any other."""
+"""Sends a recorded request to the local server again. The response is recorded like any other response."""
 
 import asyncio
 import re
@@ -16,11 +16,11 @@ _LENGTH = re.compile(rb"(?im)^content-length:[^\r\n]*")
 
 
 class ReplayRefused(Exception):
-    """The request cannot be sent again. The message is a sentence."""
+    """A recorded request cannot be sent again. The message is a sentence."""
 
 
 class Replay:
-    """Replays requests to one local server, never to the tunnel."""
+    """Sends requests to one local server, and never through the tunnel."""
 
     def __init__(self, recording: Recording, host: str, port: int, context: ssl.SSLContext | None) -> None:
         self._recording, self._host, self._port, self._context = recording, host, port, context
@@ -61,35 +61,38 @@ class Replay:
 
 
 def raw_request(exchange: Exchange) -> bytes:
-    """Return the bytes of a recorded request. Raises ReplayRefused if a part is missing."""
+    """Return the bytes of a recorded request. Raises ReplayRefused if a part was not recorded."""
     request = whole_request(exchange)
     return request.head + bytes(request.body)
 
 
 def whole_request(exchange: Exchange) -> Message:
-    """Return a request that was recorded as a whole. Raises ReplayRefused for any other."""
+    """Return the request of an exchange. Raises ReplayRefused if it was not recorded completely."""
     request = exchange.request
     if request is None or (exchange.is_stream and exchange.received):
-        raise ReplayRefused("Only HTTP/1.1 requests can be replayed.")
+        raise ReplayRefused("The connection is not HTTP/1.1, and only HTTP/1.1 requests can be replayed.")
     if request.is_cut:
-        raise ReplayRefused(f"Only {len(request.body)} of the body's {request.size} bytes were recorded.")
+        raise ReplayRefused(
+            f"Only {len(request.body)} of the body's {request.size} bytes were recorded: it cannot be sent."
+        )
     if not request.is_complete:
-        raise ReplayRefused("The request is not complete.")
+        raise ReplayRefused("The request was not recorded completely, so it cannot be sent again.")
     return request
 
 
 def mark(content: bytes) -> bytes:
-    """Add the header of a replay after the request line. Raises ReplayRefused."""
+    """Add the header that marks a replay after the request line. Raises ReplayRefused."""
     first = _FIRST_LINE.match(content)
     if not first:
         raise ReplayRefused("A request begins with a line such as GET /path HTTP/1.1.")
-    if content[first.end() : first.end() + len(_MARK)] == _MARK:  # the recorded request is a replay, and has the header
+    # the recorded request is a replay itself, so it has the header
+    if content[first.end() : first.end() + len(_MARK)] == _MARK:
         return content
     return content[: first.end()] + _MARK + content[first.end() :]
 
 
 def from_text(text: str, original: Exchange) -> bytes:
-    """Return an edited request with the line ends of the original, and the length of its body.
+    """Return an edited request as bytes, with the original's line ends and the new length of the body.
 
     Raises ReplayRefused without an empty line after the headers.
     """
@@ -108,7 +111,7 @@ def from_text(text: str, original: Exchange) -> bytes:
 
 
 def to_text(exchange: Exchange) -> str:
-    """Return a request as text that can be edited, with a length instead of chunks.
+    """Return a request as text for an editor. A chunked body is joined, and gets a length.
 
     Raises ReplayRefused if it is not text.
     """

@@ -19,7 +19,7 @@ from tunnel_edge.inspector.html import Html
 from tunnel_edge.inspector.pages import Site, View
 from tunnel_edge.inspector.replay import Replay, ReplayRefused, from_text
 
-_MAX_BODY = 2 * 1024 * 1024  # bytes of a form
+_MAX_BODY = 2 * 1024 * 1024  # bytes of a form that the server accepts
 _MAX_CONNECTIONS = 32
 _TIMEOUT = 10.0  # seconds to receive a request
 _PERIOD = 0.2  # seconds between two updates of a page
@@ -51,7 +51,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request with the right cookie. `path` is relative to the secret folder."""
+    """A permitted request. `path` is relative to the secret folder."""
 
     method: str
     path: str
@@ -60,9 +60,9 @@ class _Asked:
 
 
 class Inspector:
-    """Serves the pages of a journal.
+    """Serves the pages about the exchanges in a journal.
 
-    `get_url` returns the address of the tunnel. `note` shows a sentence to the person at the terminal.
+    `get_url` returns the URL of the tunnel. `note` shows a sentence at the terminal.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Inspector:
         except (OSError, TimeoutError, h11.ProtocolError):
             pass  # the client has gone, is too slow, or does not speak HTTP
         except asyncio.CancelledError:
-            pass  # te ends, and asyncio would log the cancellation as an error
+            pass  # te is ending. asyncio would log the cancellation as an error
         finally:
             self._connections -= 1
             writer.close()
@@ -139,7 +139,7 @@ class Inspector:
         return await self._show(exchange, rest, asked)
 
     async def _show(self, exchange: Exchange, rest: str, asked: _Asked) -> Reply:
-        """Return a part of an exchange: its page, a form, or a download."""
+        """Return the response with a part of an exchange: its page, a form, or a download."""
         if rest == "edit":
             return await self._page(functools.partial(pages.edit_page, self._site, self._list(), exchange))
         if rest == "har":
@@ -159,7 +159,7 @@ class Inspector:
         return await self._page(make, status)
 
     async def _change(self, asked: _Asked) -> Reply:
-        """Replay a request or clear the journal, and redirect to the result."""
+        """Handle a POST: replay a request or clear the journal. Redirect to the result."""
         if asked.path == "clear":
             self._journal.clear()
             return Reply(303, headers=(("Location", self.access.folder),))
@@ -181,7 +181,7 @@ class Inspector:
         return Reply(303, headers=(("Location", f"{self.access.folder}requests/{new.id}"),))
 
     async def _page(self, make: "functools.partial[Html]", status: int = 200) -> Reply:
-        """Render a page in a thread, since a hostile body can take time."""
+        """Render a page in a thread, because a hostile body can take long."""
         try:
             return Reply(status, (await asyncio.to_thread(make)).encode("utf-8", "replace"))
         except ReplayRefused as refused:
@@ -196,7 +196,7 @@ class Inspector:
         return list(self._journal.newest_first())
 
     async def _stream(self, parser: h11.Connection, writer: asyncio.StreamWriter) -> None:
-        """Send the changed rows until the browser leaves."""
+        """Send rows of changed exchanges as server-sent events, until the browser leaves."""
         headers = [*_HEADERS, ("Content-Type", "text/event-stream")]
         writer.write(parser.send(h11.Response(status_code=200, headers=headers)) or b"")
         async for event in self._updates():
@@ -206,7 +206,7 @@ class Inspector:
             await writer.drain()
 
     async def _updates(self) -> AsyncIterator[bytes]:
-        """Yield server-sent events: a row for each changed exchange, and a comment now and then."""
+        """Yield server-sent events: a row for each changed exchange, and periodically a comment."""
         changed: dict[int | None, None] = {}
         stop = self._journal.listen(lambda id: changed.setdefault(id))
         yield b": live\n\n"

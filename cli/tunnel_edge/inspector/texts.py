@@ -1,4 +1,4 @@
-"""Texts of recorded messages: masked headers, decoded bodies, hex, and differences. Pure."""
+"""Renders recorded messages as text: masked headers, decoded bodies, hex, and differences. Pure."""
 
 import codecs
 import difflib
@@ -12,18 +12,18 @@ from tunnel_edge.inspector.exchanges import MAX_BODY, Exchange, Message
 _UTF8 = codecs.getincrementaldecoder("utf-8")
 MASK = "••••••••"
 _SECRETS = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"})
-_COMPRESSED = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # window bits of zlib
-_MAX_LINES = 400  # lines of each body that are compared
-_HEX_ROWS = 1024  # rows of 16 bytes that are shown
+_COMPRESSED = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # zlib's window bits, by Content-Encoding
+_MAX_LINES = 400  # the most lines of each body that are compared
+_HEX_ROWS = 1024  # the most rows of 16 bytes that are shown
 
 
 def is_secret(name: str) -> bool:
-    """Return whether the value of a header is masked."""
+    """Return whether the value of a header is secret, so that it is masked."""
     return name.lower() in _SECRETS
 
 
 def visible_headers(message: Message, *, with_secrets: bool = False) -> list[tuple[str, str]]:
-    """Return the headers, secret ones with a mask."""
+    """Return the headers. The values of secret headers are masked."""
     return [(name, MASK if is_secret(name) and not with_secrets else value) for name, value in message.headers]
 
 
@@ -47,7 +47,7 @@ def decode_body(message: Message) -> bytes:
 
 
 def join_chunks(message: Message) -> bytes:
-    """Return the body without the sizes of chunks, as far as it was recorded."""
+    """Return the recorded part of a chunked body, without the sizes of chunks."""
     body = bytes(message.body)
     if "chunked" not in message.header("transfer-encoding").lower():
         return body
@@ -57,7 +57,7 @@ def join_chunks(message: Message) -> bytes:
 
 
 def as_text(data: bytes) -> str | None:
-    """Return bytes as text, None if they are not text."""
+    """Return bytes as text, or None if they are not text."""
     try:
         text = _UTF8().decode(data)  # leaves out an incomplete last character
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The SSH agent of the user, through its socket."""
+"""Sends requests to the user's SSH agent through its socket."""
 
 import os
 import socket
@@ -25,27 +25,27 @@ class NoAgentError(CommandError):
 
 
 class ByteStream(Protocol):
-    """The bytes to and from the agent."""
+    """A connection to the agent."""
 
     def send(self, data: bytes) -> None: ...
     def receive(self, size: int) -> bytes: ...
 
 
 class Agent:
-    """An open agent."""
+    """An SSH agent, to which a connection is open."""
 
     def __init__(self, connection: ByteStream) -> None:
         self._connection = connection
 
     def certificates(self, comment: str) -> list[Certificate]:
-        """Return the certificates with a comment."""
+        """Return the certificates in the agent that have this comment."""
         reader = Reader(self._call(_LIST, b"", _LISTED))
         found = [(reader.string(), reader.string()) for _ in range(reader.uint32())]
         parsed = [Certificate.parse(blob) for blob, its in found if its == comment.encode()]
         return [certificate for certificate in parsed if certificate]
 
     def add(self, certificate: Certificate, seed: bytes, comment: str, lifetime: int, *, confirm: bool) -> None:
-        """Add a private key with its certificate, for a number of seconds."""
+        """Add a private key with its certificate. The agent removes them after some seconds."""
         key = string(b"ssh-ed25519-cert-v01@openssh.com") + string(certificate.blob)
         key += string(certificate.public_key) + string(seed + certificate.public_key) + string(comment.encode())
         constraints = struct.pack(">BI", _LIFETIME, lifetime) + (bytes([_CONFIRM]) if confirm else b"")
@@ -64,7 +64,7 @@ class Agent:
         except OSError as error:
             raise NoAgentError(str(error)) from error
         if answer[:1] != bytes([expected]):
-            raise CommandError("The SSH agent refused the request. Is it locked (ssh-add -X)?", FAILED)
+            raise CommandError("The SSH agent refused the request: if it is locked, unlock it with ssh-add -X.", FAILED)
         return answer[1:]
 
     def _receive(self, size: int) -> bytes:
@@ -72,7 +72,7 @@ class Agent:
         while len(found) < size:
             part = self._connection.receive(size - len(found))
             if not part:
-                raise OSError("it closed the connection")
+                raise OSError("the agent closed the connection")
             found += part
         return found
 

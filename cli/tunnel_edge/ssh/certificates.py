@@ -1,4 +1,4 @@
-"""The user certificate of a profile: where it is, when it ends, and its renewal."""
+"""Finds, obtains and stores the SSH user certificate of a profile, in files or in the SSH agent."""
 
 import base64
 import time
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What a certificate should contain. A `lifetime` of 0 is the authority's default."""
+    """The wanted content of a certificate. If `lifetime` is 0, the authority decides about it."""
 
     authority: str
     principals: tuple[str, ...]
@@ -29,23 +29,23 @@ class Request:
 
 
 def comment(profile: Profile) -> str:
-    """Return the comment of a profile's identities in the agent."""
+    """Return the comment that a profile's certificates have in the agent."""
     return f"te:{profile.name}"
 
 
 def key_file(profile: Profile) -> Path:
-    """Return the file of the private key. The file of the certificate ends in `-cert.pub`."""
+    """Return the path of the private key. The path of the certificate also has `-cert.pub` at the end."""
     return files.state_folder() / "ssh" / f"{profile.name}-{profile.authority}"
 
 
 def certificate_file(profile: Profile) -> Path:
-    """Return the file of the certificate."""
+    """Return the path of the certificate."""
     key = key_file(profile)
     return key.with_name(f"{key.name}-cert.pub")
 
 
 def find(profile: Profile) -> Certificate | None:
-    """Return the valid certificate of a profile with the latest end, from the agent or the files."""
+    """Return the valid certificate of a profile that expires last, from the agent or the files, or None."""
     found = _in_files(profile) if profile.uses_files else _in_agent(profile)
     now = time.time()
     valid = [certificate for certificate in found if certificate and certificate.is_valid(now)]
@@ -53,7 +53,7 @@ def find(profile: Profile) -> Certificate | None:
 
 
 def obtain(session: "Session", request: Request, key: Any = None) -> Certificate:
-    """Obtain a certificate, and replace the stored certificate and key. Record the request for renewals.
+    """Obtain a certificate, and replace the stored certificate and key. Store the request in the profile, for renewals.
 
     If no key is given, create a new key.
     """
@@ -61,7 +61,7 @@ def obtain(session: "Session", request: Request, key: Any = None) -> Certificate
     line = _sign(session, request, keys.public_line(key))
     certificate = Certificate.parse(base64.b64decode(line.split()[1]))
     if certificate is None:
-        raise CommandError("The service sent something other than a certificate for an ed25519 key.", FAILED)
+        raise CommandError("The service sent a certificate that is not for an ed25519 key.", FAILED)
     recorded = {**vars(request), "authority_key": signer(certificate)}
     before = profiles.load(session.profile.name)
     profile = replace(before or session.profile, **recorded)
@@ -72,7 +72,7 @@ def obtain(session: "Session", request: Request, key: Any = None) -> Certificate
 
 
 def load_key(profile: Profile) -> Any:
-    """Return the private key in the file of a profile, None if there is none or it is unreadable.
+    """Return the private key in the file of a profile. Return None if there is no readable key.
 
     A renewal keeps the key, so that `ssh` never reads a new key with the old certificate.
     """
@@ -80,25 +80,25 @@ def load_key(profile: Profile) -> Any:
 
 
 def signer(certificate: Certificate) -> str:
-    """Return the public key of the authority in base64."""
+    """Return the public key of an authority in base64."""
     return base64.b64encode(certificate.authority_key).decode()
 
 
 def _in_agent(profile: Profile) -> Sequence[Certificate]:
-    """Return the certificates of a profile and its authority in the agent."""
+    """Return the certificates in the agent that belong to a profile, and that its authority has signed."""
     with agent.opened() as opened:
         return [each for each in opened.certificates(comment(profile)) if signer(each) == profile.authority_key]
 
 
 def _in_files(profile: Profile) -> Sequence[Certificate]:
-    """Return the certificate in the file of a profile, if it is for the key beside it."""
+    """Return the certificate in the file of a profile. It must belong to the private key in the other file."""
     found = _read(certificate_file(profile))
     key = wire.public_key(files.read_private(key_file(profile)) or b"")
     return [found] if found and found.public_key == key else []
 
 
 def _read(file: Path) -> Certificate | None:
-    """Return the certificate in a file, None if there is none or it is unreadable."""
+    """Return the certificate in a file. Return None if there is no readable certificate."""
     try:
         return Certificate.parse(base64.b64decode((files.read_private(file) or b"").split()[1]))
     except (IndexError, ValueError):
@@ -106,7 +106,7 @@ def _read(file: Path) -> Certificate | None:
 
 
 def _sign(session: "Session", request: Request, public_key: str) -> str:
-    """Return the line of a new certificate, by the key of the session or by the token of a pipeline."""
+    """Request a certificate, with the session's API key or a pipeline's token. Return it in OpenSSH's format."""
     body: dict[str, Any] = {
         "ssh_certificate_authority_id": request.authority,
         "public_key": public_key,
@@ -123,7 +123,8 @@ def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> N
     """Replace the stored key and certificate."""
     if profile.uses_files:
         if wire.public_key(files.read_private(key_file(profile)) or b"") != certificate.public_key:
-            certificate_file(profile).unlink(missing_ok=True)  # `ssh` must not read it with the new key
+            # so that `ssh` does not read it together with the new key
+            certificate_file(profile).unlink(missing_ok=True)
             files.write_private(key_file(profile), keys.encode(key))
         files.write_private(certificate_file(profile), f"{line}\n".encode())
         return

@@ -1,4 +1,4 @@
-"""The block for the configuration of OpenSSH that renews certificates."""
+"""The block in OpenSSH's configuration that makes ssh renew certificates."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from tunnel_edge.ssh import certificates
 
 
 def block(profile: Profile, hosts: Sequence[str]) -> str:
-    """Return the block for some patterns of hosts, all hosts if there are none."""
+    """Return the block for hosts that match one of the patterns, or for all hosts without patterns."""
     flag = "" if profile.name == DEFAULT else f" --profile {profile.name}"
     lines = [f'Match host {",".join(hosts) or "*"} exec "te ssh ensure{flag} %n %r"']
     if profile.uses_files:

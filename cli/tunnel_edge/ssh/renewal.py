@@ -1,4 +1,4 @@
-"""Renewal of the certificate before it ends: once, without a question, and within five seconds."""
+"""Renews a certificate before it expires: once, without a question, and within five seconds."""
 
 import os
 import sys
@@ -13,11 +13,14 @@ from tunnel_edge.ssh import certificates
 from tunnel_edge.ssh.certificates import Request
 from tunnel_edge.ssh.wire import Certificate
 
-SECONDS = 4.5  # for a renewal; the process takes at most 5
+SECONDS = 4.5  # seconds for a renewal, so that the process takes at most 5
 
 
 def ensure(profile: Profile) -> None:
-    """Renew the certificate of a profile if it ends soon. Raises CommandError if no valid certificate remains."""
+    """Renew the certificate of a profile if it expires soon.
+
+    Raises CommandError if there is no valid one after that.
+    """
     if not profile.authority:
         raise CommandError(f"The profile '{profile.name}' has no certificate: use te ssh login.", FAILED)
     found = certificates.find(profile)
@@ -47,7 +50,7 @@ def _renew(name: str) -> None:
 
 @contextmanager
 def _time_limit(found: Certificate | None) -> Iterator[None]:
-    """End the process if the block takes too long, whatever it waits for: a keyring, a lock, a server."""
+    """End the process if the block takes longer than SECONDS. For example, a keyring or server does not answer."""
     import threading
 
     def end() -> None:

@@ -10,38 +10,38 @@ _ED25519_CERTIFICATE = b"ssh-ed25519-cert-v01@openssh.com"
 
 
 class Reader:
-    """Reads fields one after the other. Raises ValueError at the end of the bytes."""
+    """Reads fields one after the other. The methods raise ValueError if the bytes end within a field."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes."""
+        """Return the next `count` bytes."""
         if self._at + size > len(self._data):
             raise ValueError("the bytes end within a field")
         self._at += size
         return self._data[self._at - size : self._at]
 
     def uint32(self) -> int:
-        """Return the next integer of four bytes."""
+        """Read the next unsigned integer of four bytes."""
         return int(struct.unpack(">I", self.take(4))[0])
 
     def uint64(self) -> int:
-        """Return the next integer of eight bytes."""
+        """Read the next unsigned integer of eight bytes."""
         return int(struct.unpack(">Q", self.take(8))[0])
 
     def string(self) -> bytes:
-        """Return the next string."""
+        """Read the next string, which begins with its length."""
         return self.take(self.uint32())
 
 
 def string(value: bytes) -> bytes:
-    """Return a string with its length."""
+    """Encode a string: its length, then its bytes."""
     return struct.pack(">I", len(value)) + value
 
 
 def public_key(private: bytes) -> bytes | None:
-    """Return the 32 bytes of the public key in a file with an ed25519 private key, None for any other bytes."""
+    """Return the public key (32 bytes) in the content of an ed25519 private key's file. None for any other content."""
     try:
         reader = Reader(base64.b64decode(b"".join(private.split(b"\n")[1:-2])))
         if reader.take(len(_MAGIC)) != _MAGIC:
@@ -57,7 +57,7 @@ def public_key(private: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The fields of an ed25519 user certificate that renewal needs. Times are seconds since 1970."""
+    """The fields of an ed25519 user certificate that a renewal needs. Times are seconds since 1970."""
 
     blob: bytes
     public_key: bytes  # 32 bytes
@@ -67,7 +67,7 @@ class Certificate:
 
     @classmethod
     def parse(cls, blob: bytes) -> "Certificate | None":
-        """Return a certificate, None if the bytes are not an ed25519 certificate."""
+        """Parse a certificate. Return None if the bytes are not an ed25519 certificate."""
         reader = Reader(blob)
         try:
             if reader.string() != _ED25519_CERTIFICATE:
@@ -90,5 +90,5 @@ class Certificate:
         return self.valid_after <= now < self.valid_before
 
     def ends_soon(self, now: float) -> bool:
-        """Return whether less than a fifth of its life is left."""
+        """Return whether less than a fifth of the certificate's lifetime is left."""
         return self.valid_before - now < (self.valid_before - self.valid_after) / 5

@@ -1,6 +1,6 @@
 """Runs a function in a thread or in a child process, while this process continues.
 
-Only one thread of Python runs at a time. A child process uses another core while this process imports modules.
+Python runs only one thread at a time. A child process can use another core while this process imports modules.
 """
 
 import os
@@ -20,16 +20,16 @@ class NoResult(Exception):
 
 
 def in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
-    """Call a function in a thread that may end with the process.
+    """Call a function in a thread, which is ended with the process.
 
-    Return the function that waits for its result, with a timeout in seconds if one is given.
+    Return a function that waits for the result. It accepts a timeout in seconds.
     """
     future: Future[_T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # which the waiting thread raises
+        except BaseException as error:  # the thread that waits for the result raises it
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
@@ -37,9 +37,9 @@ def in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
 
 
 def in_child(work: Callable[[], _T]) -> Callable[[], _T]:
-    """Call a function in a child process. Return the function that waits for its result.
+    """Call a function in a child process. Return a function that waits for the result.
 
-    The process must have no other thread. The returned function raises CommandError or NoResult.
+    This process must have only one thread. The returned function raises CommandError or NoResult.
     """
     reads, writes = os.pipe()
     child = os.fork()
@@ -63,7 +63,7 @@ def in_child(work: Callable[[], _T]) -> Callable[[], _T]:
 
 
 def _run(work: Callable[[], Any], writes: int) -> NoReturn:
-    """Write the result of a function, and end this process. Without a result it ends silently."""
+    """Write the result of a function for the parent, and end this process. After an error, write nothing."""
     try:
         try:
             content = pickle.dumps((work(), None))

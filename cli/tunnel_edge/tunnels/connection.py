@@ -1,4 +1,4 @@
-"""One SSH connection to a gateway, with one tunnel. The host key must be one of those that the API names."""
+"""One SSH connection to a gateway, with one tunnel. The API must list the gateway's host key."""
 
 import asyncio
 import contextlib
@@ -16,13 +16,13 @@ from tunnel_edge.tunnels.requested import RequestedTunnel
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes128-ctr")
 _TIMEOUT = 20.0  # seconds for connecting and signing in
 _MAX_LINE = 64 * 1024  # characters of an event
-_SETTLE = 1.0  # seconds to wait for the reason of a refusal
+_SETTLE = 1.0  # seconds to wait for the event with the reason of a refusal
 
 OnEvent = Callable[[Mapping[str, Any]], None]
 
 
 class UnknownHostKey(Exception):
-    """The gateway's host key is not among those that the API names."""
+    """The API does not list the host key with which the gateway has answered."""
 
 
 class SignInRejected(Exception):
@@ -51,7 +51,8 @@ class Connection:
 
     async def open(self, requested: RequestedTunnel, relay: Relay) -> None:
         """Open the tunnel. Raises Refused."""
-        self._reading = asyncio.create_task(self._read_events())  # begins after the request for the tunnel is sent
+        # a task, which begins after the request for the tunnel is sent
+        self._reading = asyncio.create_task(self._read_events())
         host = _Spelling(requested.listen_host)
         try:
             await self._connection.create_server(relay.accept, host, requested.listen_port)
@@ -63,7 +64,7 @@ class Connection:
         await self._connection.wait_closed()
 
     async def close(self) -> None:
-        """End the connection, and its tunnel with it."""
+        """End the connection, which ends its tunnel."""
         self._connection.close()
         if self._reading:
             self._reading.cancel()
@@ -85,7 +86,10 @@ class Connection:
             self._handle(event)
 
     def _on_sentence(self, line: str) -> None:
-        """Show a sentence of a gateway without events. A sentence with an address says that the tunnel is open."""
+        """Show a sentence of an older gateway, which sends no events.
+
+        A sentence with an address means an open tunnel.
+        """
         url, _, rest = line.strip().partition(" ")
         if "://" in url and rest == "is online.":
             self._handle({"event": "opened", "id": "", "url": url})
@@ -105,7 +109,7 @@ class Connection:
         try:
             event = await asyncio.wait_for(asyncio.shield(self._refusal), _SETTLE)
         except TimeoutError:
-            return Refused("The gateway refused the tunnel.", "", is_final=False)
+            return Refused("The gateway refused the tunnel, and sent no reason.", "", is_final=False)
         message, code = str(event.get("message") or "The gateway refused the tunnel."), str(event.get("code") or "")
         return Refused(message, code, is_final=event.get("final") is True)
 
@@ -140,7 +144,7 @@ async def connect(gateway: Gateway, sign_in: SignIn, on_event: OnEvent) -> Conne
 
 
 async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
-    """Return the keys of the agent. Raises SignInRejected if it has none."""
+    """Return the keys in the SSH agent. Raises SignInRejected if it has no keys."""
     try:
         if keys := await (await asyncssh.connect_agent()).get_keys():
             return keys
@@ -150,7 +154,7 @@ async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
 
 
 class _Spelling(str):
-    """A host that asyncssh sends as it is written. Labels have upper and lower case letters."""
+    """A host that asyncssh sends unchanged. Otherwise it would change the case of labels."""
 
     def lower(self) -> "_Spelling":
         return self
@@ -166,7 +170,7 @@ def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh
 
 
 class _Lines(asyncssh.SSHClientSession[str]):
-    """Calls a function with each line of a session. Only the end of a line that is too long is passed on."""
+    """Calls a function with each line of a session. Of a line that is too long, only the end is passed."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line, self._rest = on_line, ""
@@ -179,7 +183,7 @@ class _Lines(asyncssh.SSHClientSession[str]):
 
 
 def _parse(line: str) -> Mapping[str, Any] | None:
-    """Return an event, None for another line."""
+    """Return the event in a line. Return None if the line is not an event."""
     try:
         event = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The gateways that the API lists, and the keys to sign in at them. Pure."""
+"""The gateways that the API lists, and the keys with which `te` signs in there. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tunnel_edge.tunnels import requested
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway as `GET /gateways` describes it. `host_keys` are lines of authorized_keys."""
+    """A gateway as `GET /gateways` describes it. `host_keys` are lines in the format of authorized_keys."""
 
     host: str
     port: int
@@ -21,9 +21,10 @@ class Gateway:
 
 @dataclass(frozen=True)
 class SignIn:
-    """A key, maybe with a certificate, and the user name for it. `ends_at` is the end in seconds since 1970, or None.
+    """The user name and the keys, each maybe with a certificate, for a connection.
 
-    Without `keys` the agent's keys are used.
+    Without `keys`, the agent's are used. `ends_at` is when the connection must be replaced, in seconds since 1970, or
+    None.
     """
 
     username: str

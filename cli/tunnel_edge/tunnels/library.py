@@ -9,9 +9,9 @@ _X509 = "asyncssh.crypto.x509"
 def import_asyncssh() -> None:
     """Import asyncssh without liboqs, nettle and X.509.
 
-    asyncssh would search for both libraries by running the linker, which takes longer than a connection. The package
-    cryptography has all algorithms that are needed. X.509 also needs pyOpenSSL, which is not installed, but asyncssh
-    notices this only after it has imported much of cryptography.
+    asyncssh searches for both libraries by running the linker, which takes longer than to connect. The package
+    cryptography has all algorithms that are needed. X.509 needs pyOpenSSL, which is not installed, but asyncssh notices
+    that only after it has imported much of cryptography.
     """
     find = ctypes.util.find_library
     ctypes.util.find_library = lambda name: None

@@ -1,4 +1,4 @@
-"""The key of the connections of one run, and its renewal."""
+"""The key for the connections of one tunnel command, and its renewal."""
 
 import time
 from collections.abc import Callable
@@ -9,15 +9,15 @@ from tunnel_edge.tunnels.gateways import SignIn
 
 
 class SignIns(Protocol):
-    """Provides the key and certificate for the connections of one run. Calls of the API block."""
+    """Provides the key and certificate for each connection. The method blocks if it calls the API."""
 
     def current(self) -> SignIn:
-        """Return the key of the next connection. Raises CommandError."""
+        """Return the key for the next connection. Raises CommandError."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """A key, maybe with a certificate, in a form that can be passed to another process."""
+    """A private key, maybe with a certificate, as bytes that can be sent to another process."""
 
     username: str
     private_key: bytes
@@ -25,7 +25,7 @@ class Material:
     renew_at: float | None = None
 
     def load(self) -> SignIn:
-        """Return the key as asyncssh uses it."""
+        """Return the key and certificate as objects of asyncssh."""
         import asyncssh
 
         key = asyncssh.import_private_key(self.private_key)
@@ -35,7 +35,7 @@ class Material:
 
 @dataclass
 class Obtained:
-    """Provides a key that the service knows. `obtain` gets the old key and certificate, and returns renewed ones."""
+    """Provides a key that was obtained from the service. `obtain` renews it, when `material.renew_at` is reached."""
 
     material: Material
     obtain: Callable[[Material], Material]

@@ -1,20 +1,20 @@
-"""Decides after which wait to connect again, and to which gateway. Pure."""
+"""Decides when to connect again after a lost connection, and to which gateway. Pure."""
 
 import random
 from collections.abc import Callable
 
-_FIRST, _LONGEST = 1.0, 15.0  # seconds
-_STABLE = 1.0  # seconds for which a tunnel must be open, so that the next attempt begins at once
-_MAX_NOTICE = 300.0  # seconds; the longest wait that a gateway can request
+_FIRST, _LONGEST = 1.0, 15.0  # seconds of the first and the longest wait
+_STABLE = 1.0  # if a tunnel was open for so many seconds, the next attempt begins at once
+_MAX_NOTICE = 300.0  # seconds of the longest wait that a gateway can request
 _JITTER = 0.25
-_TEMPORARY = {"unavailable"}  # refusals after which another attempt is made, even before the tunnel was open
+_TEMPORARY = {"unavailable"}  # refusals after which another attempt is made, even if the tunnel was never open
 
 
 class Reconnect:
-    """The waits between connections of one run.
+    """The waits between the connections of one tunnel command.
 
-    The first attempt after a lost connection begins at once, further ones after 1, 2, 4 … 15 seconds. `draw` returns a
-    random number from 0 to 1.
+    The first attempt after a lost connection begins at once. Further attempts begin after 1, 2, 4 … 15 seconds. `draw`
+    returns a random number from 0 to 1, which varies the waits.
     """
 
     def __init__(self, draw: Callable[[], float] = random.random) -> None:
@@ -30,11 +30,11 @@ class Reconnect:
         self._opened, self.has_been_open = now, True
 
     def on_tunnel_end(self) -> None:
-        """Handle a tunnel that the gateway has ended. So two clients that take a name from each other wait longer."""
+        """Make the next wait longer, because the gateway has ended the tunnel. Two clients may compete for a name."""
         self._opened = None
 
     def on_notice(self, retry_after: float) -> None:
-        """Handle a notice of the gateway that asks the client to wait for some seconds."""
+        """Record that the gateway asks the client to wait for some seconds."""
         self._notice = min(max(0.0, retry_after), _MAX_NOTICE)
 
     def on_end(self, now: float) -> float:
@@ -54,7 +54,7 @@ class Reconnect:
         return self._gateway % count
 
     def stay(self) -> None:
-        """Use the same gateway for the next connection, because the previous one ended for a renewal."""
+        """Use the same gateway for the next connection. The previous connection was closed only for a renewal."""
         self._gateway -= 1
 
     def is_final(self, code: str, *, is_final: bool) -> bool:

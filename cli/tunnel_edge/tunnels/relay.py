@@ -12,11 +12,11 @@ from tunnel_edge.tunnels import windows
 from tunnel_edge.tunnels.requested import LocalServer
 
 _TIMEOUT = 10.0  # seconds to connect to the local server
-_HIGH_WATER = 256 * 1024  # bytes of one connection that wait for its reader
+_HIGH_WATER = 256 * 1024  # bytes of a connection that wait because the other side reads slowly
 
 
 class Tap(Protocol):
-    """Receives copies of the bytes of one connection. No method may raise or block."""
+    """Receives copies of the bytes of one connection, for the inspector. No method may raise or block."""
 
     def on_request(self, data: bytes) -> None:
         """Handle bytes to the local server. b"" marks the end."""
@@ -50,12 +50,12 @@ class Relay:
         self._open: set[_Local] = set()
 
     def close(self) -> None:
-        """Close all connections to the local server. Their channels have ended, or never began."""
+        """Close all connections to the local server. Their channels must have ended, or never have begun."""
         for local in list(self._open):
             local.abort()
 
     async def accept(self, host: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
-        """Return the session of a new channel, after the local server has accepted its connection."""
+        """Connect to the local server. Return the session for the new channel."""
         local = _Local(self._open_tap(host), self._open, is_tls=self._server.is_tls)
         try:
             async with asyncio.timeout(_TIMEOUT):
@@ -70,7 +70,7 @@ class Relay:
 
 
 class _Local(asyncio.Protocol):
-    """The connection to the local server. Passes its bytes to the channel."""
+    """A connection to the local server. Passes received bytes to the channel."""
 
     def __init__(self, tap: Tap, peers: "set[_Local]", *, is_tls: bool) -> None:
         self._tap, self._peers, self._is_tls = tap, peers, is_tls
@@ -86,7 +86,7 @@ class _Local(asyncio.Protocol):
         self._transport.pause_reading()  # until the channel is open
 
     def attach(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
-        """Begin to pass bytes to an open channel."""
+        """Begin to pass bytes to the channel, which is open now."""
         self._channel = channel
         channel.set_write_buffer_limits(high=_HIGH_WATER)
         if self._is_closed:
@@ -99,7 +99,7 @@ class _Local(asyncio.Protocol):
             self._transport.write(data)
 
     def end_request(self) -> None:
-        """Tell the local server that the request has ended. TLS cannot do this, so a TLS connection just stays open."""
+        """Send the end of data to the local server. TLS cannot do that, so a TLS connection stays open."""
         self.is_request_over = True
         if self._is_over:
             self._transport.close()
@@ -148,7 +148,7 @@ class _Local(asyncio.Protocol):
 
 
 class _Remote(asyncssh.SSHTCPSession[bytes]):
-    """The channel of one visitor connection. Passes its bytes to the local server."""
+    """The channel of a visitor's connection. Passes received bytes to the local server."""
 
     def __init__(self, local: _Local, tap: Tap) -> None:
         self._local, self._tap = local, tap
@@ -184,7 +184,7 @@ class _Remote(asyncssh.SSHTCPSession[bytes]):
 
 
 def create_context(server: LocalServer) -> ssl.SSLContext | None:
-    """Return the TLS settings for a local server, None without TLS.
+    """Return the TLS settings for a local server. Return None without TLS.
 
     Its certificate is verified unless the server is on this machine.
     """

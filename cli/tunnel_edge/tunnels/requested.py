@@ -1,4 +1,4 @@
-"""The tunnel and the local server that a command names. Pure."""
+"""Parses which tunnel and which local server a command names. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _FORMS = "write a port (3000), HOST:PORT, or a URL such as http://localhost:3000
 
 @dataclass(frozen=True)
 class LocalServer:
-    """The address of the server on this machine."""
+    """The address of the local server, to which a tunnel forwards."""
 
     host: str
     port: int
@@ -39,18 +39,18 @@ class RequestedTunnel:
 
     @property
     def listen_host(self) -> str:
-        """Return the host of the SSH request."""
+        """Return the host of the SSH request for a tunnel."""
         return ",".join(self.labels) or self.name or "localhost"
 
     @property
     def listen_port(self) -> int:
-        """Return the port of the SSH request, which tells the gateway the protocol."""
+        """Return the port of the SSH request for a tunnel. For names, it determines the protocol."""
         if self.labels or self.proto == "http":
             return 80
         return self.port if self.proto == "tcp" else 443
 
     def rules(self, domain: str, tcp_ports: Sequence[int]) -> tuple[str, ...]:
-        """Return the ACL rules that permit the tunnel. Without a port they permit all of `tcp_ports`."""
+        """Return the ACL rules that permit the tunnel. For a TCP tunnel without a port, they permit all `tcp_ports`."""
         if self.labels:
             return tuple(f"bind:{label}" for label in self.labels)
         if self.proto == "tcp":
@@ -58,7 +58,7 @@ class RequestedTunnel:
         return (f"bind:{self.full_name(domain) if self.name else f'*.{domain}'}",)
 
     def full_name(self, domain: str) -> str:
-        """Return the name with the domain of the service, if it is a single label."""
+        """Return the full name: a single label gets the domain of the service."""
         name = self.name.lower().removesuffix(".")
         return name if "." in name else f"{name}.{domain}"
 
@@ -82,14 +82,14 @@ def parse_server(text: str) -> LocalServer:
 
 
 def check_name(name: str) -> str:
-    """Return a name with the characters of a domain. Raises CommandError."""
+    """Return the name if it has only characters of a domain. Raises CommandError otherwise."""
     if not _NAME.fullmatch(name):
         raise CommandError(f"--name: '{name}' is not a name: use letters, digits, hyphens and dots, like demo.", USAGE)
     return name
 
 
 def check_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Return labels as key=value. Raises CommandError."""
+    """Return the labels if each has the form key=value. Raises CommandError otherwise."""
     for label in (checked := tuple(labels)):
         if not _LABEL.fullmatch(label):
             raise CommandError(f"{label} is not a label: write name=value, without commas and stars.", USAGE)
@@ -97,7 +97,7 @@ def check_labels(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_ports(text: str) -> range:
-    """Return the ports of a text such as 20000-20099, none for any other text."""
+    """Return the ports in a text such as 20000-20099. Return no ports for any other text."""
     first, _, last = text.partition("-")
     return range(int(first), int(last) + 1) if first.isdigit() and last.isdigit() else range(0)
 

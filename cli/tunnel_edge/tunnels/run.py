@@ -1,4 +1,4 @@
-"""One run of `te http`, `te tls` or `te tcp`: opens the tunnel, and opens it again when its connection ends."""
+"""Opens the tunnel of `te http`, `te tls` or `te tcp`. If its connection ends, opens it again."""
 
 import asyncio
 import contextlib
@@ -23,24 +23,24 @@ from tunnel_edge.tunnels.reconnect import Reconnect
 from tunnel_edge.tunnels.relay import Relay
 from tunnel_edge.tunnels.requested import RequestedTunnel
 
-_FIRST_TRIES = 3  # connections that may fail before the tunnel is first open
+_FIRST_TRIES = 3  # failed connections after which the command ends, if the tunnel was never open
 
 
 class Screen(Protocol):
-    """Shows what happens to the person at the terminal."""
+    """Shows the user what happens."""
 
     def show_address(self, url: str) -> None:
-        """Show the address of the tunnel, once."""
+        """Show the address of the tunnel. Called once."""
 
     def show_request(self, event: Mapping[str, Any]) -> None:
-        """Show a request."""
+        """Show a visitor's request."""
 
     def note(self, text: str) -> None:
         """Show a sentence."""
 
 
 class Run:
-    """A tunnel that is open until its command ends.
+    """Keeps a tunnel open until its command ends.
 
     `fetch_gateways` and the calls of `sign_ins` block, and run in threads. `prepare` is awaited between the first
     connection and its tunnel.
@@ -85,7 +85,7 @@ class Run:
             await asyncio.sleep(self._reconnect.on_end(time.monotonic()))
 
     async def _serve_once(self) -> bool:
-        """Serve one connection. Return whether it was closed to renew the certificate."""
+        """Open the tunnel on one connection. Return whether the connection was closed only to renew the certificate."""
         gateway = self._gateways[self._reconnect.choose(len(self._gateways))]
         sign_in = await self._sign_in()
         opened = await connection.connect(gateway, sign_in, self._on_event)
@@ -102,7 +102,7 @@ class Run:
             self._relay.close()
 
     async def _wait(self, opened: Connection, ends_at: float | None) -> bool:
-        """Wait until the connection ends, or until its certificate must be renewed. Return whether it must."""
+        """Wait until the connection ends or its certificate must be renewed. Return True if it must be renewed."""
         remaining = None if ends_at is None else max(0.0, ends_at - time.time())
         try:
             async with asyncio.timeout(remaining):
@@ -114,7 +114,10 @@ class Run:
         return False
 
     async def _sign_in(self) -> SignIn:
-        """Return the current key. If the service is unreachable after the tunnel was open, the run tries again."""
+        """Return the key for a connection.
+
+        Raises ConnectionFailed if the service is unreachable but the tunnel was open.
+        """
         try:
             return await asyncio.to_thread(self._sign_ins.current)
         except CommandError as error:
@@ -123,7 +126,7 @@ class Run:
             raise
 
     async def _refresh_gateways(self) -> None:
-        """Fetch the gateways and their host keys. The previous ones remain if the service does not answer."""
+        """Fetch the gateways and their host keys. If the service does not answer, use the previous ones."""
         try:
             self._gateways = await asyncio.to_thread(self._fetch) or self._gateways
         except CommandError:
@@ -157,7 +160,7 @@ class Run:
                     self._reconnect.on_notice(after)
 
     def _on_opened(self, url: str, id: str) -> None:
-        """Show the address. The next connection requests it again, even if it is random."""
+        """Show the address of the tunnel. Further connections request the same address, even if it was random."""
         if self._has_address:
             self._screen.note(f"{url or id} is online again.")
             return

@@ -1,6 +1,6 @@
-"""Signs in at a gateway: by a certificate in memory, an SSH credential of this machine, or keys of the user.
+"""Obtains the key for a gateway: a certificate in memory, this machine's SSH credential, or keys of the user.
 
-Functions that need asyncssh import it: the first request to the service is sent while it is loaded.
+Only the functions that need asyncssh import it, so that the first request to the service is sent before.
 """
 
 import json
@@ -28,11 +28,11 @@ from tunnel_edge.tunnels.requested import RequestedTunnel
 
 AGENT = "agent"  # the value of --identity for the keys of the agent
 
-_PRINCIPAL = "tunnel-edge"  # the login name in certificates; no machine has a user of this name
-_USER = "te"  # the user name for a credential; the gateway accepts any
-_LIFETIME = 24 * 3600  # seconds; a policy can permit less
-_MARGIN, _MIN_MARGIN = 60.0, 2.0  # a certificate is renewed so many seconds before its end
-_MAX_PORTS = 100  # in the rules of a credential if the command names no port; an ACL has at most 1,000 rules
+_PRINCIPAL = "tunnel-edge"  # the principal of certificates, which should not be a user name on any machine
+_USER = "te"  # the user name with a credential, because the gateway accepts any
+_LIFETIME = 24 * 3600  # seconds to request for a certificate. A policy can permit less
+_MARGIN, _MIN_MARGIN = 60.0, 2.0  # seconds before its expiry at which a certificate is renewed: usually, and at least
+_MAX_PORTS = 100  # ports in a credential's ACL if the command names none. An ACL has at most 1,000 rules
 _MOST_SECONDS = re.compile(r"at most (\d+) seconds")
 # the beginnings of asyncssh's errors for a missing or wrong passphrase
 _ENCRYPTED = ("Passphrase must be specified", "Unable to decrypt")
@@ -41,7 +41,7 @@ _TRIES = 3  # attempts to change the ACL, because other processes may change it 
 
 @dataclass(frozen=True)
 class Certificates:
-    """Certificates of the profile's authority. The key and its certificates exist in memory only."""
+    """Requests certificates from the profile's authority. Key and certificates exist in memory only."""
 
     client: Client
     profile: Profile
@@ -49,7 +49,7 @@ class Certificates:
     domain: str
 
     def request(self, key: Any, lifetime: int = _LIFETIME) -> Material:
-        """Request a certificate, with the longest lifetime that the policy permits."""
+        """Request a certificate for a key, with the longest lifetime that the authority's policy permits."""
         try:
             answer = self.client.post("/ssh_user_certificates", self._body(key, lifetime))
         except ApiError as error:
@@ -90,14 +90,14 @@ class Certificates:
 
 @dataclass(frozen=True)
 class Credentials:
-    """The SSH credential of this profile on this machine. Its ACL has the rules that commands have requested."""
+    """The SSH credential of a profile on this machine. Its ACL has the rules that earlier commands needed."""
 
     client: Client
     profile: Profile
     rules: Sequence[str]
 
     def load(self, new: Any) -> Material:
-        """Read the key, or store a new one with its credential. The credential permits the rules afterwards."""
+        """Read the stored key, or store `new` with a new credential. Add missing `rules` to the credential's ACL."""
         key_file = files.state_folder() / "ssh" / f"{self.profile.name}-tunnels"
         key, id = keys.load(files.read_private(key_file) or b""), _read_id(key_file)
         if key is None or not id or not self._permit(id):
@@ -116,7 +116,7 @@ class Credentials:
         files.write_private(_id_file(key_file), json.dumps({"id": answer["id"]}).encode())
 
     def _permit(self, id: str) -> bool:
-        """Add the missing rules. Return False if the credential does not exist any more."""
+        """Add missing rules to the ACL of a credential. Return False if the credential does not exist any more."""
         for left in reversed(range(_TRIES)):
             try:
                 answer = self.client.send("GET", f"/ssh_credentials/{id}")
@@ -137,7 +137,7 @@ class Credentials:
 
 @dataclass
 class Identity:
-    """A key file of the user, maybe with a certificate, or the keys of the agent."""
+    """A key of the user from a file, maybe with a certificate, or the keys of the SSH agent."""
 
     keys: tuple[Any, ...]
     username: str = _USER
@@ -151,7 +151,10 @@ class PassphraseNeeded(Exception):
 
 
 def read_identity(file: str, passphrase: str | None = None) -> Identity:
-    """Return the key of a file, with the certificate beside it. Raises PassphraseNeeded, CommandError."""
+    """Return the key in a file, with the certificate in FILE-cert.pub if it exists.
+
+    Raises PassphraseNeeded, CommandError.
+    """
     import asyncssh
 
     certificate = Path(f"{file}-cert.pub")
@@ -168,16 +171,16 @@ def read_identity(file: str, passphrase: str | None = None) -> Identity:
 
 
 def agent_keys() -> Identity:
-    """Return the keys of the agent. Raises CommandError without an agent."""
+    """Return an Identity that uses the keys of the SSH agent. Raises CommandError if there is no agent."""
     if not os.environ.get("SSH_AUTH_SOCK") and os.name == "posix":
         raise CommandError("There is no SSH agent: SSH_AUTH_SOCK is not set.", USAGE)
     return Identity(())
 
 
 def obtain(session: Session, requested: RequestedTunnel, service: Service, key: Any) -> Material:
-    """Return a key with a certificate of the profile's authority, or else the key of this machine's credential.
+    """Return a key with a certificate, if the profile has an authority, or else the key of this machine's credential.
 
-    `key` is the private key of a new certificate or credential. Raises CommandError.
+    `key` is the private key for a new certificate or credential. Raises CommandError.
     """
     client, profile = session.client, session.profile
     if profile.authority:
@@ -186,14 +189,14 @@ def obtain(session: Session, requested: RequestedTunnel, service: Service, key: 
 
 
 def _sample(ports: Sequence[int]) -> Sequence[int]:
-    """Return some of many ports, always the same ones on this machine."""
+    """Return at most _MAX_PORTS of the ports, always the same ones on this machine."""
     if len(ports) <= _MAX_PORTS:
         return ports
     return random.Random(socket.gethostname()).sample(ports, _MAX_PORTS)
 
 
 def _read_id(key_file: Path) -> str:
-    """Return the stored id of the credential, "" for none."""
+    """Return the stored id of the credential. Return "" if there is none."""
     try:
         return str(json.loads(files.read_private(_id_file(key_file)) or b"{}")["id"])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Bounds what a channel stores for a slow reader."""
+"""Limits how much data a channel stores for a slow reader."""
 
 from typing import Any
 
@@ -8,26 +8,26 @@ from asyncssh.packet import UInt32
 
 
 def bound(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
-    """Make the window of a new channel also count the bytes that its session has not received yet.
+    """Make a new channel grant its peer only as many bytes as its session has received.
 
-    After a pause, asyncssh grants the peer a whole window with the first piece that it delivers, even if many pieces
-    still wait. So the memory would grow with each pause.
+    After a pause, asyncssh itself grants a whole window as soon as it delivers the first piece of data, although other
+    pieces still wait. The memory would grow with each pause.
     """
     channel._deliver_data = _Window(channel).deliver  # type: ignore[method-assign]
 
 
 def release(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
-    """Remove the reference of a closed channel to itself, which would keep it in memory until a garbage collection."""
-    del channel._deliver_data  # the method of the class remains
+    """Break the reference cycle of a closed channel, which would keep it in memory until a garbage collection."""
+    del channel._deliver_data  # deletes the attribute of the instance, so the class's method applies again
 
 
 class _Window:
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        self._left = channel._recv_window  # bytes that the peer may send, or that wait here
+        self._left = channel._recv_window  # bytes that the peer may still send, plus undelivered bytes
 
     def deliver(self, data: bytes, datatype: Any) -> None:
-        """Deliver a piece to the session, in place of the method of the channel."""
+        """Deliver a piece of data to the session. Replaces the method of the channel."""
         channel = self._channel
         self._left -= len(data)
         if self._left < channel._init_recv_window / 2:

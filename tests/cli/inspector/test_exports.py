@@ -106,8 +106,8 @@ def test_a_request_that_was_cut_or_is_no_request_is_not_replayed() -> None:
             [In(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 300000\r\n\r\n" + b"x" * 300000), Out(OK)],
             "were recorded",
         ),
-        ([In(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n"), Out(OK)], "is not complete"),
-        ([In(b"nonsense\r\n\r\n")], "Only HTTP/1.1"),
+        ([In(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n"), Out(OK)], "not recorded completely"),
+        ([In(b"nonsense\r\n\r\n")], "only HTTP/1.1"),
     ):
         (recorded,) = record(stream)  # type: ignore[arg-type]
         with pytest.raises(ReplayRefused, match=reason):

@@ -24,6 +24,7 @@ case $call in *next_page_uri*) ;; *) echo stub ;; esac
 """
 STAND_INS = ("aws", "curl", "gh", "jq", "make", "ssh-keygen", ".venv/bin/python")
 RENAMED = {"notification-endpoint": "endpoint"}  # by the CLI, whose --endpoint-url is another thing
+COMMON = ("output", "query", "region")  # options of every command
 BY_CHALICE = {"RestAPIId"}  # outputs that no template of ours names
 SESSION = botocore.session.get_session()
 Calls = list[list[str]]
@@ -64,7 +65,7 @@ def named(calls: Calls, *command: str) -> Calls:
 def options(call: list[str]) -> dict[str, str]:
     """Options of the AWS CLI with their values, but for those that every command has."""
     given = {word[2:].removeprefix("no-"): value for word, value in pairwise([*call, ""]) if word.startswith("--")}
-    return {RENAMED.get(name, name): value for name, value in given.items() if name not in ("query", "output")}
+    return {RENAMED.get(name, name): value for name, value in given.items() if name not in COMMON}
 
 
 def operation(service: str, name: str, rest: list[str]) -> tuple[str, list[str]]:

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.sign_in import managed_apps
@@ -119,58 +117,6 @@ def logged(edge: Edge, name: str) -> list[tuple[int, bool]]:
     """Return status and `session` of the logged requests for a name, since it has OAuth."""
     lines = (it for it in edge.access_log() if it["host"].startswith(f"{name}.{edge.settings.tunnel_domain}"))
     return [(line["status"], line["session"]) for line in lines if "session" in line]
-
-
-def test_forged_and_foreign_tokens_are_refused(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
-    page = site(edge, admin, "forged", HttpResponse(body="welcome\n"))
-    page.put(module())
-    until(lambda: edge.status("forged") == "401")
-    jar = tmp_path / "jar"
-    assert browse(page, jar).endswith("200")
-    rule = page.rule()
-    token = cookies_in(jar)[rule.session_cookie]
-    claims = jwt.decode(token, options={"verify_signature": False})
-    kid = jwt.get_unverified_header(token)["kid"]
-    own = ec.generate_private_key(ec.SECP256R1())
-    late = {**claims, "exp": int(time.time()) + 7200}
-    public = edge.store.sign_in_keys[0]
-    forged = [
-        jwt.encode(claims, own, "ES256", headers={"kid": kid}),
-        jwt.encode(claims, "", "none", headers={"kid": kid}),
-        jwt.encode(claims, public["x"] + public["y"], "HS256", headers={"kid": kid}),
-        jwt.encode(late, own, "ES256", headers={"kid": kid, "jwk": public}),
-        token[:-6] + "AAAAAA",
-        "",
-    ]
-    for value in forged:
-        assert edge.status("forged", "-b", f"{rule.session_cookie}={value}") == "401", value
-    assert edge.status("forged", "-b", f"{rule.session_cookie}={token}") == "200"
-    assert edge.status("forged", "-H", f"authorization: Bearer {token}") == "401"
-    assert edge.status("forged", path=f"/?access_token={token}") == "401"
-    other = site(edge, admin, "other", HttpResponse(body="other\n"))
-    other.put(module())
-    until(lambda: edge.status("other") == "401")
-    assert edge.status("other", "-b", f"{other.rule().session_cookie}={token}") == "401"
-
-
-def test_a_session_of_one_route_opens_no_other_route_of_the_edge(
-    edge: Edge, service: None, admin: Client, tmp_path: Path
-) -> None:
-    page = site(edge, admin, "two", HttpResponse(body="welcome\n"))
-    page.put(module())
-    open_rule, rule = page.rule(), page.add("/other", module("github", email_domains=["other.example"]))
-    until(lambda: "/github/" in edge.curl("two", *NAVIGATES, "-w", "%{redirect_url}", path="/other"))
-    jar = tmp_path / "jar"
-    assert browse(page, jar) == "welcome\n200"
-    found = cookies_in(jar)
-    every = "; ".join(f"{name}={value}" for name, value in found.items())
-    renamed = [
-        f"{rule.session_cookie}={found[open_rule.session_cookie]}",
-        f"{rule.id_cookie}={found[open_rule.id_cookie]}",
-    ]
-    assert edge.status("two", "-b", every) == "200"
-    for cookie in (every, *renamed):
-        assert edge.status("two", "-b", cookie, path="/other") == "401", cookie
 
 
 def test_a_strange_host_header_begins_no_sign_in_elsewhere(edge: Edge, service: None, admin: Client) -> None:
@@ -316,17 +262,19 @@ def test_paths_of_the_service_reach_no_upstream(edge: Edge, service: None, admin
 
 
 def test_without_the_service_sessions_go_on_and_all_else_is_closed(
-    edge: Edge, service: None, admin: Client, tmp_path: Path
+    edge: Edge, admin: Client, providers: FakeProviders, tmp_path: Path
 ) -> None:
-    page = site(edge, admin, "alone", HttpResponse(body="welcome\n"))
-    page.put(module())
-    until(lambda: edge.status("alone") == "401")
-    jar = tmp_path / "jar"
-    assert browse(page, jar).endswith("200")
-    rule = page.rule()
-    cookie = f"{rule.session_cookie}={cookies_in(jar)[rule.session_cookie]}"
-    edge.settings.sign_in_socket.rename(tmp_path / "away")
-    assert edge.status("alone", "-b", cookie) == "200"
+    page, jar = site(edge, admin, "alone", HttpResponse(body="welcome\n")), tmp_path / "jar"
+    with oauth_site.signing_in(edge, providers, tmp_path):
+        page.put(module())
+        until(lambda: edge.status("alone") == "401")
+        assert browse(page, jar).endswith("200")
+        rule, cookies = page.rule(), cookies_in(jar)
+    token, id = (f"{name}={cookies[name]}" for name in (rule.session_cookie, rule.id_cookie))
+    assert edge.status("alone", "-b", token) == "200"
+    assert edge.status("alone", "-b", id) == "503"
+    assert [edge.status("alone", *it) for it in (NAVIGATES, ("-X", "POST"), ("-b", f"{token[:-4]}AAAA"))] == ["503"] * 3
+    assert edge.status("alone", path="/_service/sign-in") == edge.status("sign-in", path="/callback") == "503"
 
 
 def test_a_managed_application_opens_its_routes_within_eight_seconds(

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from chalicelib.model.sign_in import signing_keys
 from edge.sign_in.provider.provider_table import PROVIDERS
@@ -260,6 +261,7 @@ def test_no_attempt_to_pass_without_a_session_of_the_route_reaches_the_upstream(
     Origin.requests.clear()
     found = {(site.name, path, str(lines)): site.send(path, lines, method="GET")[0] for site, path, lines in attempts}
     assert found == dict.fromkeys(found, 401)
+    assert own.send(f"/app?access_token={token}", [], method="GET")[0] == 401
     assert {path: own.send(path.format(host=own.host), [], method="GET")[0] for path in PATHS} == PATHS
     two_hosts = f"GET /app HTTP/1.1\r\nhost: {own.host}\r\nhost: evil.example\r\n\r\n".encode()
     assert own.send_raw(two_hosts, "GET")[0] == 400
@@ -291,7 +293,22 @@ def list_tokens(token: str, sites: Sites) -> dict[str, str]:
         "of another route": {"aud": f"{sites.own.routes['two']}.{digest}"},
         "of another account": {"aud": f"{sites.foreign.routes['app']}.{digest}"},
     }
-    return {name: sign(token, **changes) for name, changes in wrong.items()}
+    return {**{name: sign(token, **changes) for name, changes in wrong.items()}, **forge(token)}
+
+
+def forge(token: str) -> dict[str, str]:
+    """Return tokens that the service's key does not sign."""
+    claims, kid = jwt.decode(token, options={"verify_signature": False}), jwt.get_unverified_header(token)["kid"]
+    (public,) = [it.public for it in signing_keys.read() if it.kid == kid]
+    own, named = ec.generate_private_key(ec.SECP256R1()), {"kid": kid}
+    return {
+        "with another key": jwt.encode(claims, own, "ES256", headers=named),
+        "with its own key": jwt.encode(claims, own, "ES256", headers={**named, "jwk": dict(public)}),
+        "with no key": jwt.encode(claims, "", "none", headers=named),
+        "with the public key as a secret": jwt.encode(claims, public["x"] + public["y"], "HS256", headers=named),
+        "with a changed signature": f"{token[:-6]}AAAAAA",
+        "empty": "",
+    }
 
 
 def test_a_request_with_two_tokens_has_the_user_of_the_first(

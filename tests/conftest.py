@@ -122,6 +122,11 @@ def accounts(store: None) -> Mapping[str, Account]:
 def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
     """Empty the table after each test."""
     yield
+    empty_table()
+
+
+def empty_table() -> None:
+    """Empty the table. Note what is sealed in it, and its events."""
     for record in [item.to_json()["Attributes"] for scope in stored().values() for item in scope.values()]:
         RECORD.sealed += secrecy.sealed_in(record)
         if record["id"]["S"].startswith("evt_"):

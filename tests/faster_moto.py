@@ -39,6 +39,7 @@ _JSON = {"Content-Type": "application/x-amz-json-1.0"}
 _PLAIN = {"S", "B", "BOOL"}
 _MAX_SIZE = 405_000  # of an item, as moto has it
 _MAX_CONDITIONS = 500  # that are remembered
+_one_at_a_time = threading.RLock()
 _transaction = threading.local()  # its items, and the copies of the tables as they were before it
 _conditions: dict[str, tuple[Any, list[str], list[str]]] = {}
 _lexed = cache(partial(ConditionExpressionParser._lex_one_node, ConditionExpressionParser("", {}, {})))
@@ -87,7 +88,10 @@ class _Handler(DynamoHandler):
 
 
 def _processed(stubber: Any, request: Any) -> Any:
-    return _Handler(request).call_action() if request.url == _ADDRESS else _process(stubber, request)
+    if request.url != _ADDRESS:
+        return _process(stubber, request)
+    with _one_at_a_time:  # a failed transaction would take back what other threads have written meanwhile
+        return _Handler(request).call_action()
 
 
 def _sign(auth: Any, request: Any) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table, writes
 from chalicelib.storage.records.items import Item
 
@@ -49,6 +50,10 @@ def with_scope(prefix: str) -> list[dict[str, Any]]:
 
 def put(record: Mapping[str, Any]) -> None:
     aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))
+
+
+def remove(record: Mapping[str, Any]) -> None:
+    dynamodb.do(Write.delete(record["scope"], record["id"]))
 
 
 def every() -> list[dict[str, Any]]:

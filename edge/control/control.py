@@ -127,7 +127,7 @@ class Control:
 
     async def _follow(self) -> None:
         """Load special names, then follow the change log from the time of this call, until cancelled."""
-        read = partial(self._read_changes, Follower(self._store, time.time()))
+        read = partial(self._read_changes, Follower(self._store.list_changes, time.time()))
         await tasks.retry(self._start, Unavailable)
         changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # on failure Envoy keeps its configuration
         await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())

@@ -129,7 +129,7 @@ class SshGateway:
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines that run while the gateway has its lease."""
         blocking = PeriodicTask("blocks", self._block, _BLOCKS_PERIOD, failures=Unavailable)
-        checks = self._checks.tasks(self.id, Follower(self.store, time.time()))
+        checks = self._checks.tasks(self.id, Follower(self.store.list_changes, time.time()))
         for task in (self.lease.task(), blocking, *checks, *self.tunnels.tasks()):
             yield task.run()
         yield self.lease.wait_for_loss()

@@ -1,7 +1,8 @@
 """A reader of the change log that returns each change once, even if it is written late."""
 
+from collections.abc import Callable
+
 from chalicelib.storage.records.change_log import Change
-from edge.store.records import Store
 
 _SHORT_OVERLAP = 2.0  # seconds before the cursor that each read repeats: more than writers' clocks differ
 _LONG_PERIOD = 15.0  # seconds between reads that repeat OVERLAP
@@ -15,9 +16,12 @@ class Follower:
     future.
     """
 
-    def __init__(self, store: Store, now: float) -> None:
-        """Begin at the Unix time `now`. The first read also returns changes up to OVERLAP seconds before it."""
-        self._store = store
+    def __init__(self, list_changes: Callable[[float], list[Change]], now: float) -> None:
+        """Begin at the Unix time `now`. The first read also returns changes up to OVERLAP seconds before it.
+
+        `list_changes` returns the changes after a Unix time.
+        """
+        self._list_changes = list_changes
         self._ages: dict[str, float] = {}
         self._newest = self._cursor = now - OVERLAP
         self._all_until = self._long_at = now  # times of the latest and the next read of OVERLAP
@@ -26,7 +30,7 @@ class Follower:
         """Return the changes that earlier reads have not returned. Raises Unavailable."""
         is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # if the clock was set back, too
         since = self._all_until - OVERLAP if is_long else self._cursor - _SHORT_OVERLAP
-        new = [change for change in self._store.list_changes(since) if change.id not in self._ages]
+        new = [change for change in self._list_changes(since) if change.id not in self._ages]
         self._ages |= {change.id: change.at for change in new}
         self._newest = max([self._newest, *(change.at for change in new)])
         self._cursor = min(self._newest, now)

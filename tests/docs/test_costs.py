@@ -26,7 +26,6 @@ from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
 from infra import ROOT
-from tests.edge.memory import Memory
 from tests.federation import exchanges
 from tests.samples import BODIES, public_key
 from tests.transports import Client
@@ -219,7 +218,7 @@ def test_an_edge_host(admin: Client) -> None:
 
 
 @dataclass
-class BusyLog(Memory):
+class BusyLog:
     """A log with 200 changes a second, each of `size` bytes. It counts the units of its reads."""
 
     size: int = 0
@@ -236,7 +235,7 @@ def units_of_busy_log(poll: float, size: int) -> Units:
     """Return the units of a month in which a busy log is read every `poll` seconds."""
     start, period = 1000.0, 60.0
     log = BusyLog(size=size)
-    follower = Follower(log, start)
+    follower = Follower(log.list_changes, start)
     for number in range(int(period / poll)):
         log.now = start + number * poll
         follower.read(log.now)

@@ -64,7 +64,7 @@ class Handover:
         self._store, self._limit = store, limit
         self._context = client.build_context(authority)
         self._since = time.time()
-        self._follower = Follower(store, self._since)
+        self._follower = Follower(store.list_changes, self._since)
         self._tunnels: dict[str, HeldTunnel] = {}
         self._unread: set[Place] = set()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -2,20 +2,16 @@
 
 import asyncio
 import threading
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
-from chalicelib.model.base import kinds
-from chalicelib.model.edges.served import ServedAuthority, ServedEdge
-from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
+from edge.control.names.name_resolver import NameResolver
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
 from edge.envoy.resources import Changes, Key, Resource
@@ -23,9 +19,11 @@ from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialServing
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable, Undecodable
-from tests.edge.memory import Memory
+from tests.edge import served_records
+from tests.edge.edge_table import EdgeTable
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import GATEWAY
+from tests.gateway_leases import set_lease
 
 T = TypeVar("T")
 A, B = f"acct_{'A' * 27}", f"acct_{'B' * 27}"
@@ -70,40 +68,32 @@ class Envoy:
         return parts | {key.name for key in self.resources if key.name.startswith("port/")}
 
 
-@dataclass
 class Reads:
-    """A reader of records in memory, which counts what it reads. `away` are accounts whose reads fail."""
+    """A reader that counts what it reads. `away` are accounts whose reads fail."""
 
-    store: Memory
-    counts: Counter[str] = field(default_factory=Counter)
-    away: set[str] = field(default_factory=set)
-    broken: set[str] = field(default_factory=set)
-    malformed: set[str] = field(default_factory=set)  # ids of edges
-    is_up: bool = True
-    can_return: threading.Event = field(default_factory=threading.Event)  # with what was read before
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        self.resolver = NameResolver(worlds.DOMAIN)
+        self.counts: Counter[str] = Counter()
+        self.away: set[str] = set()
+        self.broken: set[str] = set()
+        self.malformed: set[str] = set()  # ids of edges
+        self.can_return = threading.Event()  # with what was read before
         self.can_return.set()
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
-        return self._read("items", account, {*ids, *(self._ids(known) if known else ())})
+        wanted = [*ids]
+        self._count("items", account, {*wanted, *(known.wanted.ids if known else ())})
+        return self._wait(self.resolver.read_items(account, wanted, known))
 
     def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
-        return self._read("changed", records.account, self._ids(records))
+        self._count("changed", records.account, records.wanted.ids)
+        return self._wait(self.resolver.read_changed(records, places))
 
     def resync(self, records: AccountRecords) -> AccountRecords:
-        return self._read("resync", records.account, self._ids(records))
+        self._count("resync", records.account, records.wanted.ids)
+        return self._wait(self.resolver.resync(records))
 
-    @staticmethod
-    def _ids(records: AccountRecords) -> set[str]:
-        return {place.id for place in records.versions}
-
-    def _read(self, what: str, account: str, ids: set[str]) -> AccountRecords:
-        found = self._find(what, account, ids)
-        self.can_return.wait(5)
-        return found
-
-    def _find(self, what: str, account: str, ids: set[str]) -> AccountRecords:
+    def _count(self, what: str, account: str, ids: Set[str]) -> None:
         if account in self.away:
             raise Unavailable(account)
         if account in self.broken:
@@ -111,50 +101,24 @@ class Reads:
         if ids & self.malformed:
             raise Undecodable("record_malformed")
         self.counts[f"{account} {what}"] += 1
-        edges = {id: it for id, it in self.store.edges.items() if id in ids and it.account == account}
-        every = (it for it, _ in self.store.online.values() if it.account == account and it.id in ids)
-        online = [it for it in every if not it.has_lapsed(time.time())]
-        return AccountRecords(
-            account,
-            frozenset(),
-            is_active=account not in self.store.off,
-            edges=edges,
-            tunnels={it.id: it for it in online},
-            gateways={GATEWAY.id: GATEWAY} if self.is_up else {},
-            backends={worlds.GROUP: worlds.group(account=account)},
-            authorities={"ca_1": ServedAuthority(account, "ca_1", "PEM")},
-            versions={
-                Place(items.scope(account, kinds.of(id).path), id): f"{edges[id].revision}" if id in edges else ""
-                for id in ids
-            },
-        )
 
-
-class SlowEntries(Memory):
-    """A store that returns entries after `can_return`, as they were before."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.can_return, self.was_read = threading.Event(), threading.Event()
-        self.can_return.set()
-
-    def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
-        found = super().read_special_names(owners)
-        self.was_read.set()
+    def _wait(self, found: AccountRecords) -> AccountRecords:
         self.can_return.wait(5)
         return found
 
 
 class World:
-    """The special names of one edge host, in memory."""
+    """The special names of one edge host, whose accounts have a group and an authority."""
 
-    def __init__(self) -> None:
-        self.store, self.envoy = SlowEntries(), Envoy()
+    def __init__(self, store: EdgeTable) -> None:
+        self.store, self.envoy, self.reads = store, Envoy(), Reads()
         self.reported: list[str] = []
-        self.reads = Reads(self.store)
         self.store.announce_gateway(GATEWAY, lease=60)
+        self.reads.resolver.refresh_gateways()
+        for account in (A, B):
+            served_records.put(worlds.group(account=account), worlds.authority(account=account))
         self._runner = asyncio.Runner()
-        self._follower = Follower(self.store, 0)
+        self._follower = Follower(self.store.list_changes, 0)
         self.start()
 
     def start(self, *, patience: float = 0, **settings: float) -> None:
@@ -204,8 +168,12 @@ class World:
         return self._runner.run(wait())
 
     def keep(self, *edges: ServedEdge) -> None:
-        for it in edges:
-            self.store.keep(it)
+        served_records.put(*edges)
+
+    def set_lease(self, seconds: int) -> None:
+        """Let the lease of the gateway end in some seconds."""
+        set_lease(GATEWAY.id, seconds)
+        self.reads.resolver.refresh_gateways()
 
     def open(self, name: str, proto: Any, account: str = A) -> ServedTunnel:
         opening = Opening(Grant(account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", name, "", proto=proto)

@@ -9,18 +9,20 @@ from pathlib import Path
 import pytest
 
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tls import challenge_records
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.control import challenge_answers
 from edge.control.challenge_answers import ChallengeResponse
 from edge.control.challenge_server import ChallengeServer
+from edge.control.names.name_resolver import NameResolver
 from edge.control.names.reads import StoreReads
 from edge.plan.cold_reads import ReadBudget
 from edge.process.settings import Settings
 from edge.store.records import Grant, Opening
+from tests import records
 from tests.edge.control.waiting import until
-from tests.edge.memory import Memory
-from tests.edge.memory_resolver import MemoryResolver
+from tests.edge.edge_table import EdgeTable
 
 DOMAIN, OTHER = "app.example.com", "other.example.com"
 PATH = "/.well-known/acme-challenge/token"
@@ -31,11 +33,11 @@ def redirect(host: str) -> ChallengeResponse:
     return ChallengeResponse(308, location=f"https://{host}:8443{PATH}")
 
 
-class CountingResolver(MemoryResolver):
+class CountingResolver(NameResolver):
     """Counts the hosts whose accounts it searches."""
 
-    def __init__(self, store: Memory) -> None:
-        super().__init__(store)
+    def __init__(self, tunnel_domain: str) -> None:
+        super().__init__(tunnel_domain)
         self.searched = list[str]()
 
     def find_account(self, host: str) -> str:
@@ -44,19 +46,19 @@ class CountingResolver(MemoryResolver):
 
 
 class World:
-    """A server on a store in memory, with some names. `follow` is a read of the log."""
+    """A server on the table, with some names. `follow` is a read of the log."""
 
-    def __init__(self, folder: Path, most_reads: int = 100) -> None:
-        self.settings, self.store = Settings(directory=folder), Memory()
+    def __init__(self, store: EdgeTable, folder: Path, most_reads: int = 100) -> None:
+        self.settings, self.store = Settings(directory=folder), store
         for number, domain in enumerate([DOMAIN, OTHER, "mine.tunnels.localhost"]):
             id = f"rd_{number}"
-            self.store.held[id] = ServedReservation("acct_a", id, domain, is_proved=domain != OTHER)
+            self.store.keep(ServedReservation("acct_a", id, domain, is_proved=domain != OTHER))
         self.store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
         for name in ("mine.tunnels.localhost", "free.tunnels.localhost"):
             opening = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "127.0.0.1", name, f"https://{name}")
             self.store.open(opening, most=10)
         budget = ReadBudget(most_reads, self.settings.tunnel_domain, time.monotonic())
-        self.resolver = CountingResolver(self.store)
+        self.resolver = CountingResolver(self.settings.tunnel_domain)
         self.resolver.refresh_gateways()
         self.server = ChallengeServer(self.settings, self.store, self.resolver, StoreReads(2), budget)
 
@@ -75,14 +77,14 @@ class World:
         return response.result()
 
 
-def run(folder: Path, work: Callable[[World], Awaitable[None]], **options: int) -> None:
+def run(store: EdgeTable, folder: Path, work: Callable[[World], Awaitable[None]], **options: int) -> None:
     async def begin() -> None:
-        await work(World(folder, **options))
+        await work(World(store, folder, **options))
 
     asyncio.run(begin())
 
 
-def test_each_name_is_answered_for_what_it_is(tmp_path: Path) -> None:
+def test_each_name_is_answered_for_what_it_is(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def work(world: World) -> None:
         world.store.challenge(DOMAIN, "token", ANSWER.body)
         world.follow()
@@ -103,13 +105,13 @@ def test_each_name_is_answered_for_what_it_is(tmp_path: Path) -> None:
         assert await world.respond(DOMAIN, f"{PATH}2") == replace(
             redirect(DOMAIN), location=redirect(DOMAIN).location + "2"
         )
-        del world.store.challenges[DOMAIN]
+        challenge_records.remove(DOMAIN)
         assert await world.respond(DOMAIN) == redirect(DOMAIN)
 
-    run(tmp_path, work)
+    run(edge_table, tmp_path, work)
 
 
-def test_a_request_waits_for_a_challenge_that_was_written_before_it(tmp_path: Path) -> None:
+def test_a_request_waits_for_a_challenge_that_was_written_before_it(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def work(world: World) -> None:
         world.follow()
         world.store.challenge(DOMAIN, "token", ANSWER.body)
@@ -121,21 +123,22 @@ def test_a_request_waits_for_a_challenge_that_was_written_before_it(tmp_path: Pa
         world.follow()
         assert await response == ANSWER
 
-    run(tmp_path, work)
+    run(edge_table, tmp_path, work)
 
 
-def test_only_domains_in_the_log_have_their_answers_read(tmp_path: Path) -> None:
+def test_only_domains_in_the_log_have_their_answers_read(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def work(world: World) -> None:
         world.store.challenge(DOMAIN, "token", ANSWER.body)
-        world.store.log.clear()
+        for entry in records.with_scope("changes#"):
+            records.remove(entry)
         assert await world.respond(DOMAIN) == redirect(DOMAIN)
         world.server.apply([Place(f"acme_challenge#{DOMAIN}", DOMAIN)])
         assert await world.respond(DOMAIN) == ANSWER
 
-    run(tmp_path, work)
+    run(edge_table, tmp_path, work)
 
 
-def test_above_the_bound_of_cold_reads_pending_domains_are_answered(tmp_path: Path) -> None:
+def test_above_the_bound_of_cold_reads_pending_domains_are_answered(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def work(world: World) -> None:
         world.store.challenge(DOMAIN, "token", ANSWER.body)
         world.follow()
@@ -145,25 +148,25 @@ def test_above_the_bound_of_cold_reads_pending_domains_are_answered(tmp_path: Pa
         world.store.challenge(OTHER, "token", ANSWER.body)
         assert await world.respond(OTHER) == ANSWER  # which the log had not reported at the request
 
-    run(tmp_path, work, most_reads=1)
+    run(edge_table, tmp_path, work, most_reads=1)
 
 
-def test_challenges_use_a_tenth_of_the_cold_reads(tmp_path: Path) -> None:
+def test_challenges_use_a_tenth_of_the_cold_reads(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def work(world: World) -> None:
         for number in range(200):
             await world.server.respond(f"none-{number}.tunnels.localhost", PATH)
         assert 50 <= len(world.resolver.searched) < 200
 
-    run(tmp_path, work, most_reads=1000)
+    run(edge_table, tmp_path, work, most_reads=1000)
 
 
-def test_without_the_store_nothing_is_redirected(tmp_path: Path) -> None:
+def test_without_the_store_nothing_is_redirected(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def work(world: World) -> None:
         world.store.is_away = True
         for host in (DOMAIN, "mine.tunnels.localhost"):
             assert await world.respond(host) == challenge_answers.UNAVAILABLE
 
-    run(tmp_path, work)
+    run(edge_table, tmp_path, work)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,9 @@ def test_without_the_store_nothing_is_redirected(tmp_path: Path) -> None:
         ("", b""),
     ],
 )
-def test_the_socket_answers_one_request_of_a_connection(tmp_path: Path, sent: str, status: bytes) -> None:
+def test_the_socket_answers_one_request_of_a_connection(
+    edge_table: EdgeTable, tmp_path: Path, sent: str, status: bytes
+) -> None:
     async def work(world: World) -> None:
         world.store.challenge(DOMAIN, "token", ANSWER.body)
         world.follow()
@@ -191,4 +196,4 @@ def test_the_socket_answers_one_request_of_a_connection(tmp_path: Path, sent: st
         writer.close()
         serving.cancel()
 
-    run(tmp_path, work)
+    run(edge_table, tmp_path, work)

@@ -1,4 +1,4 @@
-"""Control as a whole on a store in memory, without Envoy: when it reads gateways, and when it is ready."""
+"""Control as a whole on the table, without Envoy: when it reads gateways, and when it is ready."""
 
 import asyncio
 import time
@@ -12,17 +12,18 @@ import pytest
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.control.control import Control
+from edge.control.names.name_resolver import NameResolver
 from edge.process.progress import ENVOY, Progress
 from edge.process.settings import Settings
 from edge.store.records import Grant, Opening
 from tests.conftest import free_port
-from tests.edge.memory import Memory
-from tests.edge.memory_resolver import MemoryResolver
+from tests.edge import served_records
+from tests.edge.edge_table import EdgeTable
 
 NAME = "demo.tunnels.localhost"
 
 
-class CountingResolver(MemoryResolver):
+class CountingResolver(NameResolver):
     """A resolver that counts the reads of gateways."""
 
     reads = 0
@@ -34,7 +35,7 @@ class CountingResolver(MemoryResolver):
 
 @dataclass
 class World:
-    store: Memory
+    store: EdgeTable
     resolver: CountingResolver
     control: Control
     port: int
@@ -54,12 +55,12 @@ class World:
         return {it.id: it.port for it in self.resolver.gateways}
 
 
-def run(work: Callable[[World], Awaitable[None]], folder: Path) -> None:
+def run(work: Callable[[World], Awaitable[None]], store: EdgeTable, folder: Path) -> None:
     """Serve with control, and run a test."""
 
     async def main() -> None:
-        settings, store = Settings(directory=folder, metrics_port=free_port()), Memory()
-        resolver = CountingResolver(store)
+        settings = Settings(directory=folder, metrics_port=free_port())
+        resolver = CountingResolver(settings.tunnel_domain)
         control = Control(settings, store, store.authority, resolver)
         serving = asyncio.create_task(control.serve())
         async with asyncio.timeout(30):
@@ -79,7 +80,9 @@ async def until(is_true: Callable[[], bool], *, within: float = 10) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_gateways_are_read_when_a_record_changes_or_a_lease_ends_and_every_twenty_seconds(tmp_path: Path) -> None:
+def test_gateways_are_read_when_a_record_changes_or_a_lease_ends_and_every_twenty_seconds(
+    edge_table: EdgeTable, tmp_path: Path
+) -> None:
     async def work(world: World) -> None:
         world.announce("gw-1", lease=600)
         await until(lambda: world.ports() == {"gw-1": 1})
@@ -90,13 +93,14 @@ def test_gateways_are_read_when_a_record_changes_or_a_lease_ends_and_every_twent
         world.announce("gw-2", lease=1)
         await until(lambda: world.resolver.reads == reads + 1)
         await until(lambda: world.resolver.reads > reads + 1)
-        assert [it.is_live for it in world.resolver.gateways] == [True, False]
+        assert {it.id: it.is_live for it in world.resolver.gateways} == {"gw-1": True, "gw-2": False}
 
-    run(work, tmp_path)
+    run(work, edge_table, tmp_path)
 
 
-def test_the_tunnels_of_a_gateway_that_ended_are_swept_and_counted(tmp_path: Path) -> None:
+def test_the_tunnels_of_a_gateway_that_ended_are_swept_and_counted(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def work(world: World) -> None:
+        served_records.put_account("acct_A")
         world.announce("gw-1", lease=60)
         opening = Opening(Grant("acct_A", "sshcr_1", ()), "gw-1", "ts_1", "", NAME, f"https://{NAME}")
         world.store.open(opening, most=10)
@@ -104,12 +108,12 @@ def test_the_tunnels_of_a_gateway_that_ended_are_swept_and_counted(tmp_path: Pat
         await until(lambda: not world.store.up and not world.store.online)
         assert "\nedge_control_ends_swept_total 1.0\n" in await world.get("/metrics")
 
-    run(work, tmp_path)
+    run(work, edge_table, tmp_path)
 
 
 @pytest.mark.parametrize(("seconds", "is_old"), [(20, False), (31, True)])
 def test_a_host_is_ready_if_the_log_was_read_lately_and_envoy_has_answered(
-    tmp_path: Path, seconds: int, is_old: bool
+    edge_table: EdgeTable, tmp_path: Path, seconds: int, is_old: bool
 ) -> None:
     async def work(world: World) -> None:
         world.store.is_away = True
@@ -121,14 +125,17 @@ def test_a_host_is_ready_if_the_log_was_read_lately_and_envoy_has_answered(
         assert "Envoy has not answered control yet" in answer
         assert "no gateway is ready" in answer
 
-    run(work, tmp_path)
+    run(work, edge_table, tmp_path)
 
 
-def test_a_start_without_the_store_reports_again_and_again_what_it_waits_for(tmp_path: Path) -> None:
+def test_a_start_without_the_store_reports_again_and_again_what_it_waits_for(
+    edge_table: EdgeTable, tmp_path: Path
+) -> None:
     async def main() -> None:
-        settings, store, found = Settings(directory=tmp_path), Memory(), list[str]()
-        store.is_away = True
-        serving = asyncio.create_task(Control(settings, store, store.authority, MemoryResolver(store)).serve())
+        settings, found, authority = Settings(directory=tmp_path), list[str](), edge_table.authority
+        edge_table.is_away = True
+        resolver = NameResolver(settings.tunnel_domain)
+        serving = asyncio.create_task(Control(settings, edge_table, authority, resolver).serve())
         progress = Progress(tmp_path, ENVOY)
         async with asyncio.timeout(30):
             while len(found) < 3:
@@ -137,6 +144,6 @@ def test_a_start_without_the_store_reports_again_and_again_what_it_waits_for(tmp
         serving.cancel()
         with suppress(asyncio.CancelledError):
             await serving
-        assert {*found} == {"control is waiting for the store: away"}
+        assert {*found} == {"control is waiting for the store: EndpointConnectionError"}
 
     asyncio.run(main())

@@ -1,6 +1,7 @@
 """The one event of each tunnel that a dead gateway leaves behind."""
 
 import asyncio
+import re
 import threading
 import time
 
@@ -18,7 +19,8 @@ from edge.control.control import POLL
 from edge.control.gateway_sweeps import GatewaySweeps
 from edge.store.records import Grant, Opening, Store, Unavailable
 from edge.store.table import TableStore
-from tests.edge.memory import Memory
+from tests.edge import served_records
+from tests.edge.edge_table import EdgeTable, fail
 from tests.gateway_leases import set_lease
 from tests.queries import calls
 from tests.transports import Client
@@ -116,60 +118,57 @@ def test_the_lists_of_live_gateways_are_not_read(records: TableStore, admin: Cli
     assert made == ["Query"]
 
 
-class Counted(Memory):
-    """A store that counts the ends that run at the same time."""
+class Counts:
+    """Counts the ends that run at the same time, and notes the ends of claims."""
 
-    running = most = 0
-    guard = threading.Lock()
-    claims: list[int]
+    def __init__(self) -> None:
+        self.running = self.most = 0
+        self.guard = threading.Lock()
+        self.claims: list[int] = []
 
-    def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
-        self.claims = [seconds]
-        return super().claim_sweep(gateway, seconds=seconds)
-
-    def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
+    def note(self, operation: str, body: str) -> None:
+        if found := re.search(r'"body.swept_until|#swept_until', body):
+            assert found
+            self.claims += [max(map(int, re.findall(r'"N": ?"([0-9]{10})"', body))) - clock.seconds()]
+        if operation != "TransactWriteItems":
+            return
         with self.guard:
             self.running += 1
             self.most = max(self.most, self.running)
         time.sleep(0.15)
         with self.guard:
             self.running -= 1
-        return super().end_tunnel(tunnel, gateway)
 
 
-def counted(tunnels: int) -> Counted:
-    """Return a store with a gateway that has ended."""
-    store = Counted()
+def leave(store: EdgeTable, tunnels: int) -> None:
+    """Leave the tunnels of a gateway that has ended."""
     store.announce_gateway(DEAD, lease=60)
     for number in range(tunnels):
+        served_records.put_account(f"acct_{number}")
         open_at(store, f"acct_{number}", DEAD, f"n{number}.{D}")
     store.withdraw_gateway(DEAD.id)
-    return store
 
 
-def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once() -> None:
-    store = counted(60)
-    began = time.monotonic()
-    assert sweep(store, times=1) == 60
-    assert (store.most <= 8, time.monotonic() - began > 0.55, store.up) == (True, True, {})
-    assert store.claims == [60]
+def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once(edge_table: EdgeTable) -> None:
+    leave(edge_table, 60)
+    counts, began = Counts(), time.monotonic()
+    edge_table.before = counts.note
+    assert sweep(edge_table, times=1) == 60
+    assert (counts.most <= 8, time.monotonic() - began > 0.55, edge_table.up) == (True, True, {})
+    assert counts.claims == [60]
 
 
-class Failing(Memory):
-    """A store that is away when tunnels end."""
+def test_a_sweep_whose_store_is_away_fails_so_that_it_is_repeated(edge_table: EdgeTable) -> None:
+    leave(edge_table, 1)
 
-    def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
-        raise Unavailable("away")
+    def fail_at_end(operation: str, _: str) -> None:
+        if operation == "TransactWriteItems":
+            fail()
 
-
-def test_a_sweep_whose_store_is_away_fails_so_that_it_is_repeated() -> None:
-    store = Failing()
-    store.announce_gateway(DEAD, lease=60)
-    open_at(store, "acct_a", DEAD, f"a.{D}")
-    store.withdraw_gateway(DEAD.id)
+    edge_table.before = fail_at_end
     with pytest.raises(Unavailable):
-        sweep(store, times=1)
-    assert list(store.up) == [DEAD.id]
+        sweep(edge_table, times=1)
+    assert list(edge_table.up) == [DEAD.id]
 
 
 def test_a_thousand_tunnels_end_within_a_minute_of_the_end_of_the_lease() -> None:
@@ -177,8 +176,9 @@ def test_a_thousand_tunnels_end_within_a_minute_of_the_end_of_the_lease() -> Non
     assert noticed + 1000 / gateway_sweeps.MAX_RATE < 30  # the rest is for a busy store
 
 
-def test_a_gateway_that_died_is_swept_at_once() -> None:
-    store = counted(3)
+def test_a_gateway_that_died_is_swept_at_once(edge_table: EdgeTable) -> None:
+    store = edge_table
+    leave(store, 3)
 
     async def run() -> None:
         sweeps = GatewaySweeps(store)

@@ -2,26 +2,35 @@
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chalicelib import clock
 from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import GATEWAYS
 from chalicelib.model.tunnels.tunnels import Traffic
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records.change_log import Place
 from edge.envoy.resources import Key
+from tests import records
+from tests.edge import served_records
 from tests.edge.control.special_fakes import FIRST, HOST, OTHER, PORT, SECOND, THIRD, A, B, World
 from tests.edge.control.waiting import until
+from tests.edge.edge_table import EdgeTable
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import GATEWAY
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World()
+def world(edge_table: EdgeTable) -> Iterator[World]:
+    made = World(edge_table)
     yield made
     made.close()
 
@@ -88,7 +97,8 @@ def test_a_tunnel_at_a_port_follows_its_gateway(world: World) -> None:
     tunnel = world.open(PORT, "tcp")
     world.load()
     assert world.special.tunnel_at("20001") == tunnel
-    for world.reads.is_up, names in ((False, set()), (True, {"port/20001"})):
+    for seconds, names in ((0, set()), (60, {"port/20001"})):
+        world.set_lease(seconds)
         world.apply(Place(GATEWAYS, GATEWAY.id))
         assert world.envoy.names == names
     world.store.close(tunnel, Traffic())
@@ -147,15 +157,22 @@ def test_a_tunnel_that_takes_its_name_over_during_a_read_leaves_no_moment_withou
 def test_an_entry_that_changes_while_it_is_read_is_read_again(world: World) -> None:
     world.load()
     world.keep(mutual())
-    world.store.can_return.clear()
+    was_read, can_return = threading.Event(), threading.Event()
+
+    def delay_entries(operation: str, body: str) -> None:
+        if operation == "BatchGetItem" and "edge#/special/" in body:
+            was_read.set()
+            can_return.wait(5)
+
+    world.store.after = delay_entries
 
     async def act() -> None:
         world.special.apply(world.read_log())
         checking = asyncio.create_task(world.special.check())
-        await until(world.store.was_read.is_set)
+        await until(was_read.is_set)
         world.store.forget(mutual())
         world.special.apply(world.read_log())
-        world.store.can_return.set()
+        can_return.set()
         await checking
         await world.settle()
 
@@ -165,21 +182,28 @@ def test_an_entry_that_changes_while_it_is_read_is_read_again(world: World) -> N
 
 def test_a_lapsed_tunnel_is_read_again_and_removed(world: World) -> None:
     tunnel = world.open(PORT, "tcp")
+    lease = {"lease": clock.seconds() + 2}
+    dynamodb.do(Write.update(tunnels.scope(A), tunnel.id, Condition(""), sets=lease))
     world.load()
-    entry = world.store.online[tunnel.id]
-    world.store.online[tunnel.id] = (replace(entry[0], expires=1), entry[1])
-    world.keep(mutual(account=A))  # reads the account, so the end of the lease is known
-    world.follow()
-    assert world.envoy.names == {HOST}
+    assert world.envoy.names == {"port/20001"}
+
+    def is_removed() -> bool:
+        world.follow()
+        return not world.envoy.names
+
+    end = time.monotonic() + 10
+    while not is_removed():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_an_account_that_is_switched_off_has_no_special_names(world: World) -> None:
     world.keep(mutual())
     world.load()
-    world.store.switch(A, on=False)
+    served_records.put_account(A, active=False)
     world.follow()
     assert world.envoy.names == set()
-    world.store.switch(A, on=True)
+    served_records.put_account(A)
     world.follow()
     assert world.envoy.names == {HOST}
 
@@ -250,7 +274,7 @@ def test_only_the_names_of_malformed_records_are_closed(world: World, is_at_star
 def test_a_change_that_cannot_be_read_is_read_later(world: World) -> None:
     world.load()
     world.keep(mutual())
-    places = [place for it in world.store.log for place in it.places]
+    places = world.read_log()
     world.store.is_away = True
     world.apply(*places)
     assert world.envoy.names == set()
@@ -277,7 +301,9 @@ def test_a_resync_finds_and_counts_what_the_log_did_not_report(
     world.keep(mutual(), replace(mutual(OTHER, id=SECOND), revision=1))
     world.start(resync_period=0)
     world.load()
-    world.store.edges[FIRST] = replace(mutual("c.tunnels.localhost"), revision=2)
+    world.keep(replace(mutual("c.tunnels.localhost"), revision=2))
+    for entry in records.with_scope("changes#"):
+        records.remove(entry)
     world.follow()
     assert world.envoy.names == {"c.tunnels.localhost", OTHER}
     world.follow()

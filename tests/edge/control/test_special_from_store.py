@@ -42,7 +42,7 @@ class Host:
         self.store, self.envoy = TableStore("local", DOMAIN), Envoy()
         self.store.announce_gateway(GATEWAY, lease=60)
         self.resolver = NameResolver(DOMAIN)
-        self._runner, self._follower = asyncio.Runner(), Follower(self.store, time.time())
+        self._runner, self._follower = asyncio.Runner(), Follower(self.store.list_changes, time.time())
         serving = SpecialServing(SETTINGS, "PEM")
         service = Service(DOMAIN, SETTINGS.tcp_ports, frozenset({f"*.{DOMAIN}"}))
         self.special = SpecialNames(

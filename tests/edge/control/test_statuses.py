@@ -3,23 +3,25 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TypeAlias
 
+from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
 from edge.control.statuses import Statuses
 from tests.edge.control.waiting import until
-from tests.edge.memory import Memory
+from tests.edge.edge_table import EdgeTable, fail
 
 A, EDGE, HOST = "acct_a", "edghts_1", "one"
-PLACE = (HOST, A, EDGE)
+PLACE = (A, EDGE)
 FIRST = Report(1, "2026-01-01T00:00:00Z", HOST, {"a.example.com:443": "no"})
 SECOND = Report(2, "2026-01-01T00:00:09Z", HOST, {"a.example.com:443": "again"})
 FOUND: list[tuple[str, str]] = []  # reports of an earlier process
-Test: TypeAlias = Callable[[Memory, Statuses], Awaitable[None]]
+Test: TypeAlias = Callable[[EdgeTable, Statuses], Awaitable[None]]
 
 
 @asynccontextmanager
-async def writing(store: Memory, has_envoy: Callable[[], bool]) -> AsyncIterator[Statuses]:
+async def writing(store: EdgeTable, has_envoy: Callable[[], bool]) -> AsyncIterator[Statuses]:
     statuses = Statuses(store, HOST, has_envoy, lambda: ["*.tunnels.localhost"], FOUND.extend)
     serving = asyncio.create_task(statuses.serve())
     try:
@@ -30,71 +32,86 @@ async def writing(store: Memory, has_envoy: Callable[[], bool]) -> AsyncIterator
             await serving
 
 
-def run(test: Test, store: Memory | None = None, has_envoy: Callable[[], bool] = lambda: True) -> Memory:
-    """Run a test. Return the store after the end of the host."""
-    used = store or Memory()
+def run(test: Test, store: EdgeTable, has_envoy: Callable[[], bool] = lambda: True) -> None:
+    """Run a test until the end of the host."""
 
     async def ask() -> None:
-        async with writing(used, has_envoy) as statuses:
-            await test(used, statuses)
+        async with writing(store, has_envoy) as statuses:
+            await test(store, statuses)
 
     asyncio.run(ask())
-    return used
 
 
-def test_a_report_is_written_and_removed() -> None:
-    async def test(store: Memory, statuses: Statuses) -> None:
+def written(store: EdgeTable) -> list[str]:
+    """Return the list to which the operation of each further write of a report is added."""
+    found: list[str] = []
+    store.before = lambda operation, body: found.extend([operation] if f"{A} {EDGE}" in body else [])
+    return found
+
+
+def test_a_report_is_written_and_removed(edge_table: EdgeTable) -> None:
+    async def test(store: EdgeTable, statuses: Statuses) -> None:
+        found = written(store)
         statuses.schedule(A, EDGE, FIRST)
-        await until(lambda: store.statuses == {PLACE: FIRST})
+        await until(lambda: edge_status.read_statuses(HOST) == {PLACE: FIRST})
         statuses.schedule(A, EDGE, None)
-        await until(lambda: store.statuses == {})
-        assert store.told == [(EDGE, FIRST), (EDGE, None)]
+        await until(lambda: edge_status.read_statuses(HOST) == {})
+        assert found == ["UpdateItem", "PutItem", "DeleteItem"]  # there is none to update
 
-    run(test)
+    run(test, edge_table)
 
 
-def test_changes_in_quick_succession_are_written_together() -> None:
-    async def test(store: Memory, statuses: Statuses) -> None:
+def test_changes_in_quick_succession_are_written_together(edge_table: EdgeTable) -> None:
+    async def test(store: EdgeTable, statuses: Statuses) -> None:
+        found = written(store)
         statuses.schedule(A, EDGE, FIRST)
-        await until(lambda: store.statuses == {PLACE: FIRST})
+        await until(lambda: edge_status.read_statuses(HOST) == {PLACE: FIRST})
         for report in (None, FIRST, SECOND):
             statuses.schedule(A, EDGE, report)
-        await until(lambda: store.statuses == {PLACE: SECOND})
-        assert store.told == [(EDGE, FIRST), (EDGE, SECOND)]
+        await until(lambda: edge_status.read_statuses(HOST) == {PLACE: SECOND})
+        assert found == ["UpdateItem", "PutItem", "UpdateItem"]
 
-    run(test)
+    run(test, edge_table)
 
 
-def test_a_failed_write_is_repeated() -> None:
-    async def test(store: Memory, statuses: Statuses) -> None:
-        store.unreachable.add(A)
+def test_a_failed_write_is_repeated(edge_table: EdgeTable) -> None:
+    async def test(store: EdgeTable, statuses: Statuses) -> None:
+        def fail_of_account(_: str, body: str) -> None:
+            if f"{A} " in body:
+                fail()
+
+        store.before = fail_of_account
         statuses.schedule(A, EDGE, FIRST)
         statuses.schedule("acct_b", "edghts_2", FIRST)
-        await until(lambda: store.statuses == {(HOST, "acct_b", "edghts_2"): FIRST})
-        store.unreachable.clear()
-        await until(lambda: store.statuses.get(PLACE) == FIRST)
+        await until(lambda: edge_status.read_statuses(HOST) == {("acct_b", "edghts_2"): FIRST})
+        store.before = lambda *_: None
+        await until(lambda: edge_status.read_statuses(HOST).get(PLACE) == FIRST)
 
-    run(test)
+    run(test, edge_table)
 
 
-def test_reports_of_an_earlier_process_are_removed_unless_they_apply_again() -> None:
-    async def test(store: Memory, statuses: Statuses) -> None:
+def test_reports_of_an_earlier_process_are_removed_unless_they_apply_again(edge_table: EdgeTable) -> None:
+    async def test(store: EdgeTable, statuses: Statuses) -> None:
         statuses.schedule(A, "edghts_2", SECOND)
-        await until(lambda: store.statuses == {(HOST, A, "edghts_2"): SECOND, ("other", A, EDGE): FIRST})
+        await until(lambda: edge_status.read_statuses(HOST) == {(A, "edghts_2"): SECOND})
 
-    statuses = {PLACE: FIRST, (HOST, A, "edghts_2"): FIRST, ("other", A, EDGE): FIRST}
+    other = replace(FIRST, host="other")
+    for edge, report in ((EDGE, FIRST), ("edghts_2", FIRST), (EDGE, other)):
+        edge_status.write(A, edge, report)
     FOUND.clear()
-    run(test, Memory(statuses=statuses))
-    assert FOUND == [(A, EDGE), (A, "edghts_2")]
+    run(test, edge_table)
+    assert sorted(FOUND) == [(A, EDGE), (A, "edghts_2")]
+    assert edge_status.read_statuses("other") == {PLACE: other}
 
 
-def test_a_host_is_live_while_its_envoy_is_connected() -> None:
+def test_a_host_is_live_while_its_envoy_is_connected(edge_table: EdgeTable) -> None:
     connected = [False]
 
-    async def test(store: Memory, statuses: Statuses) -> None:
+    async def test(store: EdgeTable, statuses: Statuses) -> None:
         await asyncio.sleep(0.3)
-        assert store.hosts == {}
+        assert edge_status.list_hosts() == []
         connected[0] = True
-        await until(lambda: store.list_live_hosts() == [HOST])
+        await until(lambda: edge_status.list_hosts() == [HOST])
 
-    assert run(test, has_envoy=lambda: connected[0]).list_live_hosts() == []
+    run(test, edge_table, has_envoy=lambda: connected[0])
+    assert edge_status.list_hosts() == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -11,17 +12,19 @@ from typing import TypeAlias
 import pytest
 
 from chalicelib.model.base import kinds
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.control import trials
+from edge.control.names.name_resolver import NameResolver
 from edge.control.trials import EdgeHost, Trials
 from edge.process.settings import Settings
 from tests import openssl
 from tests.conftest import free_port
 from tests.edge.control.waiting import until
-from tests.edge.memory import Memory
-from tests.edge.memory_resolver import MemoryResolver
+from tests.edge.edge_table import EdgeTable
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import DOMAIN, SERVICE, A
 
@@ -34,12 +37,13 @@ CERTIFICATE = Place(f"{A}#{kinds.TLS_CERTIFICATES.path}", "cert_1")
 
 @dataclass
 class World:
-    """Edge hosts that share a store. `visited` are the server names of their connections."""
+    """Edge hosts that share a store. `visited` are the server names of their connections, `chosen` hosts of results."""
 
-    store: Memory
+    store: EdgeTable
     hosts: list[Trials]
     errors: dict[str, str] = field(default_factory=dict)
     visited: list[str] = field(default_factory=list)
+    chosen: set[str] = field(default_factory=set)
 
     def change(self, made: ServedEdge) -> None:
         self.store.keep(made)
@@ -51,8 +55,14 @@ class World:
 
     async def result(self, revision: int) -> dict[str, str]:
         """Wait for the trial of a revision. Return its errors."""
-        await until(lambda: (it := self.store.trials.get((A, MADE.id))) is not None and it.revision == revision)
-        return dict(self.store.trials[A, MADE.id].errors)
+        await until(lambda: (it := self.trial()) is not None and it.revision == revision)
+        found = self.trial()
+        assert found
+        self.chosen.add(found.host)
+        return dict(found.errors)
+
+    def trial(self) -> Report | None:
+        return self.store.trial(A, MADE.id)
 
 
 Test: TypeAlias = Callable[[World], Awaitable[None]]
@@ -72,12 +82,13 @@ async def listening(world: World, port: int, folder: Path) -> AsyncIterator[None
         yield
 
 
-def run(test: Test, folder: Path, *, ids: Sequence[str] = ("one",), is_open: bool = True) -> None:
+def run(test: Test, store: EdgeTable, folder: Path, *, ids: Sequence[str] = ("one",), is_open: bool = True) -> None:
     async def ask() -> None:
-        store, port = Memory(), free_port()
-        store.hosts = dict.fromkeys(ids, float("inf"))
+        port = free_port()
+        for id in ids:
+            edge_status.announce(id, lease=600)
         world = World(store, [])
-        settings, reader = Settings(edge_port=port), MemoryResolver(store)
+        settings, reader = Settings(edge_port=port), NameResolver(DOMAIN)
         for id in ids:
             host = EdgeHost(settings, id, store, reader, lambda: SERVICE, lambda _: dict(world.errors), lambda _: True)
             world.hosts.append(Trials(host))
@@ -96,7 +107,7 @@ def run(test: Test, folder: Path, *, ids: Sequence[str] = ("one",), is_open: boo
     asyncio.run(ask())
 
 
-def test_one_host_connects_to_four_names_and_stores_the_result(tmp_path: Path) -> None:
+def test_one_host_connects_to_four_names_and_stores_the_result(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def test(world: World) -> None:
         world.change(MADE)
         assert await world.result(3) == {}
@@ -104,15 +115,15 @@ def test_one_host_connects_to_four_names_and_stores_the_result(tmp_path: Path) -
         world.change(replace(MADE, revision=4, hostports=MADE.hostports[4:]))
         assert await world.result(4) == {}
         assert world.visited[4:] == NAMES[4:]
-        assert {it.host for _, it in world.store.told if it} == {trials.choose_host(("one", "two", "three"), MADE.id)}
+        assert world.chosen == {trials.choose_host(("one", "two", "three"), MADE.id)}
         world.store.forget(MADE)
         world.apply(PLACE)
-        await until(lambda: world.store.trials == {})
+        await until(lambda: world.trial() is None)
 
-    run(test, tmp_path, ids=("one", "two", "three"))
+    run(test, edge_table, tmp_path, ids=("one", "two", "three"))
 
 
-def test_an_edge_with_errors_is_tried_again_when_its_account_changes(tmp_path: Path) -> None:
+def test_an_edge_with_errors_is_tried_again_when_its_account_changes(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def test(world: World) -> None:
         world.errors["cert_1"] = "too weak"
         world.change(replace(MADE, hostports=MADE.hostports[:1]))
@@ -122,35 +133,39 @@ def test_an_edge_with_errors_is_tried_again_when_its_account_changes(tmp_path: P
         await asyncio.sleep(0.5)
         assert len(world.visited) == 1
         world.apply(CERTIFICATE)
-        await until(lambda: world.store.trials[A, MADE.id].errors == {})
+        await until(lambda: (it := world.trial()) is not None and it.errors == {})
         world.apply(CERTIFICATE)
         await asyncio.sleep(0.5)
         assert len(world.visited) == 2
 
-    run(test, tmp_path)
+    run(test, edge_table, tmp_path)
 
 
-def test_a_name_that_is_refused_without_a_reason_has_no_result(tmp_path: Path) -> None:
+def test_a_name_that_is_refused_without_a_reason_has_no_result(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def test(world: World) -> None:
         world.change(MADE)
         await asyncio.sleep(1)
-        assert world.store.trials == {}
+        assert world.trial() is None
         world.errors[MADE.hostports[0]] = "no"
         assert await world.result(3) == {MADE.hostports[0]: "no"}
 
-    run(test, tmp_path, is_open=False)
+    run(test, edge_table, tmp_path, is_open=False)
 
 
-def test_a_slow_account_delays_no_other(tmp_path: Path) -> None:
+def test_a_slow_account_delays_no_other(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def test(world: World) -> None:
-        world.store.delays["acct_slow"] = 2
+        def delay(_: str, body: str) -> None:
+            if "acct_slow" in body:
+                time.sleep(2)
+
+        world.store.before = delay
         for it in range(8):
             world.apply(Place(f"acct_slow#{kinds.HTTPS_EDGES.path}", f"edghts_slow{it}"))
         world.change(MADE)
         async with asyncio.timeout(1.5):
             assert await world.result(3) == {}
 
-    run(test, tmp_path)
+    run(test, edge_table, tmp_path)
 
 
 @pytest.mark.parametrize("edge", [f"edghts_{it}" for it in range(5)])

@@ -1,8 +1,8 @@
-"""A whole gateway on a store in memory, with a client and an edge host in the same process."""
+"""A whole gateway on the table, with a client and an edge host in the same process."""
 
 import asyncio
-import inspect
 import json
+import re
 import socket
 import time
 from collections import Counter
@@ -16,6 +16,9 @@ import asyncssh
 import pytest
 
 from chalicelib import ids
+from chalicelib.model.tunnels.gateways import GATEWAYS
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
 from edge.link import client as link
 from edge.link.held import Side
 from edge.link.proxy_protocol import Header
@@ -26,7 +29,7 @@ from edge.ssh.gateway import SshGateway
 from edge.ssh.loops import CheckingLoop
 from edge.store.records import Grant
 from tests.conftest import free_port
-from tests.edge.memory import Memory
+from tests.edge.edge_table import EdgeTable
 from tests.edge.ssh.wires import Wire
 
 VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
@@ -50,7 +53,7 @@ class World:
 
     settings: Settings
     gateway: SshGateway
-    store: Memory
+    store: EdgeTable
     draining: asyncio.Event
     serving: "asyncio.Task[None]"
     client: Client = field(default_factory=Client)
@@ -100,13 +103,12 @@ class World:
             return probe.connect_ex(("127.0.0.1", self.settings.ssh_port)) == 0
 
 
-def run(work: Callable[[World], Awaitable[None]], settings: Settings, store: Memory | None = None) -> None:
+def run(work: Callable[[World], Awaitable[None]], settings: Settings, store: EdgeTable) -> None:
     """Serve with a gateway, and run a test."""
-    store = store or Memory()
 
     async def main() -> None:
         draining = asyncio.Event()
-        store.keys[KEY.get_fingerprint()] = Grant("acct_A", "sshcr_1", ())
+        store.permit(KEY.get_fingerprint(), Grant("acct_A", "sshcr_1", ()))
         gateway = SshGateway(settings, store, store.authority)
         world = World(settings, gateway, store, draining, asyncio.create_task(gateway.serve(draining)))
         async with asyncio.timeout(30):
@@ -136,7 +138,9 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(directory=tmp_path, ssh_port=free_port(), region="west", limits=limits)
 
 
-def test_a_drain_goes_through_its_steps(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drain_goes_through_its_steps(
+    edge_table: EdgeTable, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
     async def work(world: World) -> None:
         store, id = world.store, world.gateway.id
 
@@ -182,7 +186,7 @@ def test_a_drain_goes_through_its_steps(settings: Settings, capsys: pytest.Captu
             assert (third.is_closed, store.online, store.up) == (True, {}, {})
 
     limits = replace(settings.limits, drain_timeout=8, switch_timeout=3, handover_timeout=3)  # for a busy machine
-    run(work, replace(settings, limits=limits))
+    run(work, replace(settings, limits=limits), edge_table)
     lines = map(json.loads, capsys.readouterr().err.splitlines())
     ends = [it for it in lines if it["event"] == "drain_ended"]
     assert [(it["handed_over"], it["handover_failed"]) for it in ends] == [(0, 1)]
@@ -190,7 +194,7 @@ def test_a_drain_goes_through_its_steps(settings: Settings, capsys: pytest.Captu
 
 @pytest.mark.parametrize("is_over", [False, True])
 def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
-    settings: Settings, is_over: bool
+    edge_table: EdgeTable, settings: Settings, is_over: bool
 ) -> None:
     async def work(world: World) -> None:
         store, former = world.store, world.gateway.id
@@ -199,7 +203,7 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
             if is_over:  # as after a stop of the process, whose first event comes with the check
                 assert await is_shut_before_events(world)
             else:
-                del store.up[former]
+                dynamodb.do(Write.delete(GATEWAYS, former))
             await until(lambda: world.client.is_lost)
         assert isinstance(world.client.error, asyncssh.DisconnectError)
         (notice,) = [it for it in world.events if "retry_after" in it]
@@ -213,14 +217,14 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
         world.gateway.lease._ends_at = time.monotonic() + world.settings.limits.lease / 3 - 0.5
         assert await world.find_unready() == "no gateway is ready"
 
-    run(work, replace(settings, limits=replace(settings.limits, lease=60 if is_over else 6)))
+    run(work, replace(settings, limits=replace(settings.limits, lease=60 if is_over else 6)), edge_table)
 
 
-def test_policies_that_come_after_a_tunnel_end_it(settings: Settings) -> None:
+def test_policies_that_come_after_a_tunnel_end_it(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World) -> None:
         async with world.connected() as client:
             await client.forward_remote_port("demo", 80, "127.0.0.1", 1)
-            assert [it.ip_policies for it, _ in world.store.tunnels()] == [()]
+            assert [it.ip_policies for it in world.store.online.values()] == [()]
             await client.create_process(env={"OTHER": "x"})
             assert len(world.store.online) == 1
             await client.create_process(env={"TUNNEL_IP_POLICIES": ids.new("ipp")})
@@ -233,7 +237,7 @@ def test_policies_that_come_after_a_tunnel_end_it(settings: Settings) -> None:
                 "https://demo.tunnels.localhost:8443 has ended: TUNNEL_IP_POLICIES came after it was opened."
             ]
 
-    run(work, settings)
+    run(work, settings, edge_table)
 
 
 async def is_shut_before_events(world: World) -> bool:
@@ -268,16 +272,16 @@ async def greet(settings: Settings, sent: bytes) -> bytes:
 
 @pytest.mark.parametrize(("proxies", "greets"), [(("127.0.0.0/8",), True), (("192.0.2.0/24",), False)])
 def test_behind_a_proxy_only_connections_with_a_header_are_greeted(
-    settings: Settings, proxies: tuple[str, ...], greets: bool
+    edge_table: EdgeTable, settings: Settings, proxies: tuple[str, ...], greets: bool
 ) -> None:
     async def work(world: World) -> None:
         assert bool(await greet(settings, HEADER)) is greets
         assert await greet(settings, b"SSH-2.0-OpenSSH_9.9\r\n") == b""
 
-    run(work, replace(settings, ssh_proxy_protocol_from=proxies))
+    run(work, replace(settings, ssh_proxy_protocol_from=proxies), edge_table)
 
 
-def test_without_proxies_a_header_is_not_accepted(settings: Settings) -> None:
+def test_without_proxies_a_header_is_not_accepted(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", settings.ssh_port)
         writer.write(HEADER + b"SSH-2.0-OpenSSH_9.9\r\n")
@@ -285,10 +289,10 @@ def test_without_proxies_a_header_is_not_accepted(settings: Settings) -> None:
         writer.close()
         assert greeting.startswith(b"SSH-2.0-edge\r\n")
 
-    run(work, settings)
+    run(work, settings, edge_table)
 
 
-def test_two_instances_share_a_host(settings: Settings) -> None:
+def test_two_instances_share_a_host(edge_table: EdgeTable, settings: Settings) -> None:
     settings = replace(settings, metrics_port=free_port(), metrics_by="gateway", instance="a")
 
     async def work(world: World) -> None:
@@ -302,26 +306,13 @@ def test_two_instances_share_a_host(settings: Settings) -> None:
         with suppress(asyncio.CancelledError):
             await serving
 
-    run(work, settings)
+    run(work, settings, edge_table)
 
 
-class Counted(Memory):
-    """A store that counts the calls of its methods."""
-
-    def __init__(self) -> None:
-        self.made = Counter[str]()
-        super().__init__()
-
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if inspect.ismethod(found) and not name.startswith("_") and name != "reach":
-            self.made[name] += 1
-        return found
-
-
-def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(settings: Settings) -> None:
+def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World) -> None:
-        made = cast(Counted, world.store).made
+        made = Counter[str]()
+        world.store.before = lambda operation, body: made.update([name_call(operation, body)])
         async with world.connected() as client:
             for number in range(10):
                 await client.forward_remote_port(f"demo{number}", 80, "127.0.0.1", 1)
@@ -332,7 +323,14 @@ def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(settings: Setting
             counts, elapsed = dict(made), time.monotonic() - began
             assert await world.read_metric("edge_gateway_renewal_seconds") > 0
             assert len(world.store.online) == 10
-        assert counts.pop("renew_gateway", 0) <= elapsed / 2 + 2
-        assert counts.keys() <= {"list_changes", "list_tunnels", "list_banned_patterns", "list_blocked_networks"}
+        assert counts.pop("UpdateItem edge#/gateways", 0) <= elapsed / 2 + 2
+        lists = {"/banned_patterns", "/blocked_networks", f"/gateways/{world.gateway.id}/tunnels"}
+        assert counts.keys() <= {*(f"Query edge#{it}" for it in lists), *(f"Query changes#{it}" for it in range(4))}
 
-    run(work, replace(settings, limits=replace(settings.limits, lease=6)), Counted())
+    run(work, replace(settings, limits=replace(settings.limits, lease=6)), edge_table)
+
+
+def name_call(operation: str, body: str) -> str:
+    """Return the operation of a call, with the first scope that it names."""
+    found = re.search(r'"((?:edge|changes|acct_)[^"]*#[^"]*)"', body)
+    return f"{operation} {found[1] if found else body}"

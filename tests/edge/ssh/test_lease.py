@@ -2,27 +2,28 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.ssh.lease import GatewayLease, LeaseLost
 from edge.store.records import Unavailable
-from tests.edge.memory import Memory
+from tests.edge.edge_table import EdgeTable
+from tests.gateway_leases import set_lease
 
 HERE = Gateway("gw-1", "192.0.2.1", 7000)
 
 
 @dataclass
 class World:
-    store: Memory
+    store: EdgeTable
     lease: GatewayLease
     losses: list[str]
 
 
-async def begun(seconds: int = 60) -> World:
-    losses, store = list[str](), Memory()
+async def begun(store: EdgeTable, seconds: int = 60) -> World:
+    losses = list[str]()
     lease = GatewayLease(store, seconds, lambda: losses.append("lost"))
     await lease.begin(HERE)
     return World(store, lease, losses)
@@ -38,11 +39,11 @@ def end_of(world: World) -> int:
     return world.store.up[HERE.id].lease
 
 
-def test_a_renewal_requires_a_read_of_the_log_since_the_last_one() -> None:
+def test_a_renewal_requires_a_read_of_the_log_since_the_last_one(edge_table: EdgeTable) -> None:
     async def run() -> None:
-        world = await begun()
+        world = await begun(edge_table)
         world.lease.on_log_read(time.monotonic() - 100)  # before the lease began
-        world.store.up[HERE.id] = replace(world.store.up[HERE.id], lease=end_of(world) - 30)
+        set_lease(HERE.id, 30)
         before = end_of(world)
         world.lease._renewed_at -= 30
         assert await world.lease.renew() == 1.0  # skipped
@@ -54,13 +55,13 @@ def test_a_renewal_requires_a_read_of_the_log_since_the_last_one() -> None:
     asyncio.run(run())
 
 
-def test_a_lease_is_renewed_three_times_within_its_time() -> None:
-    assert GatewayLease(Memory(), 60, lambda: None).task().interval == 20
+def test_a_lease_is_renewed_three_times_within_its_time(edge_table: EdgeTable) -> None:
+    assert GatewayLease(edge_table, 60, lambda: None).task().interval == 20
 
 
-def test_a_rejected_renewal_loses_the_lease_once() -> None:
+def test_a_rejected_renewal_loses_the_lease_once(edge_table: EdgeTable) -> None:
     async def run() -> None:
-        world = await begun()
+        world = await begun(edge_table)
         world.store.withdraw_gateway(HERE.id)
         world.lease.on_log_read(time.monotonic())
         await renew_now(world)
@@ -72,9 +73,9 @@ def test_a_rejected_renewal_loses_the_lease_once() -> None:
     asyncio.run(run())
 
 
-def test_a_lease_that_cannot_be_renewed_is_lost_at_its_end() -> None:
+def test_a_lease_that_cannot_be_renewed_is_lost_at_its_end(edge_table: EdgeTable) -> None:
     async def run() -> None:
-        world = await begun(1)
+        world = await begun(edge_table, 1)
         world.store.is_away = True
         began = time.monotonic()
         world.lease.on_log_read(time.monotonic())
@@ -88,16 +89,13 @@ def test_a_lease_that_cannot_be_renewed_is_lost_at_its_end() -> None:
     asyncio.run(run())
 
 
-def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back() -> None:
-    class Slow(Memory):
-        def renew_gateway(self, gateway: str, *, lease: int) -> bool:
-            time.sleep(1.3)
-            return True
-
+def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back(edge_table: EdgeTable) -> None:
     async def run() -> None:
         losses = list[str]()
-        lease = GatewayLease(Slow(), 1, lambda: losses.append("lost"))
+        lease = GatewayLease(edge_table, 1, lambda: losses.append("lost"))
         await lease.begin(HERE)
+        set_lease(HERE.id, 60)  # by the clock of the table it is not over
+        edge_table.before = lambda *_: time.sleep(1.3)
         lease.on_log_read(time.monotonic())
         lease._renewed_at -= 1
         with pytest.raises(LeaseLost):
@@ -108,15 +106,11 @@ def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back() ->
     asyncio.run(run())
 
 
-def test_a_lease_is_counted_from_the_begin_of_its_renewal() -> None:
-    class Slow(Memory):
-        def renew_gateway(self, gateway: str, *, lease: int) -> bool:
-            time.sleep(0.2)
-            return super().renew_gateway(gateway, lease=lease)
-
+def test_a_lease_is_counted_from_the_begin_of_its_renewal(edge_table: EdgeTable) -> None:
     async def run() -> None:
-        lease = GatewayLease(Slow(), 60, lambda: None)
+        lease = GatewayLease(edge_table, 60, lambda: None)
         await lease.begin(HERE)
+        edge_table.before = lambda *_: time.sleep(0.2)
         lease._renewed_at -= 30
         lease.on_log_read(time.monotonic())
         assert await lease.renew() is None

@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 
-from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.model.tunnels import ends
 from edge.process import tasks
 from edge.process.settings import Limits
 from edge.ssh.lease import GatewayLease
@@ -12,8 +11,8 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.rights_checks import RightsChecks
 from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
-from edge.store.records import Grant, Opening, Unavailable
-from tests.edge.memory import Memory
+from edge.store.records import Grant, Opening
+from tests.edge.edge_table import EdgeTable, fail
 from tests.edge.ssh import sessions
 
 GRANT = Grant("acct_a", "sshcr_1", ())
@@ -30,23 +29,19 @@ class Client(sessions.Client):
         self.heard.put_nowait(tunnel.refusal)
 
 
-@dataclass
-class BrieflyAway(Memory):
-    """A store that does not answer when it is first asked for a refusal."""
+def test_a_refusal_is_reported_that_the_store_does_not_return_at_once(edge_table: EdgeTable) -> None:
+    failed: list[str] = []
 
-    has_answered: bool = True
+    def fail_first_read(operation: str, body: str) -> None:
+        if operation == "GetItem" and ends.gateway_scope("gw-1") in body and not failed:
+            failed.append(body)
+            fail()
 
-    def read_refusal(self, tunnel: ServedTunnel) -> str:
-        self.has_answered = not self.has_answered
-        if not self.has_answered:
-            raise Unavailable
-        return super().read_refusal(tunnel)
-
-
-def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
     async def run() -> str:
-        store, client = BrieflyAway(keys={"key": GRANT}), Client()
-        tunnels, follower = Tunnels(store, Limits()), Follower(store, time.time())
+        store, client = edge_table, Client()
+        store.permit("key", GRANT)
+        store.before = fail_first_read
+        tunnels, follower = Tunnels(store, Limits()), Follower(store.list_changes, time.time())
         name = "tunnels.localhost:20000"
         opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(name, f"tcp://{name}", "tcp")
         tunnel = await tunnels.open(opening, ("", 20000), client)
@@ -60,3 +55,4 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
             following.cancel()
 
     assert asyncio.run(run()) == "cannot bind"
+    assert failed

@@ -18,7 +18,6 @@ from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.model.edges.edges import HttpsEdge
-from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import base_names, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls import challenge_records
@@ -46,7 +45,6 @@ from edge.store.records import (
 )
 from edge.store.table import TableStore, connect
 from tests import samples
-from tests.edge.memory import Memory
 from tests.gateway_leases import set_lease
 from tests.live.edge.running import Key
 from tests.proving import prove
@@ -62,14 +60,6 @@ USAGE = Traffic(bytes_in=10, bytes_out=2_000, requests=3)
 @pytest.fixture
 def records() -> TableStore:
     made = TableStore("local", "tunnels.localhost")
-    made.announce_gateway(GATEWAY, lease=60)
-    return made
-
-
-@pytest.fixture(params=[TableStore, Memory])
-def either(request: pytest.FixtureRequest) -> Store:
-    """Return the store of the edge, and that of its tests: what one does the other does."""
-    made: Store = TableStore("local", "tunnels.localhost") if request.param is TableStore else Memory()
     made.announce_gateway(GATEWAY, lease=60)
     return made
 
@@ -231,18 +221,18 @@ def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(
 
 @pytest.mark.parametrize(("name", "proto"), [(NAME, "https"), (NAME, "tls"), (PORT, "tcp")])
 def test_a_tunnel_is_carried_from_its_opening_to_its_end(
-    either: Store, admin: Client, name: str, proto: Literal["https", "tls", "tcp"]
+    records: TableStore, admin: Client, name: str, proto: Literal["https", "tls", "tcp"]
 ) -> None:
     began, grant = time.time() - 0.01, Grant(admin.account, "sshcr_1", ())
-    leased = either.open(opening(grant, name, proto=proto, proxy_protocol=True), most=100)
+    leased = records.open(opening(grant, name, proto=proto, proxy_protocol=True), most=100)
     assert leased == ServedTunnel(admin.account, leased.id, "gw-1", name, proto=proto, proxy_protocol=True)
-    assert served(either) == [(name, leased.id)]
-    assert leased.id in changed_ids(either, began)
-    assert either.find_missing([leased]) == frozenset()
+    assert served(records) == [(name, leased.id)]
+    assert leased.id in changed_ids(records, began)
+    assert records.find_missing([leased]) == frozenset()
     before = time.time()
-    either.close(leased, USAGE)
-    assert (served(either), leased.id in changed_ids(either, before - 0.001)) == ([], True)
-    assert either.find_missing([leased]) == {leased.id}
+    records.close(leased, USAGE)
+    assert (served(records), leased.id in changed_ids(records, before - 0.001)) == ([], True)
+    assert records.find_missing([leased]) == {leased.id}
 
 
 def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_through(
@@ -275,48 +265,48 @@ def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: 
     assert ended == {**opened, "seconds": "0"}
 
 
-def test_a_gateway_is_up_from_its_first_word_to_its_last(either: Store) -> None:
+def test_a_gateway_is_up_from_its_first_word_to_its_last(records: TableStore) -> None:
     other, began = Gateway("gw-2", "192.0.2.2", 4433), time.time() - 0.001
-    assert either.announce_gateway(other, lease=60)
-    assert not either.announce_gateway(other, lease=60)
-    assert sorted((it.id, it.is_live) for it in either.list_gateways()) == [("gw-1", True), ("gw-2", True)]
-    assert other.id in changed_ids(either, began)
-    assert either.change_gateway(replace(other, port=5000, draining=True))
-    assert sorted((it.port, it.draining) for it in either.list_gateways()) == [(4433, False), (5000, True)]
-    either.withdraw_gateway("gw-1")
-    assert [it.id for it in either.list_gateways()] == ["gw-2"]
-    assert changed_ids(either, began) == {GATEWAY.id, other.id}
-    assert [either.renew_gateway(id, lease=60) for id in ("gw-1", "gw-2")] == [False, True]
-    assert either.list_changes(time.time() + 1) == []
+    assert records.announce_gateway(other, lease=60)
+    assert not records.announce_gateway(other, lease=60)
+    assert sorted((it.id, it.is_live) for it in records.list_gateways()) == [("gw-1", True), ("gw-2", True)]
+    assert other.id in changed_ids(records, began)
+    assert records.change_gateway(replace(other, port=5000, draining=True))
+    assert sorted((it.port, it.draining) for it in records.list_gateways()) == [(4433, False), (5000, True)]
+    records.withdraw_gateway("gw-1")
+    assert [it.id for it in records.list_gateways()] == ["gw-2"]
+    assert changed_ids(records, began) == {GATEWAY.id, other.id}
+    assert [records.renew_gateway(id, lease=60) for id in ("gw-1", "gw-2")] == [False, True]
+    assert records.list_changes(time.time() + 1) == []
 
 
 def test_a_gateway_that_has_ended_leaves_its_names_and_each_tunnel_is_ended_once(
-    either: Store, admin: Client, stranger: Client
+    records: TableStore, admin: Client, stranger: Client
 ) -> None:
     left, taken = (
-        either.open(opening(Grant(admin.account, "sshcr_1", ()), name), most=100) for name in (f"left.{NAME}", NAME)
+        records.open(opening(Grant(admin.account, "sshcr_1", ()), name), most=100) for name in (f"left.{NAME}", NAME)
     )
-    either.withdraw_gateway("gw-1")
-    (gateway,) = either.list_gateways()
+    records.withdraw_gateway("gw-1")
+    (gateway,) = records.list_gateways()
     assert gateway.ended
-    assert either.announce_gateway(Gateway("gw-2", "192.0.2.2", 4433), lease=60)
-    again = either.open(replace(opening(Grant(stranger.account, "sshcr_2", ())), gateway="gw-2"), most=100)
-    assert [it.id for it in either.list_tunnels("gw-2")] == [again.id]
-    assert [either.end_tunnel(it, gateway) for it in (left, left, taken)] == [True, False, False]
-    assert either.list_tunnels("gw-1") == []
+    assert records.announce_gateway(Gateway("gw-2", "192.0.2.2", 4433), lease=60)
+    again = records.open(replace(opening(Grant(stranger.account, "sshcr_2", ())), gateway="gw-2"), most=100)
+    assert [it.id for it in records.list_tunnels("gw-2")] == [again.id]
+    assert [records.end_tunnel(it, gateway) for it in (left, left, taken)] == [True, False, False]
+    assert records.list_tunnels("gw-1") == []
 
 
-def test_names_are_refused_for_what_they_are(either: Store, admin: Client, stranger: Client) -> None:
+def test_names_are_refused_for_what_they_are(records: TableStore, admin: Client, stranger: Client) -> None:
     mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
-    first = either.open(opening(mine), most=100)
+    first = records.open(opening(mine), most=100)
     with pytest.raises(NameTaken):
-        either.open(opening(other), most=100)
+        records.open(opening(other), most=100)
     with pytest.raises(NameTaken):
-        either.open(opening(replace(mine, credential="sshcr_3")), most=100)
-    again = either.open(opening(mine), most=100)
-    assert either.find_missing([first, again]) == {first.id}
+        records.open(opening(replace(mine, credential="sshcr_3")), most=100)
+    again = records.open(opening(mine), most=100)
+    assert records.find_missing([first, again]) == {first.id}
     with pytest.raises(TooManyTunnels):
-        either.open(opening(mine, "b.tunnels.localhost"), most=0)
+        records.open(opening(mine, "b.tunnels.localhost"), most=0)
 
 
 @pytest.fixture
@@ -418,28 +408,32 @@ def opening_of_port(client: Client, credential: str = "sshcr_1") -> Opening:
     return replace(opening(Grant(client.account, credential, ()), PORT, proto="tcp"), url=f"tcp://{PORT}")
 
 
-def test_a_port_is_had_by_one_credential_which_takes_it_over(either: Store, admin: Client, stranger: Client) -> None:
-    first = either.open(opening_of_port(admin), most=100)
+def test_a_port_is_had_by_one_credential_which_takes_it_over(
+    records: TableStore, admin: Client, stranger: Client
+) -> None:
+    first = records.open(opening_of_port(admin), most=100)
     for asked in (opening_of_port(stranger), opening_of_port(admin, "sshcr_2")):
         with pytest.raises(NameTaken):
-            either.open(asked, most=100)
-    second = either.open(opening_of_port(admin), most=100)
-    assert either.find_missing([first, second]) == {first.id}
-    either.close(second, USAGE)
-    either.open(opening_of_port(stranger), most=100)
+            records.open(asked, most=100)
+    second = records.open(opening_of_port(admin), most=100)
+    assert records.find_missing([first, second]) == {first.id}
+    records.close(second, USAGE)
+    records.open(opening_of_port(stranger), most=100)
 
 
-def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(either: Store, admin: Client) -> None:
-    tunnel = either.open(opening_of_port(admin), most=100)
-    assert either.read_refusal(tunnel) == ""
+def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(
+    records: TableStore, admin: Client
+) -> None:
+    tunnel = records.open(opening_of_port(admin), most=100)
+    assert records.read_refusal(tunnel) == ""
     since = time.time() - 1
     for reason in ("Address already in use", ""):
-        either.record_refusal(tunnel, reason)
-        assert either.read_refusal(tunnel) == reason
-    assert len([it for change in either.list_changes(since) for it in change.places if it.id == tunnel.id]) == 3
-    either.close(tunnel, USAGE)
-    either.record_refusal(tunnel, "Address already in use")
-    assert either.list_tunnels("gw-1") == []
+        records.record_refusal(tunnel, reason)
+        assert records.read_refusal(tunnel) == reason
+    assert len([it for change in records.list_changes(since) for it in change.places if it.id == tunnel.id]) == 3
+    records.close(tunnel, USAGE)
+    records.record_refusal(tunnel, "Address already in use")
+    assert records.list_tunnels("gw-1") == []
 
 
 def test_the_operator_bans_a_port_and_is_told_who_had_it(
@@ -622,10 +616,10 @@ def test_a_banned_name_is_refused(records: TableStore, admin: Client) -> None:
         records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
 
 
-def test_a_backend_tunnel_is_carried_without_a_name(either: Store, admin: Client) -> None:
+def test_a_backend_tunnel_is_carried_without_a_name(records: TableStore, admin: Client) -> None:
     asked = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
-    leased = either.open(asked, most=100)
-    assert served(either) == [("", leased.id)]
+    leased = records.open(asked, most=100)
+    assert served(records) == [("", leased.id)]
 
 
 def test_a_tunnel_is_in_the_region_of_its_gateway(admin: Client) -> None:
@@ -710,40 +704,35 @@ def test_control_reads_which_names_and_patterns_are_banned(records: TableStore) 
     assert records.list_banned_names() == [NAME, "*bank*"]
 
 
-def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(either: Store) -> None:
+def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(records: TableStore) -> None:
     domain, pending, since = "app.example.com", PendingChallenge("token", "token.print"), time.time() - 1
-    assert either.find_challenge(domain) is None
-    if isinstance(either, Memory):
-        either.challenge(domain, pending.token, pending.answer)
-    else:
-        challenge_records.put(domain, pending)
-    assert either.find_challenge(domain) == pending
-    places = {place for change in either.list_changes(since) for place in change.places}
+    assert records.find_challenge(domain) is None
+    challenge_records.put(domain, pending)
+    assert records.find_challenge(domain) == pending
+    places = {place for change in records.list_changes(since) for place in change.places}
     assert domain in map(challenge_records.find_domain, places)
 
 
 def test_special_names_of_edges_and_tunnels_are_listed_together(
-    either: Store, records: TableStore, admin: Client, tmp_path: Path
+    records: TableStore, admin: Client, tmp_path: Path
 ) -> None:
     edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
-    if isinstance(either, Memory):
-        either.keep(ServedEdge(admin.account, edge, 1, ("shop.example.com:443",)))
     _, id = credential(admin, tmp_path)
     grant = Grant(admin.account, id, ())
     tunnels = [
-        either.open(opening(grant, PORT, proto="tcp"), most=9),
-        either.open(opening(grant, NAME, proto="tls"), most=9),
-        either.open(opening(grant, f"other.{NAME}"), most=9),
+        records.open(opening(grant, PORT, proto="tcp"), most=9),
+        records.open(opening(grant, NAME, proto="tls"), most=9),
+        records.open(opening(grant, f"other.{NAME}"), most=9),
     ]
     entries = {
         SpecialEntry(SpecialOwner(admin.account, edge), ("shop.example.com:443",)),
         SpecialEntry(SpecialOwner(admin.account, tunnels[0].id), (PORT,)),
         SpecialEntry(SpecialOwner(admin.account, tunnels[1].id), (f"{NAME}:443",)),
     }
-    assert {*either.list_special_names()} == entries
-    assert either.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
-    assert either.read_special_names([SpecialOwner(admin.account, tunnels[2].id)]) == {}
-    named = {special_names.find_owner(place) for change in either.list_changes(0) for place in change.places}
+    assert {*records.list_special_names()} == entries
+    assert records.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
+    assert records.read_special_names([SpecialOwner(admin.account, tunnels[2].id)]) == {}
+    named = {special_names.find_owner(place) for change in records.list_changes(0) for place in change.places}
     assert {it.owner for it in entries} <= named
 
 

@@ -125,7 +125,7 @@ def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
     module, policy = f"/reserved_domains/{reserve(admin, domain)}/ip_restriction", admin.create("/ip_policies", {})
     create_certificate(admin, domain)
     open_tunnel(table, admin, domain)
-    records, follower = load(resolver, domain), Follower(table, time.time())
+    records, follower = load(resolver, domain), Follower(table.list_changes, time.time())
     follower.read(time.time())
 
     def refusals() -> str:
@@ -159,7 +159,7 @@ def test_a_tunnel_follows_a_reservation_that_is_not_proved_beside_a_proved_wildc
     reserve(admin, "*.example.com")
     create_certificate(admin, OWN)
     open_tunnel(table, admin, OWN)
-    records, follower = load(resolver, OWN), Follower(table, time.time())
+    records, follower = load(resolver, OWN), Follower(table.list_changes, time.time())
     follower.read(time.time())
 
     def refusals() -> str:
@@ -198,7 +198,7 @@ def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
     tunnel = table.open(replace(opening, ip_policies=(policy,)), most=100)
     assert tunnel.ip_policies == (policy,)
     assert table.list_tunnels("gw-1") == [tunnel]
-    follower = Follower(table, time.time())
+    follower = Follower(table.list_changes, time.time())
 
     def read(known: AccountRecords | None) -> AccountRecords:
         if known is None:
@@ -236,7 +236,7 @@ def test_the_log_names_each_change_of_passwords(
     else:
         module = f"/reserved_domains/{reserve(admin, NAME)}/basic_auth"
         open_tunnel(table, admin)
-    records, follower = load(resolver, NAME), Follower(table, time.time())
+    records, follower = load(resolver, NAME), Follower(table.list_changes, time.time())
     follower.read(time.time())
 
     def digest() -> str:

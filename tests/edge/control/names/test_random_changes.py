@@ -281,7 +281,7 @@ def test_names_are_as_a_new_host_loads_them(admin: Client, number: int, capsys: 
     chance = Random(number)
     store = TableStore("local", D)
     store.announce_gateway(GATEWAY, lease=3600)
-    follower, owner = Follower(store, time.time()), Owner(admin, chance)
+    follower, owner = Follower(store.list_changes, time.time()), Owner(admin, chance)
     with closing(Host(admin.account)) as host:
         for step in range(CHANGES):
             visit(host, owner, chance, follower)

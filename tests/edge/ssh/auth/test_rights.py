@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.process.settings import Limits
@@ -13,7 +14,7 @@ from edge.ssh.lease import GatewayLease
 from edge.ssh.rights_checks import RightsChecks
 from edge.ssh.tunnels import Tunnels
 from edge.store.records import Grant, Opening
-from tests.edge.memory import Memory
+from tests.edge.edge_table import EdgeTable
 from tests.edge.ssh.sessions import Client
 
 TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com")
@@ -43,24 +44,30 @@ def test_a_change_concerns_the_tunnels_whose_rights_rest_on_it(scope: str, id: s
     assert concerns(Place(scope, id), TUNNEL) is concerned
 
 
-GRANT = Grant("acct_a", "sshcr_1", ("bind:*.example.com",))
+GRANT = Grant("acct_a", "sshcr_1", ("bind:*.tunnels.localhost",))
 
 
 @pytest.mark.parametrize(
     ("change", "ends"),
     [
         (lambda store: None, False),
-        (lambda store: store.keys.update(key=Grant("acct_a", "sshcr_1", ())), False),
-        (lambda store: store.keys.update(key=Grant("acct_a", "sshcr_1", ("bind:demo.example.com",))), False),
-        (lambda store: store.keys.update(key=Grant("acct_a", "sshcr_1", ("bind:other.example.com",))), True),
-        (lambda store: store.keys.clear(), True),
+        (lambda store: store.permit("key", Grant("acct_a", "sshcr_1", ())), False),
+        (lambda store: store.permit("key", Grant("acct_a", "sshcr_1", ("bind:demo.tunnels.localhost",))), False),
+        (lambda store: store.permit("key", Grant("acct_a", "sshcr_1", ("bind:other.tunnels.localhost",))), True),
+        (lambda store: store.revoke(), True),
     ],
 )
-def test_the_sweep_ends_what_is_not_permitted_any_more(change: Callable[[Memory], None], ends: bool) -> None:
+def test_the_sweep_ends_what_is_not_permitted_any_more(
+    edge_table: EdgeTable, change: Callable[[EdgeTable], None], ends: bool
+) -> None:
     async def ask() -> list[str]:
-        store, client = Memory(tunnel_domain="example.com", keys={"key": GRANT}), Client()
+        store, client = edge_table, Client()
+        store.announce_gateway(Gateway("gw-1", "192.0.2.1", 7000), lease=60)
+        store.permit("key", GRANT)
         tunnels = Tunnels(store, Limits())
-        opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9", "demo.example.com", "https://demo.example.com")
+        opening = Opening(
+            GRANT, "gw-1", "ts_1", "192.0.2.9", "demo.tunnels.localhost", "https://demo.tunnels.localhost"
+        )
         await tunnels.open(opening, ("demo", 80), client)
         change(store)
         checks = RightsChecks(tunnels, store, Limits(rights_sweep=0), GatewayLease(store, 60, lambda: None))

@@ -18,7 +18,8 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.session import Session
 from edge.ssh.tunnels import Tunnels
 from edge.store.records import Grant, Opening, Store
-from tests.edge.memory import Memory
+from tests.edge import served_records
+from tests.edge.edge_table import EdgeTable
 from tests.edge.ssh import sessions
 from tests.edge.ssh.wires import Wire
 
@@ -65,11 +66,14 @@ class Drained:
         self.ports.append(port)
 
 
-def test_a_drain_without_a_successor_ends_what_it_has_served_and_held(settings: Settings) -> None:
+def test_a_drain_without_a_successor_ends_what_it_has_served_and_held(
+    edge_table: EdgeTable, settings: Settings
+) -> None:
     limits = replace(settings.limits, drain_timeout=1, switch_timeout=1, handover_timeout=3)
 
     async def run() -> None:
-        store = Memory(tunnel_domain="tunnels.localhost")
+        store = edge_table
+        served_records.put_account("acct_A")
         store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
         links, context = LinkStages(settings, store.authority, "gw-1"), client.build_context(store.authority)
         gateway = Drained(replace(settings, limits=limits), store, Tunnels(store, limits), links, Client())

@@ -1,9 +1,9 @@
-"""Held connections and the successors of their tunnels, over real links on a store in memory."""
+"""Held connections and the successors of their tunnels, over real links."""
 
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
@@ -17,7 +17,8 @@ from edge.ssh.draining.handover import Handover, HeldTunnel
 from edge.ssh.draining.link_stages import LinkStages
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.store.records import Grant, Opening, Successor
-from tests.edge.memory import Memory
+from tests.edge import served_records
+from tests.edge.edge_table import EdgeTable
 from tests.edge.ssh.wires import Wire
 
 GRANT = Grant("acct_A", "sshcr_1", ())
@@ -50,7 +51,7 @@ class World:
     links: LinkStages
     handover: Handover
     settings: Settings
-    store: Memory = field(default_factory=lambda: Memory(tunnel_domain="tunnels.localhost"))
+    store: EdgeTable
 
     async def visit(self, port: int, tunnel: str) -> tuple[Wire, Side]:
         """Connect as Envoy does. Return what it receives, and what sends its bytes."""
@@ -62,7 +63,8 @@ class World:
         return wire, envoy
 
 
-def online(store: Memory, opening: Opening) -> OnlineTunnel:
+def online(store: EdgeTable, opening: Opening) -> OnlineTunnel:
+    served_records.put_account(opening.grant.account)
     record = store.open(opening, most=10)
     return OnlineTunnel(record, opening, (opening.name, 80), cast(Any, None), is_reserved=False)
 
@@ -71,11 +73,12 @@ def opening(gateway: str = "gw-1", grant: Grant = GRANT) -> Opening:
     return Opening(grant, gateway, "ts_1", "192.0.2.9").with_name(NAME, f"https://{NAME}")
 
 
-def run(work: "Callable[[World, OnlineTunnel, int], Any]", settings: Settings, limit: int = 10) -> None:
+def run(
+    work: "Callable[[World, OnlineTunnel, int], Any]", store: EdgeTable, settings: Settings, limit: int = 10
+) -> None:
     """Hold the connections of a tunnel, and run a test."""
 
     async def serve() -> None:
-        store = Memory(tunnel_domain="tunnels.localhost")
         store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
         tunnel = online(store, opening())
         links, handover = LinkStages(settings, store.authority, "gw-1"), Handover(store, store.authority, limit)
@@ -95,7 +98,9 @@ async def until(is_true: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_held_connection_reaches_the_successor_with_its_visitor_and_all_bytes(settings: Settings) -> None:
+def test_a_held_connection_reaches_the_successor_with_its_visitor_and_all_bytes(
+    edge_table: EdgeTable, settings: Settings
+) -> None:
     async def work(world: World, tunnel: OnlineTunnel, port: int) -> None:
         wire, envoy = await world.visit(port, tunnel.id)
         envoy.data_received(b"x" * 300_000)
@@ -119,10 +124,10 @@ def test_a_held_connection_reaches_the_successor_with_its_visitor_and_all_bytes(
             assert later.written == f"{VISITOR.source} True 0".encode()
         await until(lambda: world.links.count(0) == 0)
 
-    run(work, settings)
+    run(work, edge_table, settings)
 
 
-def test_without_a_successor_a_held_connection_is_closed(settings: Settings) -> None:
+def test_without_a_successor_a_held_connection_is_closed(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World, tunnel: OnlineTunnel, port: int) -> None:
         wire, _ = await world.visit(port, tunnel.id)
         await until(lambda: world.handover.held == 1)
@@ -131,10 +136,12 @@ def test_without_a_successor_a_held_connection_is_closed(settings: Settings) -> 
         assert (wire.written, world.handover.failed, world.handover.passed) == (b"", 1, 0)
         assert world.handover.find_unsucceeded() == [tunnel]
 
-    run(work, settings)
+    run(work, edge_table, settings)
 
 
-def test_a_successor_that_cannot_be_reached_is_tried_until_the_time_is_over(settings: Settings) -> None:
+def test_a_successor_that_cannot_be_reached_is_tried_until_the_time_is_over(
+    edge_table: EdgeTable, settings: Settings
+) -> None:
     async def work(world: World, tunnel: OnlineTunnel, port: int) -> None:
         wire, _ = await world.visit(port, tunnel.id)
         listening = await server.serve(world.store.authority, "gw-3", "127.0.0.1", 0, lambda _: Echo())
@@ -149,17 +156,17 @@ def test_a_successor_that_cannot_be_reached_is_tried_until_the_time_is_over(sett
             await until(lambda: wire.is_closed)
         assert world.handover.failed == 1
 
-    run(work, settings)
+    run(work, edge_table, settings)
 
 
-def test_one_tunnel_has_at_most_as_many_held_connections_as_channels(settings: Settings) -> None:
+def test_one_tunnel_has_at_most_as_many_held_connections_as_channels(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World, tunnel: OnlineTunnel, port: int) -> None:
         wires = [(await world.visit(port, tunnel.id))[0] for _ in range(3)]
         await until(lambda: [it.is_closed for it in wires] == [False, False, True])
         assert world.handover.held == 2
         world.handover.close_held()
 
-    run(work, settings, limit=2)
+    run(work, edge_table, settings, limit=2)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +180,10 @@ def test_one_tunnel_has_at_most_as_many_held_connections_as_channels(settings: S
     ],
 )
 def test_the_successor_of_a_labelled_tunnel_has_its_credential_and_labels(
-    changes: dict[str, Any], credential: str, is_successor: bool
+    edge_table: EdgeTable, changes: dict[str, Any], credential: str, is_successor: bool
 ) -> None:
-    store = Memory()
+    store = edge_table
+    store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))
     held = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
     other = replace(store.open(replace(labelled, gateway="gw-2"), most=10), **changes)
@@ -188,9 +196,10 @@ def test_the_successor_of_a_labelled_tunnel_has_its_credential_and_labels(
     [((), (), True), (("ipp_1",), ("ipp_1",), True), (("ipp_1",), (), True), ((), ("ipp_1",), False)],
 )
 def test_a_successor_has_no_ip_policies_that_visitors_have_not_passed(
-    own: tuple[str, ...], others: tuple[str, ...], is_successor: bool
+    edge_table: EdgeTable, own: tuple[str, ...], others: tuple[str, ...], is_successor: bool
 ) -> None:
-    store = Memory()
+    store = edge_table
+    store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(NAME, f"https://{NAME}")
     held = HeldTunnel(online(store, opening), cast(Handover, None), 1)
     held.tunnel.record = replace(held.tunnel.record, ip_policies=own)
@@ -198,8 +207,9 @@ def test_a_successor_has_no_ip_policies_that_visitors_have_not_passed(
     assert held.is_succeeded_by(Successor(other, "sshcr_1", Gateway("gw-2", "127.0.0.1", 1)), since=0) is is_successor
 
 
-def test_a_tunnel_from_before_the_drain_is_no_successor_of_a_labelled_one() -> None:
-    store = Memory()
+def test_a_tunnel_from_before_the_drain_is_no_successor_of_a_labelled_one(edge_table: EdgeTable) -> None:
+    store = edge_table
+    store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))
     held = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
     other = store.open(replace(labelled, gateway="gw-2"), most=10)

@@ -1,0 +1,311 @@
+"""Puts served values into the table of this process: the records that the edge reads as these values."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import timedelta
+from itertools import count
+from typing import Any, TypeAlias
+
+from chalicelib import clock, crypto
+from chalicelib.model.accounts import accounts
+from chalicelib.model.accounts.accounts import Account, User
+from chalicelib.model.audit import partitions
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import Stored
+from chalicelib.model.edges import edges
+from chalicelib.model.edges.edges import Edge, HttpsEdge, Route
+from chalicelib.model.edges.enforced.enforced_modules import Modules
+from chalicelib.model.edges.ip_policies import IpPolicy, ServedPolicy
+from chalicelib.model.edges.modules import basic_auth, webhook_verification
+from chalicelib.model.edges.modules.basic_auth import BasicAuthModule, BasicAuthRule
+from chalicelib.model.edges.modules.webhook_verification import WebhookModule, WebhookRule
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.names import base_names, proofs
+from chalicelib.model.names.reservations import ReservedAddr, ReservedDomain, ServedReservation
+from chalicelib.model.serving.sites import ServedAddress
+from chalicelib.model.ssh.authorities import IssuedUserCertificate, SshAuthority
+from chalicelib.model.ssh.credentials import SshCredential
+from chalicelib.model.tls.tls_certificates import ClientAuthority, ServedCertificate, TlsCertificate
+from chalicelib.model.tunnels import ends, tunnels
+from chalicelib.model.tunnels.tunnels import AgentTunnel, ServedTunnel
+from chalicelib.storage import vault
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import change_log, items, table, writes
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+from edge.link.authority import KeyPair
+from edge.store.records import Grant
+
+Part: TypeAlias = ServedBackend | ServedAuthority | ServedPolicy
+Value: TypeAlias = ServedEdge | Part | ServedReservation
+_FIELDS = ("hostports", "labels", "backends", "headers", "ca_pem", "action", "domain", "addr")
+_MALFORMED: dict[str, Any] = dict.fromkeys(_FIELDS, 7)
+_revisions = count(1)
+_AT_ONCE = 20  # tunnels in one transaction, of which each takes up to four of 100 writes
+
+
+def put(*values: Value) -> None:
+    """Put values into the table, in the place of earlier ones with their ids. Each is one change of the log."""
+    for value in values:
+        _add_account(value.account)
+        if isinstance(value, ServedEdge):
+            _put_routes(value)
+        _put(_item_of(value))
+
+
+def remove(*values: Value) -> None:
+    """Remove values from the table, if they are there."""
+    for value in values:
+        if isinstance(value, ServedEdge):
+            _put_routes(replace(value, routes=()))
+        place = items.scope(value.account, kinds.of(value.id).path), value.id
+        if found := table.find(*place):
+            _commit(found, None, writes.remove(found))
+
+
+def put_account(account: str, *, active: bool = True, only_reserved: bool = False) -> None:
+    """Put an account into the table unless it has this state already."""
+    body = Account(name=account, active=active, only_reserved=only_reserved).to_record()
+    found = table.find(accounts.SCOPE, account)
+    if found is None:
+        dynamodb.do(partitions.with_edge(account))  # the edge acts for it
+    if found is None or found.body != body:
+        _put(Item(accounts.SCOPE, account, body))
+
+
+def _add_account(account: str) -> None:
+    if table.find(accounts.SCOPE, account) is None:
+        put_account(account)
+
+
+def put_address(account: str, name: str, address: ServedAddress) -> None:
+    """Reserve an address, host:port, for an account."""
+    _add_account(account)
+    stored = ReservedAddr(addr=name, proxy_protocol=bool(address.proxy_protocol))
+    body = _MALFORMED if address.proxy_protocol is None else stored.to_record()
+    id = f"ra_{int(name.partition(':')[2]):027}"
+    keys = stored.unique_keys(account, id)
+    _put(Item(items.scope(account, kinds.RESERVED_ADDRS.path), id, body, {**address.modules}, unique_keys=keys))
+
+
+def put_user_certificate(account: str, id: str, authority: str, certificate: str) -> None:
+    """Put an SSH user certificate into the table, and its authority, given as lines of their public files."""
+    _add_account(account)
+    line = " ".join(authority.split()[:2])
+    signer = f"sshca_{crypto.public_keys.fingerprint(line)[7:34]}"
+    stored = SshAuthority(public_key=line)
+    _put(_item(account, kinds.SSH_CERTIFICATE_AUTHORITIES, signer, stored))
+    issued = IssuedUserCertificate(
+        public_key=line,
+        ssh_certificate_authority_id=signer,
+        valid_until=clock.rfc3339(clock.now() + timedelta(days=365)),
+        certificate=certificate,
+    )
+    _put(_item(account, kinds.SSH_USER_CERTIFICATES, id, issued))
+
+
+def _item(account: str, kind: Kind, id: str, stored: Stored) -> Item:
+    return Item(items.scope(account, kind.path), id, stored.packed(), unique_keys=stored.unique_keys(account, id))
+
+
+def put_tunnel(tunnel: ServedTunnel) -> None:
+    """Put a tunnel into the table and into the list of its gateway. It stays online while the gateway is live."""
+    _add_account(tunnel.account)
+    for item in _items_of_tunnel(tunnel):
+        _put(item)
+
+
+def put_tunnels_at_once(new: Sequence[ServedTunnel]) -> None:
+    """Put new tunnels into the table, several in each transaction."""
+    for start in range(0, len(new), _AT_ONCE):
+        items_of = [_items_of_tunnel(it) for it in new[start : start + _AT_ONCE]]
+        own = [write for pair in items_of for item in pair for write in writes.put(item)]
+        writes.commit([*own, *change_log.entries(own)])
+
+
+def unlist_tunnels(listed: Sequence[ServedTunnel]) -> None:
+    """Remove tunnels from the lists of their gateways."""
+    for start in range(0, len(listed), 100):
+        some = listed[start : start + 100]
+        dynamodb.transact([Write.delete(ends.gateway_scope(it.gateway), it.id) for it in some])
+
+
+def _items_of_tunnel(tunnel: ServedTunnel) -> tuple[Item, Item]:
+    """Return the item of a tunnel, and its entry in the list of its gateway."""
+    common: dict[str, Any] = {
+        "tunnel_session": "ts_1",
+        "region": "",
+        "forwards_to": "192.0.2.9",
+        "gateway": tunnel.gateway,
+    }
+    own: dict[str, Any] = {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
+    body: dict[str, Any] = {**common, "labels": {**tunnel.labels}}
+    keys: tuple[UniqueKey, ...] = ()
+    if tunnel.name:
+        body = AgentTunnel(**common, **own, endpoint="ep_1", public_url=f"https://{tunnel.name}").to_record()
+        of_key = {"account": tunnel.account, "id": tunnel.id, "gateway": tunnel.gateway}
+        keys = (UniqueKey(base_names.KIND, tunnel.name, of_key),)
+    listed = {"account": tunnel.account, "name": tunnel.name, "labels": {**tunnel.labels}, **own}
+    own_item = Item(tunnels.scope(tunnel.account), tunnel.id, body, unique_keys=keys)
+    return own_item, Item(ends.gateway_scope(tunnel.gateway), tunnel.id, listed)
+
+
+def put_certificate(certificate: ServedCertificate, pair: KeyPair) -> None:
+    """Put a certificate with its key into the table, as if the API had sealed the key."""
+    _add_account(certificate.account)
+    body = TlsCertificate(
+        certificate_pem=pair.chain,
+        subject_alternative_names={"dns_names": [*certificate.names]},
+        not_before=clock.rfc3339(certificate.not_before),
+        not_after=clock.rfc3339(certificate.not_after),
+    ).packed()
+    key = base64.b64decode("".join(pair.key.strip().splitlines()[1:-1]))
+    sealed = {"private_key": vault.seal(key, vault.context(certificate.account, certificate.id))}
+    scope = items.scope(certificate.account, kinds.TLS_CERTIFICATES.path)
+    _put(Item(scope, certificate.id, body, sealed=sealed))
+
+
+def remove_certificate(account: str, id: str) -> None:
+    if found := table.find(items.scope(account, kinds.TLS_CERTIFICATES.path), id):
+        _commit(found, None, writes.remove(found))
+
+
+def put_grant(fingerprint: str, grant: Grant) -> None:
+    """Put a credential with a public key into the table, and an owner."""
+    _add_account(grant.account)
+    owner = f"usr_{'0' * 27}"
+    if not table.find(users := items.scope(grant.account, kinds.USERS.path), owner):
+        _put(Item(users, owner, User(name="user").to_record()))
+    body = SshCredential(public_key=fingerprint, owner_id=owner, acl=[*grant.acl]).to_record()
+    of_key = {"account": grant.account, "id": grant.credential, "owner_id": owner, "acl": [*grant.acl]}
+    key = UniqueKey("public_key", fingerprint, {**of_key, "active": True})
+    _put(Item(items.scope(grant.account, kinds.SSH_CREDENTIALS.path), grant.credential, body, unique_keys=(key,)))
+
+
+def remove_grant(grant: Grant) -> None:
+    if found := table.find(items.scope(grant.account, kinds.SSH_CREDENTIALS.path), grant.credential):
+        _commit(found, None, writes.remove(found))
+
+
+def remove_user_certificate(account: str, id: str) -> None:
+    if found := table.find(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id):
+        _commit(found, None, writes.remove(found))
+
+
+def _put(item: Item) -> None:
+    item = replace(item, changed=clock.seconds())
+    found = table.find(item.scope, item.id)
+    if found is None:
+        _commit(None, item, writes.put(item))
+    elif found.malformed:
+        _commit(found, None, writes.remove(found))
+        _commit(None, item, writes.put(item))
+    else:
+        revision = item.revision if item.path.startswith("/edges/") else found.revision + 1
+        after = replace(item, revision=revision)
+        _commit(found, after, writes.rewrite(found, after))
+
+
+def _commit(before: Item | None, after: Item | None, own: Sequence[Write]) -> None:
+    """Write an item with all that its stored type adds, and with an entry in the change log."""
+    of = after or before
+    kind = kinds.of_item(of) if of else None
+    more = kind.stored_type.prepare(before, after, own) if kind else ()
+    every = [*own, *more]
+    writes.commit([*every, *change_log.entries(every)], created=[after] if after else [])
+
+
+def _item_of(value: Value) -> Item:
+    body, keys, more = _record_of(value)
+    scope = items.scope(value.account, kinds.of(value.id).path)
+    return replace(Item(scope, value.id, body, unique_keys=keys), **more)
+
+
+def _record_of(value: Value) -> tuple[dict[str, Any], tuple[UniqueKey, ...], dict[str, Any]]:
+    """Return the body, the unique keys and the other fields of an item."""
+    match value:
+        case ServedEdge():
+            return _record_of_edge(value)
+        case ServedReservation():
+            return _record_of_reservation(value)
+        case ServedPolicy(rules=None) | ServedBackend(value=None) | ServedAuthority(pem=""):
+            return _MALFORMED, (), {}
+        case ServedPolicy(rules=rules) if rules:
+            texts = [*(f"allow {it}" for it in rules.allow), *(f"deny {it}" for it in rules.deny)]
+            copies = {f"ippr_{number:027}": text for number, text in enumerate(texts)}
+            return IpPolicy().to_record(), (), {"unseen": {"rules": copies}}
+        case ServedBackend(value=stored) if stored:
+            return stored.packed(), (), {}
+        case ServedAuthority(pem=pem):
+            return ClientAuthority(ca_pem=pem).packed(), (), {}
+    raise AssertionError(value)
+
+
+def _record_of_edge(edge: ServedEdge) -> tuple[dict[str, Any], tuple[UniqueKey, ...], dict[str, Any]]:
+    stored = Edge(hostports=[*edge.hostports])
+    if edge.kind is kinds.HTTPS_EDGES:
+        keep = [*edge.keep_headers]
+        stored = HttpsEdge(hostports=[*edge.hostports], terminate_at=edge.terminate_at, keep_headers=keep)
+    body = _MALFORMED if edge.error else stored.to_record()
+    more = {"modules": _modules_of(edge.modules, edge.account, edge.id), "revision": edge.revision}
+    return body, stored.unique_keys(edge.account, edge.id), more
+
+
+def _record_of_reservation(held: ServedReservation) -> tuple[dict[str, Any], tuple[UniqueKey, ...], dict[str, Any]]:
+    proof: Mapping[str, Any] = {}
+    if not base_names.is_below(held.domain):
+        begun = proofs.begin(clock.seconds(), value=held.id, cname_target=held.id)
+        proof = asdict(replace(begun, status="verified" if held.is_proved else "pending", next_at=2**40))
+    stored = ReservedDomain(
+        domain=held.domain,
+        certificate_id=held.certificate_id,
+        proxy_protocol=held.proxy_protocol,
+        keep_headers=[*held.keep_headers],
+        proof=proof,
+    )
+    body = stored.to_record() if held.is_readable else _MALFORMED
+    return body, stored.unique_keys(held.account, held.id), {"modules": {**held.modules}}
+
+
+def _put_routes(edge: ServedEdge) -> None:
+    """Replace the routes of an edge. The change of the edge itself is what the log names."""
+    scope = edges.routes_scope(items.scope(edge.account, edge.kind.path), edge.id)
+    made = {it.id: _item_of_route(scope, edge, it) for it in edge.routes}
+    stored = {it.id: it for it in table.every(scope)}
+    for id in stored.keys() - made.keys():
+        dynamodb.do(Write.delete(*stored[id].place))
+    for id, item in made.items():
+        before = stored.get(id)
+        if before is None or (before.body, before.modules) != (item.body, item.modules):
+            dynamodb.do(Write.put(item.to_record()))
+
+
+def _item_of_route(scope: str, edge: ServedEdge, route: ServedRoute) -> Item:
+    match_type: Any = route.match_type
+    body = Route(match_type=match_type, match=route.match, edge_id=edge.id).to_record()
+    modules = _modules_of(route.modules, edge.account, route.id)
+    return Item(scope, route.id, body, modules, revision=next(_revisions))
+
+
+def _modules_of(modules: Modules, account: str, holder: str) -> dict[str, Any]:
+    """Return the records of enabled modules. Modules that are not enforced have no fields."""
+    context = vault.context(account, holder)
+    known = {name: _stored_module(it, context).packed() for name, it in modules.values.items()}
+    return {**known, **dict.fromkeys(modules.unenforced)}
+
+
+def _stored_module(value: Any, context: Mapping[str, str]) -> Stored:
+    """Return the stored form of a module. A rule gets secrets that fit no visitor."""
+    match value:
+        case BasicAuthRule():
+            sealed = vault.seal(b"{}", basic_auth.password_context(context))
+            return BasicAuthModule(usernames=["user"], passwords=sealed)
+        case WebhookRule(provider=provider):
+            return WebhookModule(
+                provider=provider, secret=vault.seal(b"secret", webhook_verification.webhook_context(context))
+            )
+    assert isinstance(value, Stored), value
+    return value

@@ -23,7 +23,7 @@ class ChallengeResponse:
 
 
 UNKNOWN, UNRESERVED = ChallengeResponse(404, pages.NO_TUNNEL), ChallengeResponse(404, pages.NO_CHALLENGE)
-UNAVAILABLE = ChallengeResponse(503)  # the records cannot be read
+UNAVAILABLE = ChallengeResponse(503)  # the answer if the records cannot be read
 
 
 class PendingDomains:

@@ -27,7 +27,7 @@ _TIMEOUT = 10.0  # seconds for one request
 _LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log
 _MAX_WAITING = 500  # requests that wait for a read of the change log
 _SHARE = 10  # requests without TLS are cheap, so they get a tenth of the budget for reads of cold names
-_READ_SIZE = 65536  # bytes
+_READ_SIZE = 65536  # the most bytes in one read from a connection
 
 
 class ChallengeServer:

@@ -98,7 +98,7 @@ class Control:
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
-        self._blocked: tuple[list[str], list[str]] | None = None  # blocked networks and banned hosts
+        self._blocked: tuple[list[str], list[str]] | None = None  # the networks and hosts that the latest read found
         self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy drops what the catalog lacks
 
     async def serve(self) -> None:

@@ -18,8 +18,8 @@ from edge.store.records import Store, Unavailable
 
 _PERIOD = 20.0  # seconds between two sweeps, unless a dead gateway is found earlier
 _CLAIM = 60  # seconds in which no other host sweeps the gateway
-MAX_RATE = 100  # tunnels that are ended per second
-_MAX_AT_ONCE = 8  # tunnels that are ended at the same time
+MAX_RATE = 100  # the most tunnels that are ended in a second
+_MAX_AT_ONCE = 8  # the most tunnels that are ended at the same time
 
 
 class GatewaySweeps:

@@ -45,7 +45,7 @@ class Rejections:
 
     def __init__(self, host: str, write: Callable[[str, str, Report | None], None]) -> None:
         self._host, self._write = host, write
-        self._rejected: dict[str, _Rejected] = {}  # errors by edge
+        self._rejected: dict[str, _Rejected] = {}  # by edge: Envoy's errors about one revision
         self._certificates: dict[str, str] = {}  # by the id of a rejected certificate: its account
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:

@@ -26,7 +26,7 @@ from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.store.records import Store, Unavailable
 
-_CHECK_PERIOD = 0.5  # seconds
+_CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
 _RESYNC_PERIOD = 180.0
 _PATIENCE = 10.0  # seconds for which the start waits for accounts with records that cannot be read
 _PROVED = "domain#"  # the prefix of the partition keys of proved domains' unique keys

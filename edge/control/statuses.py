@@ -23,8 +23,8 @@ R = TypeVar("R")
 
 _POLL = 0.2  # seconds between checks of pending writes
 _WRITE_PAUSE = 2.0  # seconds between two writes for one edge
-_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # concurrent writes
-_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds
+_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # concurrent writes: of all accounts, of one account
+_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds between renewals of the host's lease, and of a lease
 _WITHDRAW_TIMEOUT = 5.0  # seconds to wait for the store at shutdown
 _GRACE = 60 * 60  # seconds after the end of a host's lease until its reports are removed
 

@@ -34,10 +34,11 @@ _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds to wait for a handshake, and for Envoy's answer about the edge
 _MAX_NAMES = 4  # the most names to which the trial of an edge connects
-_MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials
+_MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials: of all accounts, of one account
 _HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # the label that replaces the "*" of a wildcard
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # the address to connect to, by EDGE_HOST  # noqa: S104 (connects)
+# By EDGE_HOST: the address for connections from this host.
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (connects)
 
 _Key = tuple[str, str]  # the account and the id of an edge
 
@@ -179,7 +180,7 @@ async def _connects(name: str, settings: Settings) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     address = _LOOPBACK.get(settings.host, settings.host)
     source = (proxies.choose_trial_source(settings), 0) if settings.proxy_protocol_from else None
-    with suppress(OSError):  # includes TimeoutError
+    with suppress(OSError):  # TimeoutError is an OSError
         async with asyncio.timeout(_TIMEOUT):
             _, writer = await asyncio.open_connection(address, settings.edge_port, local_addr=source)
             try:

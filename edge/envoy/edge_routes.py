@@ -65,7 +65,8 @@ def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
         host.routes.add(match=EVERY_PATH, direct_response=parts.respond(plan.page))
     else:
         _add_targets(host, plan)
-    if not host.routes or host.routes[-1].match != EVERY_PATH:  # otherwise, no request would reach another route
+    # after a route for every path, no other route is reached
+    if not host.routes or host.routes[-1].match != EVERY_PATH:
         host.routes.append(_NO_ROUTE)
     if plan.requires_sign_in:
         sign_in.complete_host(host, plan)
@@ -175,7 +176,7 @@ def _cluster_name(plan: Plan, route: ServedRoute, backend: str) -> str:
 
 
 def _set_action(action: v3.RouteAction, upstreams: Sequence[tuple[str, int]]) -> None:
-    action.timeout.SetInParent()  # no timeout
+    action.timeout.SetInParent()  # a duration of 0: no timeout
     if len(upstreams) == 1:
         action.cluster = upstreams[0][0]
     for name, weight in upstreams if len(upstreams) > 1 else []:

@@ -16,7 +16,8 @@ SERVER_NAME_KEY = "envoy.network.upstream_server_name"
 _NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(
     cidr_ranges=[v3.CidrRange(address_prefix="255.255.255.255", prefix_len=parts.number(32))]
 )
-_HTTP1 = v3.Http1ProtocolOptions(accept_http_10=True, enable_trailers=True)  # nginx proxies with HTTP/1.0 by default
+# HTTP/1.0, because nginx uses it for upstreams by default
+_HTTP1 = v3.Http1ProtocolOptions(accept_http_10=True, enable_trailers=True)
 # allow_connect is not set: browsers would send WebSockets by CONNECT, and their Sec-WebSocket-Key would be lost.
 _HTTP2 = v3.Http2ProtocolOptions(
     max_concurrent_streams=parts.number(100),
@@ -109,7 +110,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
 
 
 def _remove(names: str) -> v3.HeaderMutation:
-    """Return the removal of headers whose names match an expression."""
+    """Return the mutation that removes all headers with a name that matches an expression."""
     return v3.HeaderMutation(remove_on_match=v3.HeaderMutation.RemoveOnMatch(key_matcher=parts.regex(names)))
 
 
@@ -117,5 +118,5 @@ def _contact_reply(settings: Settings) -> v3.LocalReplyConfig | None:
     """Return the configuration that adds the abuse contact to Envoy's own responses. Return None without a contact."""
     if not settings.abuse_contact:
         return None
-    text = pages.abuse_line(settings.abuse_contact).replace("%", "%%")  # % starts a command of Envoy
+    text = pages.abuse_line(settings.abuse_contact).replace("%", "%%")  # doubled, because % starts a command of Envoy
     return v3.LocalReplyConfig(body_format=parts.format_string(f"%LOCAL_REPLY_BODY%{text}"))

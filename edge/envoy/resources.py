@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from edge.envoy import v3
 
-Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None for a removed resource
+Changes: TypeAlias = "Mapping[Key, Resource | None]"  # by key: the new resource, or None if it is removed
 NAME_PREFIX = "name/"  # the prefix of clusters that Envoy selects by server name. Visitors cannot select other clusters
 PORT_PREFIX = "port/"  # the prefix of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks

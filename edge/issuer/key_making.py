@@ -46,7 +46,7 @@ class SealedKey:
     key: bytes
 
 
-MakeKey = Callable[[KeyWish], SealedKey]  # raises AttemptFailed, aws.Unavailable
+MakeKey = Callable[[KeyWish], SealedKey]  # creates and encrypts a key. Raises AttemptFailed, aws.Unavailable
 
 
 def make(wish: KeyWish) -> SealedKey:

@@ -179,7 +179,7 @@ def _withdrawing(store: OrderStore) -> Iterator[None]:
     finally:
         try:
             store.withdraw()
-        except AttemptFailed as failed:  # must not hide the result of the order
+        except AttemptFailed as failed:  # logged only, so that the order's own result or error stays
             log.event("answer_left", reason=failed.reason)
 
 

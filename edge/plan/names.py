@@ -114,7 +114,7 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 def is_special_edge(edge: ServedEdge) -> bool:
     """Return whether the names of an edge are special.
 
-    Mutual TLS, OAuth, TLS versions and forwarded bytes require it.
+    They are if the edge has mutual TLS, OAuth or a `min_version` other than 1.2, or forwards bytes.
     """
     termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS

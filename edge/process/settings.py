@@ -153,7 +153,7 @@ class Settings:
         return self.list_files(name)[self.instance]
 
     def list_files(self, name: str) -> Mapping[str, Path]:
-        """Return the paths of a file of which each instance has its own, by instance."""
+        """Return the path of a file for each instance, by instance. Each instance has its own file."""
         first = self.directory / name
         return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
 
@@ -256,8 +256,8 @@ def _read(environment: Mapping[str, str]) -> Settings:
             given[name] = tuple(read(name.upper(), text.strip()) for text in listed.split(","))
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
-            given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
-    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # the folder that `make run` uses
+            given[name] = str(Path.cwd() / path)  # absolute, because Envoy runs in another folder
+    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # the default is in the folder of `make run`
     given["directory"] = Path(str(given.get("directory", local)))
     return Settings(**given, limits=Limits(**limits))  # type: ignore[arg-type]
 

@@ -29,7 +29,7 @@ def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, ask
     of each.
     """
     known = [it for it in answers if isinstance(it, Records)]
-    answering = asked - len(answers) + len(known)  # the most servers that can answer
+    answering = asked - len(answers) + len(known)  # the servers that have answered or still can
     for said, count in Counter(map(say, known)).most_common(1):
         if count >= quorum and 2 * count > answering:
             return next(it for it in known if say(it) == said)

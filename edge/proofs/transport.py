@@ -54,7 +54,7 @@ class Bounded(Do53Nameserver):
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """The datagrams from the address to which the socket is connected."""
+    """Receives datagrams, from the address to which the socket is connected."""
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[bytes | Exception] = asyncio.Queue()

@@ -11,7 +11,7 @@ class ReferenceCounts:
 
     def __init__(self) -> None:
         self._counts: Counter[Key] = Counter()
-        self._keys: dict[str, frozenset[Key]] = {}  # resources by owner
+        self._keys: dict[str, frozenset[Key]] = {}  # by owner: the resources that it uses
 
     def add(self, owner: str, keys: Iterable[Key]) -> None:
         """Add resources to those that an owner uses."""

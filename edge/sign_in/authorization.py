@@ -42,7 +42,7 @@ from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 _MAX_HEADERS = 1 << 20  # bytes of a check request, not counting the body
 _TOLD = {429: "stopped"}
 _FAILURES = (aws.AwsError, vault.Unreadable)
-_PERMISSION_DENIED = 7  # a code of google.rpc.Code
+_PERMISSION_DENIED = 7  # PERMISSION_DENIED in google.rpc.Code
 
 
 class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints

@@ -16,7 +16,8 @@ from edge.sign_in.sign_in_records import SecretUnreadable
 _WAIT, _SHORT_WAIT = 5.0, 1.5  # seconds that a request waits for a check
 _POLL = 0.25  # seconds between reads of a session that another process checks
 _TURN = 12.0  # seconds for which a process reserves the check of a session
-_DELAYING = (ExchangeFailed, TooManyExchanges, SecretUnreadable, aws.AwsError)  # after these, the next request asks
+# after these errors, a new check can begin after a second
+_DELAYING = (ExchangeFailed, TooManyExchanges, SecretUnreadable, aws.AwsError)
 
 
 class SessionChecks:

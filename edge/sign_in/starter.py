@@ -14,7 +14,7 @@ from edge.sign_in.sealed.state import State
 from edge.sign_in.sign_in_records import NotReady
 from edge.sign_in.visits import SERVICE, Visit, safe_path
 
-_LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes
+_LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes in base64url
 
 
 class Starter:

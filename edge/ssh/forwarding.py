@@ -32,7 +32,8 @@ RESTART_SOON = "This gateway restarts within a minute. It disconnects clients th
 AWAY = "The gateway cannot reach its store just now: try again in a moment."
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}  # protocols by the requested port
+# by requested port: the protocol of a named tunnel
+_PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}
 _LABELS_PORT = 80
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (how ssh names no host)
 

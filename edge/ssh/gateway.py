@@ -37,7 +37,7 @@ from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
 _BLOCKS_PERIOD = 2.0  # seconds between two reads of the blocked networks and banned patterns
-_THREADS = 64  # threads for calls of the store
+_THREADS = 64  # threads for calls to the store
 _NOTICE_TIME = 0.5  # seconds in which a client can read the notice before it is disconnected
 _MAX_WAIT = 10.0  # the most seconds that a client is asked to wait after the loss of the lease
 # By default ssh chooses ChaCha20, which takes the gateway twice the time. All versions since 2015 have these ciphers.
@@ -188,7 +188,7 @@ class SshGateway:
         return {
             "server_factory": self._create_session,
             "server_host_keys": [self._host_key],
-            "server_version": "edge",  # hides the program and its version
+            "server_version": "edge",  # instead of the name and version of asyncssh
             "login_timeout": self.settings.limits.sign_in_timeout,
             "keepalive_interval": 15,
             "keepalive_count_max": 3,

@@ -67,7 +67,8 @@ class RightsChecks:
     async def sweep(self) -> None:
         """Check the accounts that are due. Each account is due once in RIGHTS_SWEEP seconds."""
         now, by_account = time.monotonic(), _group(self._tunnels.online)
-        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}  # not all at once
+        # to spread the checks of accounts
+        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}
         self._due_at = {account: self._due_at.get(account, at) for account, at in first.items()}
         for account in [account for account, at in self._due_at.items() if at <= now]:
             self._due_at[account] = now + self._limits.rights_sweep

@@ -44,9 +44,10 @@ class Tunnels:
         self._unrecorded: dict[str, Traffic] = {}
         self._banned: Sequence[str] = ()
         self._to_bill: list[tuple[str, Traffic]] = []  # account and usage of closed tunnels that are not in the ledger
-        self._closed_usage = Traffic()  # the sum over all closed tunnels
+        self._closed_usage = Traffic()  # the usage of all closed tunnels together
         self.bodies_too_slow = 0
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # by account
+        # by account: limits concurrent openings
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._online)

@@ -1,4 +1,4 @@
-"""Converts errors of the storage to errors of the edge's store."""
+"""Converts errors of `chalicelib.storage` to the errors of `edge.store.records`."""
 
 from collections.abc import Callable
 from functools import wraps

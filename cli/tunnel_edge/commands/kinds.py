@@ -123,7 +123,7 @@ def _body(operation: Operation, given: Mapping[str, Any]) -> Any:
 
 
 def _texts(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the path of each field with a given flag, and the values of the flag."""
+    """Yield the fields for which the command line has flags: the path of the field, and the flag's values."""
     for field in fields:
         value = given[_key(field.path)]
         if value not in (None, ()):

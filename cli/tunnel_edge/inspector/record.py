@@ -34,7 +34,7 @@ class Recorder:
         self._stream: Exchange | None = None  # the exchange that counts the bytes of a connection that is not HTTP/1.1
         self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
-        self._busy: MessageReader | None = None  # the reader that may have events
+        self._busy: MessageReader | None = None  # the reader that may have further events now
         self._now = 0.0
         self.first: Exchange | None = None  # the first exchange of the connection
 

@@ -59,7 +59,7 @@ def join_chunks(message: Message) -> bytes:
 def as_text(data: bytes) -> str | None:
     """Return bytes as text, or None if they are not text."""
     try:
-        text = _UTF8().decode(data)  # leaves out an incomplete last character
+        text = _UTF8().decode(data)  # a decoder that leaves out an incomplete last character
     except UnicodeDecodeError:
         return None
     return None if "\0" in text else text

@@ -48,7 +48,7 @@ def public_key(private: bytes) -> bytes | None:
             return None
         for _ in ("cipher", "key derivation", "its options"):
             reader.string()
-        reader.uint32()  # the number of keys
+        reader.uint32()  # skips the number of keys
         public = Reader(reader.string())
         return public.string() if public.string() == _ED25519 else None
     except ValueError:
@@ -60,7 +60,7 @@ class Certificate:
     """The fields of an ed25519 user certificate that a renewal needs. Times are seconds since 1970."""
 
     blob: bytes
-    public_key: bytes  # 32 bytes
+    public_key: bytes  # the 32 bytes of an ed25519 key
     valid_after: int
     valid_before: int
     authority_key: bytes
@@ -72,12 +72,12 @@ class Certificate:
         try:
             if reader.string() != _ED25519_CERTIFICATE:
                 return None
-            reader.string()  # nonce
+            reader.string()  # skips the nonce
             public_key = reader.string()
-            reader.uint64()  # serial
-            reader.uint32()  # type
-            reader.string()  # key id
-            reader.string()  # principals
+            reader.uint64()  # skips the serial
+            reader.uint32()  # skips the type
+            reader.string()  # skips the key id
+            reader.string()  # skips the principals
             valid_after, valid_before = reader.uint64(), reader.uint64()
             for _ in ("critical options", "extensions", "reserved"):
                 reader.string()

@@ -15,7 +15,7 @@ from tunnel_edge.tunnels.requested import RequestedTunnel
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes128-ctr")
 _TIMEOUT = 20.0  # seconds for connecting and signing in
-_MAX_LINE = 64 * 1024  # characters of an event
+_MAX_LINE = 64 * 1024  # the most characters of one event
 _SETTLE = 1.0  # seconds to wait for the event with the reason of a refusal
 
 OnEvent = Callable[[Mapping[str, Any]], None]

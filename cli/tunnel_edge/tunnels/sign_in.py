@@ -122,7 +122,7 @@ class Credentials:
                 answer = self.client.send("GET", f"/ssh_credentials/{id}")
                 acl = answer.json["acl"]
                 missing = [rule for rule in dict.fromkeys(self.rules) if rule not in acl]
-                if acl and missing:  # an empty ACL permits everything
+                if acl and missing:  # an empty ACL already permits everything
                     headers = {"If-Match": answer.headers.get("etag", "*")}
                     self.client.send("PATCH", f"/ssh_credentials/{id}", {"acl": [*acl, *missing]}, headers=headers)
             except ApiError as error:

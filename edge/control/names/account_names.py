@@ -38,7 +38,8 @@ class AccountNames:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.account = account
-        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # not all at once
+        # to spread the reads of accounts
+        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)
         self._shared, self._plans = shared, AccountPlans(account, shared)
         self._work = _Steps()
         self._task: asyncio.Task[None] | None = None
@@ -162,7 +163,8 @@ class AccountNames:
             self._plans.unread |= used  # no further name of the account is loaded until these records can be read
             if isinstance(error, Unavailable) and not isinstance(error, Undecodable):
                 return
-            if not isinstance(error, OSError | RuntimeError | MemoryError):  # not caused by a malformed record
+            # other errors can come from a malformed record
+            if not isinstance(error, OSError | RuntimeError | MemoryError):
                 await self._plans.refuse_unreadable(used)
             raise
         self._plans.unread -= used

@@ -41,10 +41,10 @@ class AccountPlans:
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
         self._plans: dict[str, NamePlan] = {}
-        self._pairs: dict[str, KeyPair] = {}  # key pairs by certificate id
+        self._pairs: dict[str, KeyPair] = {}  # by certificate id
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
-        self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
-        self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # the reported errors of loaded names
+        self._rejected: dict[str, str] = {}  # by certificate id: Envoy's error
+        self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # by loaded name: the errors that were reported
         self.unread: set[Place] = set()  # changed records that could not be read
         self.unreadable: set[str] = set()  # names refused because a changed record could not be read
 

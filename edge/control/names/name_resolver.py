@@ -27,7 +27,7 @@ from edge.store.errors import raises_unavailable
 
 _MAX_READS = 32  # lists that are read at the same time
 _NOTHING: Mapping[str, Set[Place]] = {}
-_MAX_RESOLVED = 1_000  # entries of `_resolved`
+_MAX_RESOLVED = 1_000  # the most hosts in `_resolved`
 
 
 class NameResolver:
@@ -151,7 +151,7 @@ class NameResolver:
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
         others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
         changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
-        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal except for leases
+        changed_values |= {place: found[place] for place in others & updates.keys()}  # only leases differ
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:

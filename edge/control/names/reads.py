@@ -60,7 +60,7 @@ class StoreReads:
         future: asyncio.Future[R] = loop.create_future()
 
         def wake(done: "Future[R]") -> None:
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the event loop has ended before the read
                 loop.call_soon_threadsafe(self._on_done, future, done)
 
         threads.submit(read).add_done_callback(wake)

@@ -11,7 +11,7 @@ class Turns:
     def __init__(self, work: Callable[[str], Awaitable[None]], most: int) -> None:
         self._work, self._most = work, most
         self._waiting: deque[str] = deque()
-        self._running = 0  # tasks that work on names
+        self._running = 0  # how many tasks work on names
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, name: str) -> None:

@@ -35,7 +35,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self._streams: dict[Stream, asyncio.Event] = {}  # by stream: the event that wakes its sender
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
-        self.connected_at = 0.0  # monotonic time of the latest connection
+        self.connected_at = 0.0  # the monotonic time at which an Envoy has connected last
         self.has_answered = False  # whether any Envoy has answered since the start
 
     @property

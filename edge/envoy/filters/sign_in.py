@@ -25,7 +25,7 @@ HEADERS: Mapping[str, str] = {  # headers that upstreams receive, by claim of th
     "name": "tunnel-auth-user-name",
 }
 _TIMEOUT = 15.0  # seconds for an answer of the service: longer than an exchange with a provider
-_MAX_LIFETIME = 60  # seconds of a session token
+_MAX_LIFETIME = 60  # seconds of the longest lifetime that Envoy accepts in a session token
 _CACHED = 500  # verified tokens that Envoy caches for each route
 _METADATA = "envoy.filters.http.jwt_authn"
 _PAYLOAD = "session"

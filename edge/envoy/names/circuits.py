@@ -21,7 +21,8 @@ def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Re
         options = cluster.typed_extension_protocol_options
         if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:  # here only one route uses the connections
             options[upstream_http.OPTIONS].CopyFrom(upstream_http.VISITOR_HTTP1)
-        cluster.common_lb_config.healthy_panic_threshold.CopyFrom(v3.Percent(value=0))  # all tunnels can be ejected
+        # 0, so that all tunnels can be ejected
+        cluster.common_lb_config.healthy_panic_threshold.CopyFrom(v3.Percent(value=0))
         yield replace(encode(cluster), is_emptied=group.is_emptied)
 
 

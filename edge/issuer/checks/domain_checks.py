@@ -43,7 +43,7 @@ class Lookups(Protocol):
 class DomainChecks:
     """The preflight. It connects only to addresses for which `may_connect` returns true, at `port`."""
 
-    authority: Callable[[], CaAccount]  # raises AttemptFailed
+    authority: Callable[[], CaAccount]  # returns the account at the CA. Raises AttemptFailed
     dns: Lookups
     find_addresses: Callable[[str], Coroutine[Any, Any, list[str]]]
     may_connect: Callable[[str], bool]

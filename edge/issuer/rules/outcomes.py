@@ -10,7 +10,8 @@ from edge.issuer.rules.renewal_times import Plan, Validity
 
 # codes of failures that the owner of a domain cannot resolve
 OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})
-_INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure. The last repeats
+# seconds until the next attempt, after 1, 2 … failures
+_INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)
 _SPREAD = 0.2  # the share by which an interval varies at random
 _DAILY = _INTERVALS[-1]
 _PAUSE = 60 * 60  # seconds until the certificate of a suspended account is due again

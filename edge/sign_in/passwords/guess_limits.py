@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 MOST = 10  # wrong passwords that a visitor may send before pauses begin
-PAUSE = 6.0  # seconds between two passwords after that
+PAUSE = 6.0  # seconds between two passwords after the first MOST wrong ones
 _MAX_VISITORS = 10_000  # remembered visitors. The visitor with the oldest wrong password is forgotten first
 
 

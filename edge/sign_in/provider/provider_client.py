@@ -107,7 +107,8 @@ class ProviderClient:
             trust_env=False,
             follow_redirects=False,
             timeout=call_timeout,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # ExchangeLimits limits them
+            # no limit here, because ExchangeLimits has one
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
             headers={"user-agent": "tunnel-edge"},
         )
 

@@ -12,7 +12,7 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.envoy.filters.sign_in import HEADERS, ISSUER
 from edge.sign_in.provider.facts import Facts, Permission
 
-MAX_NAME = 200  # characters of the encoded name
+MAX_NAME = 200  # the most characters of a name after encoding
 _LITERAL = " !#$&'()*+-./:;<=>?@[]^_`{|}~"
 
 

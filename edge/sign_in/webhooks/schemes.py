@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from chalicelib.model.edges.modules.webhook_verification import WebhookProvider, svix_key
 
-Headers: TypeAlias = Sequence[tuple[str, bytes]]  # names in lower case
+Headers: TypeAlias = Sequence[tuple[str, bytes]]  # names in lower case, with values
 MAX_AGE = 300  # seconds between a signed timestamp and now, in either direction
 _MAX_SIGNATURES = 16  # signatures in one header: a provider that changes its secret sends two
 _SECONDS = re.compile(rb"[0-9]{1,12}")

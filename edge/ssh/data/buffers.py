@@ -15,7 +15,7 @@ class Buffers:
 
     def __init__(self, total: int) -> None:
         self.total = self._left = total
-        self._taken: Counter[str] = Counter()  # bytes by tunnel
+        self._taken: Counter[str] = Counter()  # by tunnel: the bytes that it has taken
         self.released = 0
 
     @property

@@ -46,4 +46,5 @@ class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-CallLater: TypeAlias = Callable[[float, Callable[[], None]], Timer]  # seconds, and the function to call
+# called with the seconds to wait, and the function to call
+CallLater: TypeAlias = Callable[[float, Callable[[], None]], Timer]

@@ -17,7 +17,7 @@ from edge.store.records import Store
 
 _SETTLE = 1.0  # seconds until all edge hosts use a gateway's new port
 _LEAVE_TIME = 5.0  # seconds for edge hosts to stop using the gateway, before its record is removed
-_MIN_RATE = 100.0  # clients that are disconnected per second
+_MIN_RATE = 100.0  # at least so many clients are disconnected in a second
 _POLL = 0.1  # seconds between two counts of connections
 
 

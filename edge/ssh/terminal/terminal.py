@@ -17,7 +17,7 @@ _SUBSYSTEM = "events"
 _MAX_UNREAD = 64 * 1024  # characters that a client has not read. If there are more, events are dropped
 _MAX_UNREAD_REQUESTS = 32 * 1024  # a lower limit for events of requests, to leave room for other events
 _PERIOD = 0.1  # seconds between two writes of requests in the subsystem
-_MAX_REQUESTS = 200  # requests in one write
+_MAX_REQUESTS = 200  # the most requests in one write
 
 
 class Terminal(asyncssh.SSHServerSession[str]):

@@ -75,7 +75,9 @@ def connect(own: IssuerSettings) -> AcmeClient:
         url = known.url if known else ""
         return AcmeClient(CaSettings(own.directory, own.contact, own.profile, own.bundle, url, eab), key)
     except aws.AwsError as error:
-        raise SettingError(f"The store cannot be used ({error.code}): check the table and the key.") from None
+        raise SettingError(
+            f"The store cannot be used ({error.code}): check the DynamoDB table and the KMS key."
+        ) from None
 
 
 async def _order_for_operator(settings: Settings, attempt: Attempt, pace: Pace) -> None:

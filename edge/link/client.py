@@ -66,4 +66,6 @@ class _Opening(asyncio.Protocol):
     def failed(self) -> None:
         """Handle a connection that has ended before its handshake was complete."""
         if not self.result.done():
-            self.result.set_exception(ConnectionRefusedError(f"{self._gateway} does not serve {self._tunnel}"))
+            self.result.set_exception(
+                ConnectionRefusedError(f"the gateway {self._gateway} does not serve the tunnel {self._tunnel}")
+            )

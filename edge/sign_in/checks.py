@@ -99,7 +99,7 @@ class SessionChecks:
 
 
 def _longest_wait(rule: SignInRule) -> float:
-    """Return the seconds that a request waits for a check. Envoy ends the request after `max_stream`."""
+    """Return for how many seconds a request waits for a check. Envoy ends the request after `max_stream`."""
     return min(_WAIT, max(_SHORT_WAIT, rule.max_stream / 4), rule.max_stream * 3 / 4)
 
 

@@ -22,7 +22,9 @@ try:
     from asyncssh.packet import SSHPacket, UInt32
     from asyncssh.public_key import decode_ssh_certificate
 except ImportError as error:
-    raise ImportError(f"asyncssh {asyncssh.__version__} has changed ({error}): see docs/asyncssh.md.") from error
+    raise ImportError(
+        f"asyncssh {asyncssh.__version__} lacks a part that the gateway uses ({error}): see docs/asyncssh.md."
+    ) from error
 
 _MAX_QUEUED_REQUESTS = 100  # global requests that wait until earlier ones are answered
 _POLL = 0.01  # seconds between checks for unanswered requests

@@ -142,7 +142,10 @@ def build_opening(requested: RequestedTunnel, requester: Requester, settings: Se
             opening = replace(opening, is_random=not requested.name)
     for target in opening.targets:
         if not grant.permits(target):
-            raise TunnelRefused(f"The ACL of {grant.credential} does not permit {target}.", "not_permitted")
+            raise TunnelRefused(
+                f"The ACL of {grant.credential} does not permit {target}: it needs the rule bind:{target}.",
+                "not_permitted",
+            )
     return opening
 
 

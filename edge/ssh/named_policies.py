@@ -88,5 +88,5 @@ def parse_policies(text: str) -> tuple[str, ...]:
     if not all(map(kinds.IP_POLICIES.has, ids)):
         raise TunnelRefused(f"{NAMED_POLICIES} must be ids of IP policies: ipp_…, with commas between several.")
     if len({*ids}) > MAX_NAMED:
-        raise TunnelRefused(f"{NAMED_POLICIES} has more than {MAX_NAMED} IP policies.")
+        raise TunnelRefused(f"{NAMED_POLICIES} has more than {MAX_NAMED} IP policies: name at most {MAX_NAMED}.")
     return tuple(dict.fromkeys(ids))

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def raises_unavailable(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that reads the store, so that it raises Unavailable, Throttled or Undecodable."""
+    """Decorate a function of the store, so that it raises Unavailable, Throttled or Undecodable."""
 
     @wraps(call)
     def wrapped(*arguments: P.args, **named: P.kwargs) -> R:

@@ -55,7 +55,7 @@ class AccountNames:
 
     @property
     def is_full(self) -> bool:
-        """Return whether too many names wait. Without this bound, they could leave no room for other accounts."""
+        """Return whether too many names of the account wait. More would leave no room for other accounts."""
         return len(self._work.wanted) >= _MAX_WAITING
 
     def has_name_of(self, domain: str) -> bool:

@@ -13,7 +13,7 @@ COOKIE = "__Host-confirmed"
 TOKEN_COOKIE = "__Host-confirm"  # noqa: S105  # a name
 VALIDITY = 30 * 24 * 60 * 60  # seconds until a confirmation expires
 _MAX_SITES = 50
-_DIGEST = 12  # bytes
+_DIGEST = 12  # bytes of a site's digest
 _PURPOSE = b"confirmations"  # so that the encrypted state of a sign-in is not accepted as this cookie
 
 

@@ -43,7 +43,7 @@ def _parse(plain: bytes) -> PrivateKeys:
     found = json.loads(plain)
     private = load_der_private_key(base64.b64decode(found["private"]), None)
     if not isinstance(private, ec.EllipticCurvePrivateKey):
-        raise TypeError("not an EC key")
+        raise TypeError("the stored signing key is not an EC key")
     return PrivateKeys(private, base64.b64decode(found["state"]))
 
 

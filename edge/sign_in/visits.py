@@ -1,5 +1,6 @@
 """Requests of visitors as Envoy describes them. Pure."""
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -80,3 +81,14 @@ def safe_path(text: str | None) -> str:
     except ValueError:
         return "/"
     return "/" if parts.netloc or parts.scheme else path
+
+
+def network_of(address: str) -> str:
+    """Return an IPv4 address or the /64 of an IPv6 address. All unreadable addresses count as one visitor."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    prefix = 64 if isinstance(found, ipaddress.IPv6Address) and not mapped else 32
+    return str(ipaddress.ip_network((str(mapped or found), prefix), strict=False))

@@ -1,8 +1,9 @@
 """Limits how many wrong passwords one visitor may send to a route or tunnel. Pure."""
 
-import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
+
+from edge.sign_in.visits import network_of
 
 MOST = 10  # wrong passwords that a visitor may send before pauses begin
 PAUSE = 6.0  # seconds between two passwords after the first MOST wrong ones
@@ -18,7 +19,7 @@ class GuessLimits:
 
     def pause(self, holder: str, address: str) -> int:
         """Return the seconds until the visitor may send a password, or 0. `holder` is the route or reservation."""
-        free_at, now = self._free_at.get((holder, _network(address)), 0.0), self._clock()
+        free_at, now = self._free_at.get((holder, network_of(address)), 0.0), self._clock()
         return max(0, -int(-(free_at - now - (MOST - 1) * PAUSE) // 1))
 
     def take(self, holder: str, address: str) -> None:
@@ -30,18 +31,7 @@ class GuessLimits:
         self._change(holder, address, -PAUSE)
 
     def _change(self, holder: str, address: str, seconds: float) -> None:
-        key, now = (holder, _network(address)), self._clock()
+        key, now = (holder, network_of(address)), self._clock()
         self._free_at[key] = max(now, self._free_at.pop(key, now)) + seconds
         while len(self._free_at) > _MAX_VISITORS:
             self._free_at.popitem(last=False)
-
-
-def _network(address: str) -> str:
-    """Return an IPv4 address or the /64 of an IPv6 address. All unreadable addresses count as one visitor."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return ""
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    prefix = 64 if isinstance(found, ipaddress.IPv6Address) and not mapped else 32
-    return str(ipaddress.ip_network((str(mapped or found), prefix), strict=False))

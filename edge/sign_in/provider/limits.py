@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from edge.sign_in.visits import network_of
+
 _OF_ACCOUNT = 4  # one account may have a quarter of all exchanges
-_OF_ADDRESS = 8  # concurrent exchanges of one visitor address
+_OF_VISITOR = 8  # concurrent exchanges of one visitor: an IPv4 address or an IPv6 /64
 
 
 class TooManyExchanges(Exception):
@@ -18,22 +20,22 @@ class ExchangeLimits:
     def __init__(self, most: int) -> None:
         self._most = most
         self._accounts: Counter[str] = Counter()
-        self._addresses: Counter[str] = Counter()
+        self._visitors: Counter[str] = Counter()
 
     @contextmanager
     def one(self, account: str, address: str = "") -> Iterator[None]:
         """Count an exchange while it runs. For rechecks of sessions, `address` is "". Raises TooManyExchanges."""
-        total = self._accounts.total()
+        visitor, total = network_of(address) if address else "", self._accounts.total()
         if total >= self._most or self._accounts[account] >= max(1, self._most // _OF_ACCOUNT):
             raise TooManyExchanges
-        if address and self._addresses[address] >= _OF_ADDRESS:
+        if address and self._visitors[visitor] >= _OF_VISITOR:
             raise TooManyExchanges
         self._accounts[account] += 1
-        self._addresses[address] += 1
+        self._visitors[visitor] += 1
         try:
             yield
         finally:
-            for counter, key in ((self._accounts, account), (self._addresses, address)):
+            for counter, key in ((self._accounts, account), (self._visitors, visitor)):
                 counter[key] -= 1
                 if not counter[key]:
                     del counter[key]

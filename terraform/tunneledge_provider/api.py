@@ -95,7 +95,7 @@ def as_error(status: int, content: bytes) -> ApiError:
         details = {key: str(value) for key, value in body.get("details", {}).items()}
         return ApiError(status, str(body["msg"]), details.pop("operation_id", ""), details)
     except (AttributeError, KeyError, TypeError, ValueError):
-        return ApiError(status, f"The service answered {status} without a message.")
+        return ApiError(status, f"The service answered with the status {status} and without a message.")
 
 
 def _checked(url: str) -> str:

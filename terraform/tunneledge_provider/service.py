@@ -66,7 +66,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         try:
             if unknown:
                 raise ConfigurationError(
-                    f"{' and '.join(unknown)} must not depend on a resource that the plan creates."
+                    f"The provider's {' and '.join(unknown)} must not depend on a resource that the plan creates."
                 )
             url, token = (
                 config["url"] or os.environ.get("TE_URL", ""),

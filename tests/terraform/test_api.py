@@ -105,5 +105,5 @@ def test_an_error_has_the_sentence_the_operation_and_the_fields() -> None:
     body = {"error_code": "invalid_request", "msg": "No.", "details": {"name": "too long", "operation_id": "op_1"}}
     error = as_error(400, json.dumps(body).encode())
     assert (error.status, str(error), error.operation_id, error.fields) == (400, "No.", "op_1", {"name": "too long"})
-    assert str(as_error(502, b"<html>")) == "The service answered 502 without a message."
-    assert str(as_error(502, b"[]")) == "The service answered 502 without a message."
+    assert str(as_error(502, b"<html>")) == "The service answered with the status 502 and without a message."
+    assert str(as_error(502, b"[]")) == "The service answered with the status 502 and without a message."

@@ -177,7 +177,7 @@ def _field(answer: Mapping[str, Any], name: str) -> str:
     """Return the text of a field in an issuer's response. Raises CommandError if it is missing."""
     found = answer.get(name)
     if not isinstance(found, str):
-        raise CommandError(f"The issuer's answer has no {name}.", FAILED)
+        raise CommandError(f"The issuer's response has no field {name}.", FAILED)
     return found
 
 

@@ -78,4 +78,4 @@ def _by_paste(provider: Provider) -> Tokens:
         if code := attempt.code_of(pasted.strip().partition("?")[2].partition("#")[0]):
             return provider.redeem(code, attempt)
         output.note("This address does not belong to this sign-in.")
-    raise CommandError("No pasted address belongs to this sign-in: begin again.", NOT_SIGNED_IN)
+    raise CommandError("None of the pasted URLs belongs to this sign-in: begin again.", NOT_SIGNED_IN)

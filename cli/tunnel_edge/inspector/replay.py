@@ -29,7 +29,7 @@ class Replay:
         """Send a recorded request, or an edited form of it. Return the new exchange. Raises ReplayRefused."""
         original = self._recording.journal.find(id)
         if original is None:
-            raise ReplayRefused(f"There is no request {id} any more.")
+            raise ReplayRefused(f"There is no request {id}: it was removed, or never recorded.")
         content = raw_request(original) if edited is None else edited
         try:
             async with asyncio.timeout(_TIMEOUT):
@@ -56,7 +56,7 @@ class Replay:
             writer.close()
         await tap.finish()
         if tap.first is None or tap.first.request is None:
-            raise ReplayRefused("The request is not HTTP/1.1.")
+            raise ReplayRefused("The request is not valid HTTP/1.1: check its first line and its headers.")
         return tap.first
 
 

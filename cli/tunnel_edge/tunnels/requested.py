@@ -92,7 +92,7 @@ def check_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Return the labels if each has the form key=value. Raises CommandError otherwise."""
     for label in (checked := tuple(labels)):
         if not _LABEL.fullmatch(label):
-            raise CommandError(f"{label} is not a label: write name=value, without commas and stars.", USAGE)
+            raise CommandError(f"--label: '{label}' is not a label: write name=value, without commas and stars.", USAGE)
     return checked
 
 

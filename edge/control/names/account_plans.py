@@ -135,7 +135,7 @@ class AccountPlans:
             self._shared.report(plan, replace(errors, certificates=self._rejected_certificates(plan)))
 
     def release(self, name: str) -> None:
-        """Forget a name that is not served."""
+        """Forget a name, unless it is served."""
         if name in self._plans and not self._is_served(name):
             self._drop([name])
 

@@ -25,7 +25,8 @@ _MAX_MODULES = 10_000
 class Webhook:
     """A visitor's request. `body` is as it was sent. `headers` has each header line, with names in lower case.
 
-    `account`, `edge`, `route` and `digest` come from Envoy's configuration. `digest` is that of the route's module.
+    `account`, `edge`, `route` and `digest` come from Envoy's configuration. `digest` identifies the version of the
+    route's module.
     """
 
     account: str

@@ -36,7 +36,7 @@ class Unread:
 
         Nothing is copied if `head` still lies in the buffer before these bytes.
         """
-        if self._at < len(head):  # a new buffer does not contain the head
+        if self._at < len(head):  # `head` was taken from an earlier buffer
             return head + self._data[:end]
         return memoryview(self._data)[self._at - len(head) : self._at + end]
 

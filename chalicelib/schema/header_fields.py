@@ -7,7 +7,10 @@ from chalicelib.schema.rules import After, entries, if_null
 
 _FORM = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}"
 # Headers that the edge sets or acts on, or that programs read as environment variables (httpoxy).
-_FORBIDDEN = r"x-forwarded-.*|forwarded|x-envoy-.*|proxy|connection|host|te|upgrade|transfer-encoding|content-length"
+_FORBIDDEN = (
+    "x-forwarded-.*|forwarded|x-envoy-.*|tunnel-auth-.*|proxy"
+    "|connection|host|te|upgrade|transfer-encoding|content-length"
+)
 
 
 def _kept(name: str) -> str:
@@ -15,7 +18,7 @@ def _kept(name: str) -> str:
         raise ValueError("must be the name of a header, of 64 characters at most")
     lower = name.lower()
     if re.fullmatch(_FORBIDDEN, re.sub("[^a-z0-9]", "-", lower)):
-        raise ValueError("must not be a connection header, Proxy, Forwarded, X-Forwarded-… or X-Envoy-…")
+        raise ValueError("must not be a connection header, Proxy, Forwarded, X-Forwarded-…, X-Envoy-… or Tunnel-Auth-…")
     return lower
 
 

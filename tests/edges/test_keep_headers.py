@@ -26,13 +26,15 @@ def test_headers_are_shown_in_lower_case_and_only_if_there_are_some(
 
 @each_holder
 def test_what_the_edge_says_itself_cannot_be_kept(admin: Client, path: str, body: dict[str, str]) -> None:
-    rule = "must not be a connection header, Proxy, Forwarded, X-Forwarded-… or X-Envoy-…"
+    rule = "must not be a connection header, Proxy, Forwarded, X-Forwarded-…, X-Envoy-… or Tunnel-Auth-…"
     form = "must be the name of a header, of 64 characters at most"
     refused = {
         "X-Forwarded-For": rule,
         "x_forwarded_user": rule,
         "Forwarded": rule,
         "X-Envoy-Retry-On": rule,
+        "Tunnel-Auth-User-Email": rule,
+        "tunnel_auth.provider": rule,
         "Proxy": rule,
         "Connection": rule,
         "": form,

@@ -37,8 +37,10 @@ def test_a_named_claim_is_recorded_and_restored(names: list[str], claims: list[s
     assert found.keys() == {RECORDED, RESTORED}
 
 
-@pytest.mark.parametrize("names", [[], ["x-request-id"], ["authorization", "cookie"]])
-def test_headers_that_are_no_claims_need_no_rule(names: list[str]) -> None:
+@pytest.mark.parametrize(
+    "names", [[], ["x-request-id"], ["authorization", "cookie"], ["tunnel-auth-user-email", "tunnel_auth_provider"]]
+)
+def test_no_other_header_is_recorded(names: list[str]) -> None:
     host = v3.VirtualHost()
     kept_headers.set_host_config(host, names)
     assert messages.to_json(host) == {}

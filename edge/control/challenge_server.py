@@ -92,7 +92,7 @@ class ChallengeServer:
         return await self._reads.for_visitor(self._decide_standing, name) if is_admitted else "unknown"
 
     def _decide_standing(self, name: str) -> Standing:
-        """Return whether a name is known, unreserved or unknown. Blocks. Raises Unavailable."""
+        """Return whether an account has a name, and has reserved it. Blocks. Raises Unavailable."""
         domain = self._settings.tunnel_domain
         account = self._reader.find_account(name)
         if not account:

@@ -151,7 +151,7 @@ class SpecialNames:
             self.add(SpecialEntry(SpecialOwner(plan.account, plan.site.tunnel.id), hostports))
 
     def replan(self) -> None:
-        """Plan all names again, after a change of the operator's certificate or applications."""
+        """Plan all names again, after a change of the operator's certificate or managed OAuth applications."""
         for account in self._accounts.values():
             account.wake()
 

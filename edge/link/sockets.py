@@ -49,7 +49,7 @@ def options(most: int) -> Mapping[tuple[int, int], int]:
 
 
 def set_options(listening: Iterable[Listening], most: int) -> None:
-    """Set the options of `options` on listening sockets. Their connections inherit the options."""
+    """Set these options on listening sockets, so that connections inherit them."""
     for each in listening:
         for (level, name), value in options(most).items():
             each.setsockopt(level, name, value)

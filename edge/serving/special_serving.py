@@ -103,7 +103,7 @@ class SpecialServing:
         yield self._build_part(plan.name, https_listener.INTERNAL, refuses_challenges=plan.site.refuses_challenges)
 
     def _build_shields(self, plans: SpecialPlans) -> Iterator[Resource]:
-        """Yield matcher parts for names below a special wildcard that other edges or tunnels serve."""
+        """Yield matcher parts for names that other edges or tunnels serve below a special wildcard."""
         for name in sorted(plans.below.union(*(it.served_elsewhere for it in plans.edges))):
             yield self._build_part(name, tls_contexts.DEFAULT_VERSION, refuses_challenges=True)
 

@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """Return the body as JSON, None if it is empty."""
+        """Return the decoded JSON of the body, or None if the body is empty."""
         try:
             return json.loads(self.content) if self.content else None
         except ValueError as error:

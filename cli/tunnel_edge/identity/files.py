@@ -61,7 +61,7 @@ def write_secret(file: Path, content: bytes) -> None:
 
 
 def read_private(file: Path) -> bytes | None:
-    """Return the content of a file, None if there is none.
+    """Return the content of a file, or None if it does not exist.
 
     Raises CommandError if another user owns it or can read it.
     """

@@ -41,7 +41,7 @@ def obtain(profile: Profile, way: Way) -> Tokens:
 
 
 def refresh(profile: Profile, refresh_token: str) -> Tokens:
-    """Return new tokens from a refresh token, without any question."""
+    """Return new tokens for a refresh token. The user is not asked."""
     return open_provider(profile).refresh(refresh_token)
 
 

@@ -71,7 +71,7 @@ def _decode(text: str | None) -> Secret | None:
 
 
 def _keyring() -> Any:
-    """Return the keyring package, None if it is not installed or has no storage on this machine."""
+    """Return the keyring package. Return None if it is not installed, or has no storage on this machine."""
     try:
         import keyring
         from keyring.backends import fail, null

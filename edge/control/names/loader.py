@@ -136,7 +136,7 @@ class Loader:
         self._drop_answers((), lambda name: bans.matches(name.lower(), lifted))
 
     def replan(self) -> None:
-        """Plan all names again, after a change of the operator's certificate or applications."""
+        """Plan all names again, after a change of the operator's certificate or managed OAuth applications."""
         for account in self._accounts.values():
             account.replan()
 

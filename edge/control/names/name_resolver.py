@@ -167,7 +167,10 @@ class NameResolver:
         )
 
     def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Read items in one call, and lists at the same time. Or return gateways among them from the latest refresh."""
+        """Read items in one call, and lists at the same time.
+
+        If there are gateways among `places`, return only these.
+        """
         if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
             return cached
         lists = {place: self._threads.submit(account_reads.read_list, place) for place in places if not place.id}

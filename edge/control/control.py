@@ -292,7 +292,7 @@ def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
 
 
 def _version_key(link_authority: Authority) -> bytes:
-    """Return the key of the hash that is the version of a resource.
+    """Return the key for the hashes that are versions of resources.
 
     The key is the same after a restart, so Envoy keeps unchanged resources.
     """

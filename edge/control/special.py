@@ -176,7 +176,7 @@ class SpecialNames:
         return next((it.edge for it in every if f"{PORT_PREFIX}{it.port}" == listener and it.edge), None)
 
     def list_listeners(self, edge: str) -> list[str]:
-        """Return the names of the listeners of a special edge."""
+        """Return the names of a special edge's listeners."""
         found = [edge_listeners.find_name(plan)] if (plan := self.plan_of(edge)) else []
         every = (plan for it in self._accounts.values() for plan in it.plans.ports)
         return [*found, *(f"{PORT_PREFIX}{it.port}" for it in every if it.edge and it.edge.edge.id == edge)]

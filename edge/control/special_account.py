@@ -276,5 +276,5 @@ class SpecialAccount:
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:
-        """Return the addresses of the records of tunnels with an ended lease."""
+        """Return the addresses of tunnel records with an ended lease."""
         return {*self._records.list_lapsed(time.time())} if self._records else set()

@@ -93,7 +93,7 @@ class Statuses:
         await asyncio.get_running_loop().run_in_executor(self._announcer, announce)
 
     async def _read_previous(self) -> None:
-        """Read the reports of the previous process of this host. Remove reports that this process has not replaced."""
+        """Read the reports that this host's previous process has stored. Remove those that are not replaced."""
         found = await self._call(self._store.list_statuses, self._host)
         self._written = {edge: (account, it) for (account, edge), it in found.items()}
         removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}

@@ -45,7 +45,7 @@ class _Sockets(NamedTuple):
 
 
 def http2_name(upstream: str) -> str:
-    """Return the name of the HTTP/2 cluster that belongs to a cluster of a gateway or group. gRPC needs HTTP/2."""
+    """Return the name of the HTTP/2 cluster beside a gateway's or group's cluster. gRPC needs HTTP/2."""
     return f"{upstream}/http2"
 
 
@@ -55,7 +55,7 @@ def group_name(backend: str) -> str:
 
 
 def stream_name(plan: Plan) -> str:
-    """Return the name of the cluster of an edge that forwards bytes.
+    """Return the name of the cluster for an edge that forwards bytes.
 
     It differs for each set of client CAs. If Envoy rejects a listener with new CAs, it keeps the old listener, which
     must not find the new cluster.

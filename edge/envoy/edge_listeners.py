@@ -35,7 +35,7 @@ def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
 
 
 def find_name(plan: Plan) -> str:
-    """Return the name of the listener of a special edge."""
+    """Return the name of a special edge's listener."""
     is_upstream = plan.edge.terminate_at == "upstream"
     return listener_name(plan.edge.id, "") if is_upstream else on_demand_listener_name(plan)
 
@@ -46,7 +46,7 @@ def on_demand_listener_name(plan: Plan) -> str:
 
 
 def build_edge_port_listener(plan: Plan, port: str, settings: Settings) -> Resource:
-    """Return the listener of a TCP edge at one of its ports."""
+    """Return a TCP edge's listener for one of its ports."""
     filters = stream_filters.build_edge_filters(plan, settings)
     matcher = policy_matchers.build_port_matcher(plan, int(port), settings.region)
     return listeners.build_port_listener(port, filters, settings, matcher)

@@ -111,7 +111,7 @@ def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings, refusals: tu
 
 
 def tunnel_name(tunnel: str) -> str:
-    """Return the name of the internal listener of a tunnel with TLS passthrough."""
+    """Return the name of the internal listener for a tunnel with TLS passthrough."""
     return f"tunnel/{tunnel}"
 
 

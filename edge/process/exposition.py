@@ -7,7 +7,7 @@ _SAMPLE = re.compile(rb"^(\w+)(?:\{(.*)\})? ", re.MULTILINE)
 
 
 def join_instances(texts: Mapping[str, bytes]) -> bytes:
-    """Return the metrics of the instances of a process as one text. The label `edge_instance` is a or b."""
+    """Join the metrics of a process's instances to one text. The label `edge_instance` is a or b."""
     return _join(_label(text, instance) if instance else text for instance, text in texts.items())
 
 

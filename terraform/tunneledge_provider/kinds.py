@@ -96,7 +96,7 @@ class Kind:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the names of the attributes in the id of an import: the ids of the parents and of the resource."""
+        """Return the names of the attributes that identify a resource for an import: its parents' ids, and its id."""
         return (*self.parents, "id")
 
     def collection_path(self, state: Mapping[str, Any]) -> str:

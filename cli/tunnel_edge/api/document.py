@@ -56,7 +56,7 @@ class Operation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the ids in the path of the operation."""
+        """Return the names of the ids in the operation's path."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
 

@@ -35,5 +35,5 @@ class GatewayUsers:
 
 
 def list_gateways(records: AccountRecords) -> frozenset[str]:
-    """Return the ids of the gateways of an account's tunnels, including gateways that are not live."""
+    """Return the ids of the gateways that have tunnels of an account. Some gateways may not be live."""
     return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)

@@ -100,7 +100,7 @@ def _log(file: v3.FileAccessLog) -> v3.AccessLog:
 
 
 def _important_requests() -> v3.AccessLogFilter:
-    """Return the log filter for requests of which every one is logged, instead of one in ten.
+    """Return the log filter for requests that are always logged, and not only one in ten.
 
     These are requests for hosts of accounts that no limit refuses, and all requests with unusual statuses.
     """

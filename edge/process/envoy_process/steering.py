@@ -57,7 +57,7 @@ def _list_sockets(pid: int) -> dict[str, int]:
 
 
 def _listening() -> Iterator[list[str]]:
-    """Yield the inodes of the listening sockets of each address."""
+    """Yield for each address the inodes of its listening sockets."""
     for table in ("tcp", "tcp6"):
         by_address: dict[str, list[str]] = {}
         with Path(f"/proc/net/{table}").open() as lines:

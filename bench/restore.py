@@ -1,6 +1,7 @@
 """`revocations list` over two simulated tables: `python -m bench.restore 1000000` prints duration and memory.
 
-The tables exist only as answers to requests, each after the time that DynamoDB takes for it.
+The tables exist only as answers to requests, each after the time that DynamoDB takes for it. The memory must be at most
+200 MB, and requests must run in parallel.
 """
 
 import json
@@ -23,6 +24,7 @@ from chalicelib.storage.client import aws
 
 LATER = "later"
 SCAN, BATCH = 0.02, 0.01  # seconds of a page of 1,000 records, and of 100 records by key
+MAX_MEMORY = 200  # MB
 _REVOKED = 1_000  # one of so many keys is missing in the later table
 _EVENTS = ("Scan", "BatchGetItem", "Query")
 
@@ -103,7 +105,7 @@ def simulated(tables: SimulatedTables) -> Iterator[None]:
 
 
 def main(count: int) -> None:
-    """Print the figures of a comparison of tables with so many keys."""
+    """Print the figures of a comparison of tables with so many keys. Exit with status 1 if a bound is missed."""
     os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DEFAULT_REGION="us-east-1")
     tables, began = SimulatedTables(count), time.monotonic()
     with simulated(tables), TemporaryDirectory() as folder:
@@ -111,6 +113,8 @@ def main(count: int) -> None:
     seconds, memory = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"{count:,} keys: {lines:,} lines, {seconds:.0f} s, {memory} MB, {tables.requests:,} requests,")
     print(f"at most {tables.most} at the same time")
+    if memory > MAX_MEMORY or tables.most == 1:
+        sys.exit(f"More than {MAX_MEMORY} MB, or only one request at a time.")
 
 
 if __name__ == "__main__":

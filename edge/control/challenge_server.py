@@ -56,7 +56,7 @@ class ChallengeServer:
         read.set()
 
     async def serve(self) -> None:
-        """Serve at the socket, until cancelled."""
+        """Answer requests at the socket for challenges, until cancelled."""
         socket = self._settings.challenge_socket
         socket.unlink(missing_ok=True)
         with files.shorten_socket_path(socket) as path:

@@ -102,7 +102,7 @@ class Control:
         self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy drops what the catalog lacks
 
     async def serve(self) -> None:
-        """Serve Envoy's discovery, until cancelled."""
+        """Send Envoy its resources, and run all tasks of control, until cancelled."""
         for instance, file in self._settings.list_files(BOOTSTRAP).items():
             configuration = build_bootstrap(replace(self._settings, instance=instance))
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
@@ -192,7 +192,7 @@ class Control:
             self.discovery.complete()
 
     async def _read_blocks(self) -> None:
-        """Read blocked networks and banned names."""
+        """Read blocked networks and banned names. Send changes to Envoy and the loader."""
         networks = await self._reads.of_change(self._store.list_blocked_networks)
         found = networks, await self._reads.of_change(self._store.list_banned_names)
         if found != self._blocked:

@@ -132,7 +132,7 @@ class SpecialAccount:
             self.wake()
 
     def change(self, places: Iterable[Place]) -> None:
-        """Read changed records again."""
+        """Schedule another read of changed records."""
         self._work.changed.update(places)
         self.wake()
 

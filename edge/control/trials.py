@@ -61,7 +61,7 @@ class EdgeHost:
 
 
 class Trials:
-    """The trials of one edge host."""
+    """Schedules and runs the trials that an edge host is responsible for."""
 
     def __init__(self, host: EdgeHost) -> None:
         self._host = host

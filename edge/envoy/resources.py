@@ -49,7 +49,7 @@ class Resource:
 
 
 def encode(message: Message) -> Resource:
-    """Return a message as a resource."""
+    """Encode a message as a resource."""
     return encode_part(Key(_KINDS[type(message)], message.name), message)
 
 

@@ -28,7 +28,7 @@ ORDER_TIME = 300  # seconds for one order: half of the duration of a claim
 
 
 class AttemptCa(OrderingCa, Protocol):
-    """The CA, with its renewal information."""
+    """The requests to the CA that an attempt needs: orders, and renewal information."""
 
     @property
     def knows_renewals(self) -> bool:

@@ -43,7 +43,7 @@ class Parameters:
 
 
 async def serve(settings: Settings, parameters: Parameters | None = None) -> None:
-    """Issue certificates until cancelled. Raises SettingError."""
+    """Obtain and renew certificates until cancelled. Raises SettingError."""
     memory.forbid_dumps()
     parameters = parameters or Parameters()
     own = issuer_settings.from_environment()

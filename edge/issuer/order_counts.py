@@ -42,7 +42,7 @@ class OrderCounts:
             raise AttemptFailed(failure, "a limit of orders is reached") from None
 
     def count_failed(self, domain: str, now: int) -> None:
-        """Count an order that has failed."""
+        """Count an order that has failed, for the limit on a domain's failed orders."""
         dynamodb.do(order_times.add(_set(f"failed/{domain}", self.bounds.failed), now))
 
     def count_issued(self, domain: str, now: int) -> Write:

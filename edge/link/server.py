@@ -38,7 +38,7 @@ class Accepted(Protocol):
     """A collection to which accepted connections are added."""
 
     def add(self, transport: asyncio.Transport, /) -> None:
-        """Add a connection."""
+        """Add an accepted connection."""
 
 
 Find = Callable[[str], Acceptor | None]
@@ -147,7 +147,7 @@ class _Pending(asyncio.Protocol):
         self.failed()
 
     def drop(self) -> None:
-        """Abort the connection."""
+        """Abort the connection, because there are too many pending ones."""
         self.failed()
         self._transport.abort()
 

@@ -15,7 +15,7 @@ _LINGER = 60.0  # seconds in which the peer of a closing connection must accept 
 
 
 class Owner(Protocol):
-    """The owner of an accepted connection."""
+    """Decides after the handshake which protocol receives the decrypted data."""
 
     def handshake_over(self, secured: "TlsTransport") -> asyncio.Protocol | None:
         """Return the protocol that receives the decrypted data, or None to end the connection."""

@@ -88,7 +88,7 @@ class _Part:
                 os.kill(child.pid, signal.SIGUSR1)
 
     async def end(self) -> None:
-        """End all processes at once."""
+        """End all processes of this part, without a drain."""
         if self._replacing:
             self._replacing.cancel()
         await asyncio.gather(*(child.end() for child in (self._serving, self._draining) if child))

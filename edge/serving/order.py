@@ -67,7 +67,7 @@ class Sender:
 
     @property
     def scopes(self) -> Mapping[str, Key]:
-        """Return the accepted scopes by name."""
+        """Return the scopes that Envoy has accepted, by name."""
         return self._scopes
 
     async def refuse(self, names: Iterable[str]) -> None:

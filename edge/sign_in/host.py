@@ -23,7 +23,7 @@ class SignInHost:
         self._records, self._clock, self._starter = dependencies.records, dependencies.clock, starter
 
     async def answer(self, visit: Visit) -> Reply:
-        """Return the response. Raises NotReady, aws.Unavailable."""
+        """Return the response to a request for the service's own host. Raises NotReady, aws.Unavailable."""
         match visit.method, visit.endpoint:
             case "GET", "/callback":
                 return self._callback(visit)

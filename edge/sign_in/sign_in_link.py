@@ -72,7 +72,7 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
         self._answering = answering
 
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
-        """Return the decision about a request."""
+        """Return the decision about a visitor's request, if an edge host has sent it."""
         if CLIENT.encode() not in context.auth_context().get(_NAMES, ()):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only edge hosts are answered")
         return await self._answering.Check(request, context)

@@ -44,7 +44,7 @@ class SignInMetrics:
         self._checks.labels(outcome).inc()
 
     def on_renewal(self) -> None:
-        """Count a new session token."""
+        """Count a new session token for an existing session."""
         self._renewed.inc()
 
     def on_date(self, date: str) -> None:

@@ -80,7 +80,7 @@ class Starter:
         return self._providers[rule.provider].scopes_for(rule)
 
     def seal(self, made: State) -> str:
-        """Return an encrypted state."""
+        """Return a state as an encrypted text for the provider's URL."""
         kid = self._records.signing_key().kid
         return state.seal(made, kid, self._records.state_keys()[kid])
 

@@ -80,7 +80,7 @@ class Channels:
             relay.pause(self)
 
     def resume(self) -> None:
-        """Read from Envoy again."""
+        """Read from Envoy again, because the SSH client has caught up."""
         self._is_paused = False
         for relay in self.relays:
             relay.resume(self)

@@ -16,7 +16,7 @@ from edge.link.authority import Authority
 
 
 class Unavailable(Exception):
-    """The store does not answer."""
+    """The store does not answer. The same call can succeed later."""
 
 
 class Throttled(Unavailable):

@@ -67,7 +67,7 @@ class _Stdio(stdio_rpc.GRPCStdioServicer):  # type: ignore[misc]  # generated co
     """Answers Terraform's request for output, of which there is none."""
 
     def StreamStdio(self, request: Any, context: grpc.ServicerContext) -> Any:
-        """Send nothing."""
+        """End the stream of output at once, because there is none."""
         return iter(())
 
 

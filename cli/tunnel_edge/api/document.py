@@ -62,7 +62,7 @@ class Operation:
 
 @cache
 def load() -> tuple[Operation, ...]:
-    """Return all operations."""
+    """Return all operations of the service."""
     return tuple(
         Operation(
             found["operation"],

@@ -40,7 +40,7 @@ class PowerShell(ShellComplete):
         return (words[:-1] if word and words else words), word
 
     def format_completion(self, item: Any) -> str:
-        """Return the line for one completion."""
+        """Return the line by which the script receives one completion."""
         return str(item.value)
 
 

@@ -24,7 +24,7 @@ class Recording:
         return RecordedConnection(self, Recorder(self.journal, client, replay_of))
 
     def schedule(self, connection: "RecordedConnection") -> None:
-        """Schedule work on a connection."""
+        """Schedule the parsing of a connection's waiting bytes."""
         self._busy.append(connection)
         if not self._is_scheduled:
             self._is_scheduled = True

@@ -41,7 +41,7 @@ _ASSETS = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; c
 
 @dataclass(frozen=True)
 class Reply:
-    """A complete response."""
+    """A response that is sent as a whole."""
 
     status: int
     content: bytes = b""

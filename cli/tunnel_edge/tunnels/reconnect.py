@@ -26,7 +26,7 @@ class Reconnect:
         self.has_been_open = False
 
     def on_open(self, now: float) -> None:
-        """Handle an open tunnel."""
+        """Record that the tunnel is open, at a monotonic time."""
         self._opened, self.has_been_open = now, True
 
     def on_tunnel_end(self) -> None:

@@ -36,7 +36,7 @@ class Screen(Protocol):
         """Show a visitor's request."""
 
     def note(self, text: str) -> None:
-        """Show a sentence."""
+        """Show a sentence about the tunnel or its connection."""
 
 
 class Run:
@@ -64,7 +64,7 @@ class Run:
         self._has_address = False
 
     async def serve(self) -> None:
-        """Serve until cancelled. Raises CommandError."""
+        """Keep the tunnel open until cancelled. Raises CommandError."""
         while True:
             await self._refresh_gateways()
             try:

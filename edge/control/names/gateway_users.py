@@ -26,7 +26,7 @@ class GatewayUsers:
             self._used[account] = new
 
     def remove(self, account: str) -> None:
-        """Forget an account."""
+        """Forget the gateways of an account."""
         self.put(account, ())
 
     def of(self, gateway: str) -> frozenset[str]:

@@ -144,7 +144,7 @@ class Stream:
         return name not in self._unanswered
 
     def responses(self) -> Iterator[DeltaDiscoveryResponse]:
-        """Yield the responses to send now."""
+        """Yield the queued responses, which the caller must send."""
         while self._waiting:
             batch = self._waiting.popleft()
             response, versions = self._build_response(batch)

@@ -30,7 +30,7 @@ _PAUSE = 0.5  # seconds between two requests for a token
 
 
 class Lookups(Protocol):
-    """Lookups in the DNS."""
+    """The DNS lookups that the preflight needs."""
 
     async def look_for_alias(self, name: str, target: str) -> CheckResult:
         """Return whether a name is an alias of a target."""

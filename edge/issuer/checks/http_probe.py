@@ -50,7 +50,7 @@ def probe(address: str, port: int, expected: Expected) -> HttpAnswer:
 
 
 def _get(address: str, port: int, expected: Expected, deadline: float) -> HTTPResponse:
-    """Request the token. Raises OSError, HTTPException."""
+    """Request the token's path from an address. Raises OSError, HTTPException."""
     host = expected.domain if port in (80, _HTTPS) else f"{expected.domain}:{port}"
     request = (
         f"GET {PATH}{expected.token} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: tunnel-edge\r\nConnection: close\r\n\r\n"

@@ -56,7 +56,7 @@ class ApplicationRejected(ExchangeFailed):
 
 
 class Unreadable(ExchangeFailed):
-    """The provider's answer cannot be understood."""
+    """The provider's answer is malformed, or lacks a field."""
 
     outcome = "unreadable"
 

@@ -49,7 +49,7 @@ class Deferral:
             call()
 
     def cancel(self) -> None:
-        """Stop the timer."""
+        """Stop the timer, so that the waiting calls are not made by it."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

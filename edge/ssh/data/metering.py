@@ -20,7 +20,7 @@ class Meter:
     requests: int = 0
 
     def usage(self) -> Traffic:
-        """Return the current counts."""
+        """Return the bytes and requests so far."""
         return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
     def has_same_bytes(self, usage: Traffic) -> bool:

@@ -147,7 +147,7 @@ class Relay:
             self._channel.pause_reading()
 
     def resume_writing(self) -> None:
-        """Read from the SSH client again."""
+        """Read from the SSH client again, because Envoy has caught up."""
         if self._channel:
             self._channel.resume_reading()
 

@@ -38,7 +38,7 @@ class DrainedGateway(Protocol):
 
 
 class Drain:
-    """The drain of one gateway."""
+    """Drains a gateway: moves its clients, and new connections from Envoy, to other gateways."""
 
     def __init__(self, gateway: DrainedGateway, authority: Authority) -> None:
         self._gateway, self._limits, self._links = gateway, gateway.settings.limits, gateway.links

@@ -83,7 +83,7 @@ class Terminal(asyncssh.SSHServerSession[str]):
             self._requests.append(self._encode(event))
 
     def exit(self, status: int) -> None:
-        """End the session."""
+        """End the session with an exit status."""
         if self._channel:
             self._channel.exit(status)
 

@@ -173,10 +173,10 @@ async def _issuer(settings: Settings, _: asyncio.Event) -> None:
 
 
 async def _run_with_store(part: str, settings: Settings, run: RunWithStore) -> None:
-    """Run a part of the edge with the store and the authority of the link.
+    """Run a part of the edge with the store, and with the CA for connections between hosts.
 
-    Raise SettingError if the store fails while the part starts. If the store throttles calls, start again until it does
-    not. A part that serves waits for the store.
+    Raises SettingError if the store fails while the part starts. If the store throttles calls, the start is repeated.
+    Once the part serves, it waits for the store instead.
     """
     from edge.process import tasks
     from edge.store import table

@@ -45,7 +45,6 @@ class ProofStore(Protocol):
 
         `loser` is the previous owner, with its own result, if it loses the domain.
 
-
         Return False, without a write, if a reservation has changed or another reservation owns the domain.
         """
 

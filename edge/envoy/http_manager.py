@@ -88,7 +88,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
     7.6.1).
 
     Some servers merge trailers into headers, so the edge's own headers are removed from trailers too. Other headers
-    are not, because their expression would take memory for each special name once more.
+    stay in trailers, because another expression would take memory for each special name.
     """
     connection = v3.HeaderValueOption(
         header=v3.HeaderValue(key="connection", value="upgrade"), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS

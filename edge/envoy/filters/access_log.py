@@ -1,8 +1,8 @@
 """The configuration of Envoy's access logs. Pure.
 
 A line has at most 4 KiB. Texts from visitors are truncated, because a byte can become four bytes in JSON. The field
-`header_bytes` is the size of all headers before that. Only one in ten refused requests, and requests for unknown hosts,
-is logged.
+`header_bytes` is the size of all headers before that. Of refused requests, and of requests for unknown hosts, only one
+in ten is logged.
 """
 
 from collections.abc import Mapping

@@ -33,7 +33,7 @@ class MeteredConnection:
 
     Envoy sends a request only after the previous response, so a request always begins at the start of a read. A
     connection that is not HTTP/1 counts as one request. `address` is the visitor's address: the one that the
-    constructor received, or else that in the latest request.
+    constructor received, or else the address in the latest request.
     """
 
     def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:

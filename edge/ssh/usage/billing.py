@@ -1,8 +1,8 @@
 """Writes the usage of accounts to a file and to the store.
 
 The file is written twenty times a second, the store once a minute. If a gateway is killed, the next gateway with the
-same folder writes the usage in the file to the store, so 50 ms of usage are lost. With thousands of busy accounts the
-file is written less often, so that this takes at most a twentieth of a processor.
+same folder writes the usage in the file to the store, so only 50 ms of usage are lost. With thousands of busy accounts
+the file is written less often, so that this takes at most a twentieth of a processor.
 """
 
 import asyncio

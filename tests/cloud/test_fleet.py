@@ -1,11 +1,14 @@
 """The balancer in front of edge hosts, and the units on them: their times fit each other."""
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
@@ -94,3 +97,74 @@ def test_the_linter_accepts_the_template_for_any_ports(ports: str, tmp_path: Pat
         [Path(sys.executable).with_name("cfn-lint"), file], check=False, capture_output=True, text=True
     )
     assert (linted.returncode, linted.stdout) == (0, "")
+
+
+def expand(value: Any, names: Mapping[str, str]) -> Any:
+    """Return part of the template without Fn::ForEach, which moto does not know. The loops have two items."""
+    match value:
+        case {"Ref": str(name)} if name in names:
+            return names[name]
+        case {"Ref": {"Fn::Sub": str(text)}}:
+            return {"Ref": fill(text, names)}
+        case dict():
+            made: dict[str, Any] = {}
+            for key, member in value.items():
+                if key.startswith("Fn::ForEach"):
+                    variable, items, body = member
+                    for item in items if isinstance(items, list) else ["443", "2222"]:
+                        made |= expand(body, {**names, variable: item})
+                else:
+                    made[fill(key, names)] = expand(member, names)
+            return made
+        case list():
+            return [expand(it, names) for it in value]
+    return value
+
+
+def fill(text: str, names: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{(\w+)\}", lambda found: names.get(found[1], found[0]), text)
+
+
+def deploy(name: str, template: Any, **parameters: str) -> dict[str, str]:
+    """Create a stack in moto. Return its outputs."""
+    client = boto3.client("cloudformation")
+    given = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
+    client.create_stack(StackName=name, TemplateBody=json.dumps(template), Parameters=given)
+    (stack,) = client.describe_stacks(StackName=name)["Stacks"]
+    assert stack["StackStatus"] == "CREATE_COMPLETE"
+    return {it["OutputKey"]: it["OutputValue"] for it in stack["Outputs"]}
+
+
+def test_a_deployed_fleet_has_hosts_of_two_roles_and_a_name_for_the_sign_in_hosts() -> None:
+    ec2, iam, dns = (boto3.client(it) for it in ("ec2", "iam", "route53"))
+    key = "arn:aws:kms:us-east-1:123456789012:key/1234abcd"
+    profiles = deploy("edge", yaml_parse((FILE.parent / "edge.yaml").read_text()), Name="tunnel-edge", KeyArn=key)
+    subnets, images = ec2.describe_subnets()["Subnets"], ec2.describe_images()["Images"]
+    template = expand({name: it for name, it in TEMPLATE.items() if name != "Transform"}, {})
+    for name in [it for it in template["Resources"] if it.startswith("Listener")]:
+        del template["Resources"][name]  # moto knows no listeners of TCP
+    outputs = deploy(
+        "fleet",
+        template,
+        Vpc=subnets[0]["VpcId"],
+        Subnets=f"{subnets[0]['SubnetId']},{subnets[1]['SubnetId']}",
+        Image=images[0]["ImageId"],
+        SignInImage=images[1]["ImageId"],
+        InstanceProfile=profiles["InstanceProfile"],
+        SignInInstanceProfile=profiles["SignInInstanceProfile"],
+    )
+
+    found = [it for made in ec2.describe_instances()["Reservations"] for it in made["Instances"]]
+    roles = dict[str, list[str]]()
+    for instance in found:
+        (role,) = iam.get_instance_profile(InstanceProfileName=instance["IamInstanceProfile"]["Arn"].split("/")[-1])[
+            "InstanceProfile"
+        ]["Roles"]
+        kind = "edge" if instance["ImageId"] == images[0]["ImageId"] else "sign-in"
+        roles.setdefault(f"{kind} {role['Arn'].split('-')[1]}", []).append(instance["PrivateIpAddress"])
+    assert {name: len(it) for name, it in roles.items()} == {"edge EdgeRole": 2, "sign-in EdgeSignInRole": 2}
+    (zone,) = dns.list_hosted_zones()["HostedZones"]
+    records = dns.list_resource_record_sets(HostedZoneId=zone["Id"])["ResourceRecordSets"]
+    (record,) = [it for it in records if it["Type"] == "A"]
+    assert outputs["SignInHosts"] == f"{record['Name']}:4440"
+    assert [it["Value"] for it in record["ResourceRecords"]] == roles["sign-in EdgeSignInRole"]

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -435,6 +436,7 @@ _KEPT = [
     "edge#/banned_names",
 ]
 _WRITES = ("PutItem", "UpdateItem", "DeleteItem")
+WRITES = [f"dynamodb:{it}" for it in _WRITES]
 _LISTED_EDGES = [f"{ACCOUNT}#/edges/{it}" for it in ("https", "tls")]  # below a special wildcard of their account
 OF_THE_EDGE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
@@ -642,3 +644,32 @@ def test_nothing_is_allowed_that_no_call_needs(calls: Calls, name: str) -> None:
 def test_no_limit_can_be_taken_away_unseen(calls: Calls, name: str) -> None:
     it = held(name, calls)
     assert [what for what, more in weakened.with_more(it.policy) if not allowed(it.forbidden, more)] == []
+
+
+def test_only_the_sign_in_service_opens_client_secrets_and_it_writes_only_sessions_keys_and_results(
+    calls: Calls,
+) -> None:
+    """Of all secrets and records that any role uses."""
+    made = [call for of_role in calls.values() for call in of_role]
+    secrets = {(it["account"], it["resource"]) for it in map(_encryption_context, made) if it}
+    keys = {key for it in made if it.action in WRITES for key in it.context.get("dynamodb:LeadingKeys", ())}
+
+    def opened(role: str) -> set[str]:
+        may = rights.roles()[role].may
+        found = [it for account, it in secrets if may(of_key("Decrypt", {"account": account, "resource": it}))]
+        return {it.split("_")[0] for it in found}
+
+    def written(role: str) -> set[str]:
+        may = rights.roles()[role].may
+        found = [key for key in keys if any(may(of_data(it.partition(":")[2], TABLE, key)) for it in WRITES)]
+        return {re.sub(r"^acct_\w+|(?<=^session#).+", "", it) for it in found}
+
+    assert {"edghtsrt", "cert"} <= {it.split("_")[0] for _, it in secrets}
+    assert "edghtsrt" not in opened("edge")
+    assert opened("sign-in") == {"edghtsrt", "rd", "oauth", "session", "sign-in", "sign-in-link"}
+    assert written("sign-in") == {"session#", "sign_in_keys", "#/oauth_errors"}
+
+
+def _encryption_context(call: Call) -> dict[str, str]:
+    prefix = "kms:EncryptionContext:"
+    return {name.removeprefix(prefix): str(it) for name, it in call.context.items() if name.startswith(prefix)}

@@ -29,7 +29,7 @@ class SignInLink:
     ) -> None:
         self._server, self._address = server, address
         self._pair: LinkPair | None = None
-        self._configuration: grpc.ServerCertificateConfiguration
+        self._new: grpc.ServerCertificateConfiguration | None = None  # until gRPC has read it
         self._is_listening = False
         external_auth_pb2_grpc.add_AuthorizationServicer_to_server(_EnvoyOnly(answering), server)
 
@@ -51,18 +51,28 @@ class SignInLink:
             log.event("certificate_not_renewed", reason=type(error).__name__)
             raise
         if found:
-            self._pair, self._configuration = found
+            self._pair, self._new = found
             if not self._is_listening:
-                await self._listen()
+                await self._listen(found[1])
 
-    async def _listen(self) -> None:
-        """Start to listen. Each handshake uses the latest key pair."""
+    async def _listen(self, first: grpc.ServerCertificateConfiguration) -> None:
+        """Start to listen. Handshakes use the latest key pair."""
         credentials = grpc.dynamic_ssl_server_credentials(
-            self._configuration, lambda: self._configuration, require_client_authentication=True
+            first,
+            self._take_new,  # type: ignore[arg-type]  # None means no change
+            require_client_authentication=True,
         )
         self._server.add_secure_port(self._address, credentials)
         await self._server.start()
         self._is_listening = True
+
+    def _take_new(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return a new configuration once, and None until the next one.
+
+        gRPC calls this for each handshake. It frees the former configuration, and crashes if another handshake uses it.
+        """
+        taken, self._new = self._new, None
+        return taken
 
 
 class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints

@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -76,6 +79,30 @@ def test_only_edge_hosts_are_answered() -> None:
                 assert await ask(port, refused) == "UNAVAILABLE"
             assert await ask(port, LINK.issue(server.CLIENT), OTHER) == "UNAVAILABLE"  # which trusts no other server
         assert answering.asked == 1
+
+    asyncio.run(run())
+
+
+def test_handshakes_at_the_same_time_succeed() -> None:
+    """gRPC would end the process if each handshake replaced the certificate."""
+    link_authority.renew_sign_in_pair(LINK)
+    context = ssl.create_default_context(cadata=LINK.pem)
+    authority.load_into(context, LINK.issue(server.CLIENT))
+    context.set_alpn_protocols(["h2"])
+
+    def shake_hands(port: int) -> str | None:
+        socket.create_connection(("127.0.0.1", port), 10).close()  # as Envoy's health checks do
+        raw = socket.create_connection(("127.0.0.1", port), 10)
+        with raw, context.wrap_socket(raw, server_hostname=server.SIGN_IN) as secured:
+            return secured.selected_alpn_protocol()
+
+    async def run() -> None:
+        async with serving(Answering()) as (link, port):
+            await until(lambda: is_ready(link))
+            with ThreadPoolExecutor(20) as clients:
+                loop = asyncio.get_running_loop()
+                answers = await asyncio.gather(*(loop.run_in_executor(clients, shake_hands, port) for _ in range(400)))
+        assert set(answers) == {"h2"}
 
     asyncio.run(run())
 

@@ -31,8 +31,8 @@ from tests.edge.drawn_restrictions import VISITORS, DrawnModules
 from tests.edge.edge_modules import enabled
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.greetings import Server, connect, echoes, greeted
 from tests.live.edge.running import ENVOY, Edge, Ssh, free_ports, listens, until
-from tests.live.edge.test_traffic_policies import Server, connect, echoes, greeted
 
 pytestmark = needs_envoy
 ACCOUNT = "acct_A"

@@ -1,9 +1,8 @@
-"""Random traffic policies in a real Envoy, compared with Python's `ipaddress`."""
+"""Traffic policies of every form, and random ones compared with Python's `ipaddress`, in a real Envoy."""
 
 import contextlib
 import importlib
 import json
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.edge import drawn_policies
 from tests.edge.drawn_policies import LOOPBACK, OTHERS, PORT, REGION, DrawnPolicy
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.greetings import Server, greeted
 from tests.live.edge.running import ENVOY, free_ports, listens, until
 
 pytestmark = needs_envoy
@@ -31,6 +31,63 @@ NETWORKS = json.dumps([f"127.{number >> 8}.{number & 255}.0/24" for number in ra
 LARGEST = json.dumps(
     {"inbound": [{"expressions": [f"!inCidrRanges(conn.client_ip, {NETWORKS})"], "actions": [{"type": "deny"}]}]}
 )
+ONE, TWO = "127.0.0.2", "127.0.0.3"
+DENY = {"type": "deny"}
+EXPRESSIONS: list[tuple[str, list[bool]]] = [  # whether each of the two clients is denied
+    ("true", [True, True]),
+    ("false", [False, False]),
+    (f"conn.client_ip == '{ONE}'", [True, False]),
+    (f"'{ONE}' == conn.client_ip", [True, False]),
+    (f"conn.client_ip != '{ONE}'", [False, True]),
+    (f'"{ONE}" != conn.client_ip', [False, True]),
+    (f"conn.client_ip in ['{ONE}', '192.0.2.1']", [True, False]),
+    ("conn.client_ip in []", [False, False]),
+    (f"inCidrRange(conn.client_ip, '{ONE}/32')", [True, False]),
+    ("inCidrRange(conn.client_ip, '127.0.0.2/31')", [True, True]),
+    (f"inCidrRanges(conn.client_ip, ['192.0.2.0/24', '{TWO}'])", [False, True]),
+    (f"inCidrRange(conn.client_ip, '::ffff:{TWO}/128')", [False, True]),
+    *(
+        (f"conn.server_port {sign} {PORT}", [sign in ("==", "<=", ">=")] * 2)
+        for sign in ("==", "!=", "<", "<=", ">", ">=")
+    ),
+    (f"conn.server_port in [22, {PORT}]", [True, True]),
+    (f"conn.server_region == '{REGION}'", [True, True]),
+    (f"conn.server_region != '{REGION}'", [False, False]),
+    (f"conn.server_region in ['elsewhere', '{REGION}']", [True, True]),
+    (f"!(conn.client_ip == '{ONE}')", [False, True]),
+    (f"conn.client_ip == '{ONE}' && conn.server_port == {PORT} || false", [True, False]),
+    (f"true || conn.client_ip == '{ONE}' && false", [True, True]),
+    (f"// a comment\nconn.client_ip == '{TWO}' // another one", [False, True]),
+]
+RULES: list[tuple[list[Any], list[bool]]] = [
+    ([], [False, False]),
+    ([{"actions": [DENY]}], [True, True]),
+    ([{"expressions": [], "actions": [{**DENY, "config": None}]}], [True, True]),
+    ([{"expressions": ["true", f"conn.client_ip == '{ONE}'"], "actions": [{**DENY, "config": {}}]}], [True, False]),
+    ([{"actions": [{"type": "restrict-ips", "config": {"allow": [ONE]}}]}], [False, True]),
+    (
+        [{"actions": [{"type": "restrict-ips", "config": {"allow": ["127.0.0.0/8"], "deny": [f"{ONE}/32"]}}]}],
+        [True, False],
+    ),
+    ([{"actions": [{"type": "restrict-ips", "config": {"allow": [ONE], "enforce": False}}]}], [False, False]),
+    (
+        [
+            {"expressions": [f"conn.client_ip == '{TWO}'"], "actions": [DENY]},
+            {"actions": [{"type": "restrict-ips", "config": {"allow": [TWO], "deny": [], "enforce": True}}]},
+        ],
+        [True, True],
+    ),
+]
+
+
+def test_a_client_that_any_form_rejects_gets_no_byte_and_the_backend_sees_no_connection() -> None:
+    """The backend sends the first byte, and counts connections."""
+    forms = [([{"expressions": [it], "actions": [DENY]}], denied) for it, denied in EXPRESSIONS] + RULES
+    documents = [json.dumps({"inbound": rules}) for rules, _ in forms]
+    with contextlib.closing(Server()) as server, serving(documents, server.port) as ports:
+        for (rules, denied), port in zip(forms, ports, strict=True):
+            assert admitted(port, [ONE, TWO]) == [not it for it in denied], rules
+        assert server.accepted == sum(denied.count(False) for _, denied in forms)
 
 
 @settings(max_examples=4, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
@@ -48,17 +105,21 @@ def test_envoy_matches_two_thousand_networks() -> None:
 
 
 @contextlib.contextmanager
-def serving(documents: Sequence[str]) -> Iterator[Sequence[int]]:
-    """Run an Envoy that greets clients. Yield the ports of the policies; a trusted proxy uses the next port each."""
+def serving(documents: Sequence[str], backend: int = 0) -> Iterator[Sequence[int]]:
+    """Run an Envoy. Yield the ports of the policies; a trusted proxy uses the next port each.
+
+    Envoy itself greets clients, unless they have a backend at a port.
+    """
+    final = build_proxy() if backend else build_greeting()
     ports = free_ports(2 * len(documents))[::2]
     made = [
-        listener(document, port, from_proxy)
+        listener(document, port, from_proxy, final)
         for document, port in zip(documents, ports, strict=True)
         for from_proxy in ("", "127.0.0.0/8")
     ]
     with TemporaryDirectory() as folder:
         file = Path(folder, "bootstrap.json")
-        file.write_text(json.dumps({"static_resources": {"listeners": made}}))
+        file.write_text(json.dumps({"static_resources": {"listeners": made, "clusters": [cluster(backend)]}}))
         command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1"]
         with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as envoy:
             try:
@@ -68,13 +129,27 @@ def serving(documents: Sequence[str]) -> Iterator[Sequence[int]]:
                 envoy.kill()
 
 
-def listener(document: str, port: int, trusted: str) -> Any:
-    """Return the listener of a TCP edge's port, with a greeting instead of a backend."""
-    own = Settings(proxy_protocol_from=(trusted,)) if trusted else Settings()
+def build_greeting() -> v3.Filter:
     config = parts.pack(_GREETING.Config(response=parts.text("welcome")))
-    greeting = v3.Filter(name="envoy.filters.network.direct_response", typed_config=config)
+    return v3.Filter(name="envoy.filters.network.direct_response", typed_config=config)
+
+
+def build_proxy() -> v3.Filter:
+    config = parts.pack(v3.TcpProxy(stat_prefix="backend", cluster="backend"))
+    return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=config)
+
+
+def cluster(port: int) -> Any:
+    """Return the cluster of the backend."""
+    made = parts.assignment("backend", parts.address("127.0.0.1", port))
+    return messages.to_json(v3.Cluster(name="backend", load_assignment=made))
+
+
+def listener(document: str, port: int, trusted: str, final: v3.Filter) -> Any:
+    """Return the listener of a TCP edge's port, with a last filter."""
+    own = Settings(proxy_protocol_from=(trusted,)) if trusted else Settings()
     matcher = policy_matchers.build_matcher((policy_matchers.parse_document(document),), PORT, REGION)
-    return messages.decode(listeners.build_port_listener(str(port + bool(trusted)), [greeting], own, matcher=matcher))
+    return messages.decode(listeners.build_port_listener(str(port + bool(trusted)), [final], own, matcher=matcher))
 
 
 def admitted(port: int, sources: Sequence[str]) -> list[bool]:
@@ -86,14 +161,3 @@ def admitted_by_proxy(port: int, visitors: Sequence[str]) -> list[bool]:
         greeted(port, "127.0.0.1", Header((it, 4711), ("::1" if ":" in it else "10.9.9.9", 443)).encoded())
         for it in visitors
     ]
-
-
-def greeted(port: int, source: str, first: bytes = b"") -> bool:
-    """Return whether a client is greeted, or closed without a byte."""
-    with socket.create_connection(("127.0.0.1", port), 5, (source, 0)) as connection:
-        connection.sendall(first)
-        with contextlib.suppress(ConnectionResetError):
-            read = connection.recv(100)
-            assert read in (b"", b"welcome")
-            return bool(read)
-        return False

@@ -28,6 +28,7 @@ class Started:
     edge: subprocess.Popen[str]
     key: Key
     welcome: tuple[str, ...] = ()  # lines that the edge printed at its start
+    directory: Path = Path("edge")  # EDGE_DIR, below LOCAL_DIR unless it is absolute
 
     def child(self, name: str) -> int:
         """Return the process id of a child of the edge, or of a child's child, such as Envoy."""
@@ -41,27 +42,29 @@ class Started:
 
     def status(self, name: str, path: str = "/", *options: str) -> str:
         port, host = self.ports["EDGE_PORT"], f"{name}.tunnels.localhost"
-        trust = ["--cacert", str(self.api.local / "edge" / "authority.crt")]
+        trust = ["--cacert", str(self.api.local / self.directory / "authority.crt")]
         for resolved in (host, "sign-in.tunnels.localhost"):
             trust += ["--resolve", f"{resolved}:{port}:127.0.0.1"]
         command = ["curl", "-s", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", *trust, *options]
         return subprocess.run([*command, f"https://{host}:{port}{path}"], capture_output=True, text=True).stdout
 
-    def visit(self, name: str) -> str:
+    def visit(self, name: str, cookie: str = "") -> str:
         """Return the status of an address, "" where there is no connection."""
-        context = ssl.create_default_context(cafile=self.api.local / "edge" / "authority.crt")
+        context = ssl.create_default_context(cafile=self.api.local / self.directory / "authority.crt")
         host = f"{name}.tunnels.localhost"
         try:
             with socket.create_connection(("127.0.0.1", int(self.ports["EDGE_PORT"])), 5) as raw:
                 secure = context.wrap_socket(raw, server_hostname=host)
-                secure.sendall(f"GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+                secure.sendall(
+                    f"GET / HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n".encode()
+                )
                 return secure.recv(1000).decode().split(" ")[1]
         except (OSError, IndexError):
             return ""
 
     def address(self, name: str) -> Address:
         """Return the address of a name, for visitors."""
-        authority = self.api.local / "edge" / "authority.crt"
+        authority = self.api.local / self.directory / "authority.crt"
         return Address(f"{name}.tunnels.localhost", int(self.ports["EDGE_PORT"]), authority)
 
     def unanswered(self) -> str:
@@ -69,11 +72,13 @@ class Started:
         lines = (self.api.local / "edge" / "access.log").read_text().splitlines(keepends=True)
         return "".join(line for line in lines if '"status":' in line and '"status":200' not in line)
 
-    def operator(self, *arguments: str) -> str:
-        """Return what a command of the operator's prints."""
+    def operator(self, *arguments: str, typed: str = "") -> str:
+        """Return what a command of the operator's prints. `typed` is its standard input."""
         command = [sys.executable, "-m", "chalicelib", *arguments]
         environment = {**os.environ, **self.api.cloud}
-        return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, input=typed, check=True, capture_output=True, text=True
+        ).stdout
 
     def tunnels(self, name: str) -> list[dict[str, Any]]:
         """Return the tunnels of a name, as the API lists them: those of a gateway that was killed stay for a minute."""

@@ -13,9 +13,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -27,27 +29,27 @@ from tests import openssl
 from tests.cloud.pages import blocks
 from tests.conftest import ROOT, free_port
 from tests.edge.sign_in import fake_providers
+from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.processes import Started, credential, run_edge, start_edge
-from tests.live.edge.running import Ssh, free_ports, ssh_command, until, upstream
+from tests.live.edge.processes import PYTHON, Started, credential, run_edge, start_edge
+from tests.live.edge.running import Ssh, free_ports, listens, ssh_command, until, upstream
 
 pytestmark = needs_envoy
 
 
 @pytest.fixture(scope="module")
-def endpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Serve identity providers. Yield the file of their endpoints."""
-    with fake_providers.serve() as providers:
-        file = tmp_path_factory.mktemp("providers") / "endpoints.json"
-        file.write_text(json.dumps(providers.endpoints()))
-        yield file
+def providers() -> Iterator[FakeProviders]:
+    with fake_providers.serve() as fake:
+        yield fake
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory, endpoints: Path) -> Iterator[Started]:
+def started(tmp_path_factory: pytest.TempPathFactory, providers: FakeProviders) -> Iterator[Started]:
     """Run an API, an edge beside it, and a credential."""
     folder = tmp_path_factory.mktemp("local") / ("deep" * 30)  # no socket can have so long a name
     folder.mkdir()
+    endpoints = tmp_path_factory.mktemp("providers") / "endpoints.json"
+    endpoints.write_text(json.dumps(providers.endpoints()))
     with run_edge(folder, LEASE="60", OAUTH_ENDPOINTS=str(endpoints)) as started:
         yield started
 
@@ -85,35 +87,136 @@ def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_quest
     client.kill()
 
 
-def test_sessions_continue_while_the_sign_in_service_is_killed(started: Started, tmp_path: Path) -> None:
-    api, name = started.api.client(), "signed-in"
+@contextlib.contextmanager
+def visiting(*visits: Callable[[], str]) -> Iterator[list[Counter[str]]]:
+    """Repeat visits, each in a thread. Yield how often each has had which status."""
+    found, is_over = [Counter[str]() for _ in visits], threading.Event()
+
+    def repeat(visit: Callable[[], str], statuses: Counter[str]) -> None:
+        while not is_over.wait(0.02):
+            statuses[visit()] += 1
+
+    with ThreadPoolExecutor(len(visits)) as pool:
+        running = [pool.submit(repeat, *it) for it in zip(visits, found, strict=True)]
+        try:
+            yield found
+        finally:
+            is_over.set()
+    for it in running:
+        it.result()
+
+
+def create_page(started: Started, name: str, **application: str) -> None:
+    """Create a page behind OAuth."""
+    api = started.api.client()
     backend = api.create("/backends/http_response", {"body": "welcome"})["id"]
     path = f"/edges/https/{api.create('/edges/https', {'hostports': [f'{name}.tunnels.localhost:443']})['id']}/routes"
-    module = {"provider": {"google": {"client_id": "app", "client_secret": "very secret"}}}
-    route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend}, "oauth": module}
-    api.create(path, route)
-    until(lambda: started.status(name) == "401")
-    jar = str(tmp_path / "jar")
-    navigates = ("-H", "sec-fetch-mode: navigate")
-    until(lambda: started.status(name, "/", *navigates, "-L", "-b", jar, "-c", jar) == "200")
-    (line,) = [it for it in Path(jar).read_text().splitlines() if "service.session." in it]
-    token = "=".join(line.split()[-2:])
-    until(lambda: started.status(name, "/", "-b", token) == "200")  # without a session id: Envoy has the key
-    statuses: Counter[str] = Counter()
-    ends = threading.Event()
+    route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend}}
+    api.create(path, {**route, "oauth": {"provider": {"google": application}}})
 
-    def visit() -> None:
-        while not ends.is_set():
-            statuses[started.status(name, "/", "-b", token)] += 1
 
-    with ThreadPoolExecutor(1) as pool:
-        visits = pool.submit(visit)
+def sign_in(started: Started, name: str, jar: Path) -> tuple[str, str]:
+    """Sign in at a page. Return the cookies with the session id and with the session token."""
+    until(lambda: started.status(name, "/", *NAVIGATES, "-L", "-b", str(jar), "-c", str(jar)) == "200")
+    pairs = [line.split()[-2:] for line in jar.read_text().splitlines() if "service." in line]
+    (id,), (token,) = ([f"{key}={value}" for key, value in pairs if it in key] for it in ("id.", "session."))
+    return id, token
+
+
+def cpu_of(process: int) -> float:
+    """Return the CPU seconds of a process."""
+    return time.clock_gettime(~process << 3 | 2)  # Linux's id of this clock
+
+
+@contextlib.contextmanager
+def sign_in_host(started: Started, folder: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the sign-in service of another host, which serves edge hosts at a port."""
+    own = {"EDGE_DIR": str(folder), "SIGN_IN_PORT": str(port)}
+    environment = {**os.environ, **started.api.cloud, "EDGE_PORT": started.ports["EDGE_PORT"], **own}
+    process = subprocess.Popen([PYTHON, "-m", "edge", "sign-in"], cwd=ROOT, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def edge_host(started: Started, folder: Path, *sign_in_ports: int) -> Iterator[Started]:
+    """Run another edge host, which uses the sign-in services at some ports."""
+    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+    own = {"EDGE_DIR": str(folder), "SIGN_IN_HOSTS": ",".join(f"127.0.0.1:{it}" for it in sign_in_ports)}
+    edge = start_edge(started.api, {**ports, "LOCAL_DIR": str(started.api.local), **own})
+    try:
+        yield replace(started, ports={**started.ports, **ports}, edge=edge, directory=folder)
+    finally:
+        edge.send_signal(signal.SIGINT)
+        edge.wait(20)
+
+
+APPLICATION = {"client_id": "app", "client_secret": "very secret"}
+NAVIGATES = ("-H", "sec-fetch-mode: navigate")
+STARTED = 2  # seconds of CPU until the sign-in service is back: less than five seconds, also on a busy machine
+
+
+def test_sessions_continue_while_the_sign_in_service_is_killed(started: Started, tmp_path: Path) -> None:
+    create_page(started, "signed-in", **APPLICATION)
+    _, token = sign_in(started, "signed-in", tmp_path / "jar")
+    until(lambda: started.visit("signed-in", token) == "200")  # without a session id: Envoy has the key
+    visits = partial(started.visit, "signed-in", token), partial(started.visit, "signed-in")
+    with visiting(*visits, *visits) as (signed_in, others, *_):
+        until(lambda: min(signed_in.total(), others.total()) > 20)
+        assert others.keys() == {"401"}
         os.kill(started.child("edge sign-in"), signal.SIGKILL)
-        until(lambda: started.status(name) == "503")
-        until(lambda: started.status(name, "/", *navigates) == "302")
-        ends.set()
-        visits.result()
-    assert set(statuses) == {"200"}
+        until(lambda: others["503"] > 0)
+        refused = others["401"]
+        until(lambda: others["401"] > refused, within=30)
+        assert cpu_of(started.child("edge sign-in")) < STARTED
+        until(lambda: started.status("signed-in", "/", *NAVIGATES) == "302")
+    assert [{*it} for it in (signed_in, others)] == [{"200"}, {"401", "503"}]
+
+
+def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_in_hosts_are_killed(
+    started: Started, providers: FakeProviders, tmp_path: Path
+) -> None:
+    create_page(started, "both", **APPLICATION)
+    id, token = sign_in(started, "both", tmp_path / "jar")
+    sign_ins = providers.calls.count("google/token")
+    first, second = (free_port() for _ in range(2))
+    with contextlib.ExitStack() as stack:
+        first_host, second_host = (
+            stack.enter_context(sign_in_host(started, tmp_path / str(it), it)) for it in (first, second)
+        )
+        here = stack.enter_context(edge_host(started, tmp_path / "edge", first, second))
+        until(lambda: here.visit("both", id) == "200")
+        with visiting(*(partial(it.visit, "both", f"{id}; {token}") for it in (started, here))) as visits:
+            started.operator("edge", "rotate-sign-in-keys", "--now")
+            until(lambda: [it.visit("both", token) for it in (started, here)] == ["401", "401"])  # by the new keys
+            until(lambda: min(map(Counter.total, visits)) > 20)
+        assert [{*it} for it in visits] == [{"200"}, {"200"}]
+        assert providers.calls.count("google/token") == sign_ins
+        until(lambda: all(listens(it) for it in (first, second)))
+        with visiting(*[partial(here.visit, "both")] * 4) as others:
+            first_host.kill()
+            until(lambda: all(it.total() > 20 for it in others))
+        assert sum(others, start=Counter[str]())["401"] > 70  # a request that the killed host has received gets a 503
+        assert [here.visit("both") for _ in range(8)] == ["401"] * 8
+        second_host.kill()
+        until(lambda: here.visit("both") == "503")
+        again = stack.enter_context(sign_in_host(started, tmp_path / str(first), first))
+        until(lambda: here.visit("both") == "401", within=30)
+        assert cpu_of(again.pid) < STARTED
+
+
+def test_a_managed_application_opens_its_routes_within_eight_seconds(
+    started: Started, providers: FakeProviders, tmp_path: Path
+) -> None:
+    create_page(started, "managed")
+    until(lambda: started.visit("managed") == "503")
+    calls, cookies = len(providers.calls), ("-b", str(tmp_path / "jar"), "-c", str(tmp_path / "jar"))
+    started.operator("oauth-apps", "set", "google", "--client-id", "app", typed="very secret\n")
+    until(lambda: started.status("managed", "/", *NAVIGATES, *cookies, "-L") == "200", within=8)  # the service's page
+    assert len(providers.calls) == calls
 
 
 def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
-from chalicelib.model.sign_in import managed_apps
 from infra.build import browser
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
@@ -275,18 +274,3 @@ def test_without_the_service_sessions_go_on_and_all_else_is_closed(
     assert edge.status("alone", "-b", id) == "503"
     assert [edge.status("alone", *it) for it in (NAVIGATES, ("-X", "POST"), ("-b", f"{token[:-4]}AAAA"))] == ["503"] * 3
     assert edge.status("alone", path="/_service/sign-in") == edge.status("sign-in", path="/callback") == "503"
-
-
-def test_a_managed_application_opens_its_routes_within_eight_seconds(
-    edge: Edge, service: None, admin: Client, tmp_path: Path
-) -> None:
-    page = site(edge, admin, "managed", HttpResponse(body="inside"))
-    page.put(module("google", client_id="", client_secret=""))
-    until(lambda: edge.status("managed") == "503")
-    assert "set client_id" not in edge.curl("managed")  # the sentence is in the status of the edge
-    managed_apps.set_app("google", "app", "very secret")
-    edge.store.managed_apps.add("google")
-    until(lambda: edge.status("managed", *NAVIGATES) == "302", within=8)
-    found = edge.curl("managed", *NAVIGATES, "-w", "%{redirect_url}")
-    assert "sign-in.tunnels.localhost" in found
-    assert "/confirm?state=" in found

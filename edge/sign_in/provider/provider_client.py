@@ -6,7 +6,7 @@ The client follows no redirects, ignores proxies in the environment, and reads a
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import httpx
@@ -19,6 +19,7 @@ from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.provider.reading import ProviderAnswer, UnreadableAnswer
 
 MAX_ANSWER = 1024 * 1024  # bytes of a provider's answer
+_MAX_TOKENS = 4096  # bytes that KMS encrypts
 # The errors that RFC 6749 and GitHub define, Facebook's numbers, and Twitch's messages.
 _APPLICATION_ERRORS = (
     *("invalid_client", "unauthorized_client", "incorrect_client_credentials"),
@@ -137,7 +138,7 @@ class ProviderClient:
     ) -> tuple[Tokens, Facts]:
         """Return new tokens and facts of a user who signed in before. Raises ExchangeFailed."""
         if not provider.has_refresh:
-            return await self._within(self._read(provider, app, rule, tokens, None))
+            return tokens, await self._within(self._read(provider, app, rule, tokens.access, None))
         if not tokens.refresh:
             raise Rejected("the session has no refresh token")
         form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh}
@@ -176,22 +177,26 @@ class ProviderClient:
         ends = int(self._clock()) + lifetime if isinstance(lifetime, int) else 0
         tokens = Tokens(answer["access_token"], str(answer.get("refresh_token") or refresh), ends)
         claims = self._claims(provider, app, answer.get("id_token"), nonce, required=not refresh)
-        return await self._read(provider, app, rule, tokens, claims)
+        facts = await self._read(provider, app, rule, tokens.access, claims)
+        stored = replace(tokens, access="") if provider.has_refresh else tokens  # of two tokens, only one is used again
+        if len(stored.to_bytes()) > _MAX_TOKENS:
+            raise UnreadableAnswer("a token of 4 KiB at most")
+        return stored, facts
 
     async def _read(
         self,
         provider: Provider,
         app: Application,
         rule: SignInRule,
-        tokens: Tokens,
+        access: str,
         claims: Mapping[str, Any] | None,
-    ) -> tuple[Tokens, Facts]:
+    ) -> Facts:
         async def ask(url: str, parameters: Mapping[str, str] = {}) -> Any:
-            headers = {"authorization": f"Bearer {tokens.access}"}
+            headers = {"authorization": f"Bearer {access}"}
             return await self._send("GET", url, params=dict(parameters), headers=headers)
 
-        answer = ProviderAnswer(provider, tokens.access, claims, app.client_secret)
-        return tokens, await reading.read_facts(answer, rule, ask)
+        answer = ProviderAnswer(provider, access, claims, app.client_secret)
+        return await reading.read_facts(answer, rule, ask)
 
     def _claims(
         self, provider: Provider, app: Application, token: object, nonce: str | None, *, required: bool

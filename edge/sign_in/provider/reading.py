@@ -6,16 +6,17 @@ The functions do no I/O except through the function `ask` that they receive.
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
-from edge.sign_in.provider.facts import Facts, fold
+from edge.sign_in.provider.facts import Facts, fold, is_address
 from edge.sign_in.provider.provider_table import Provider
 
 _PERSONAL_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"  # the tenant of personal Microsoft accounts
 _MAX_PAGES = 100
 _PER_PAGE = 100
+_MAX_NAME, _MAX_ID = 200, 255  # characters
 
 
 class UnreadableAnswer(Exception):
@@ -44,8 +45,13 @@ class ProviderAnswer:
 
 
 async def read_facts(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
-    """Return a provider's facts about a user. Raises UnreadableAnswer, and the errors of `ask`."""
-    return await _READERS[answer.provider.name](answer, rule, ask)
+    """Return a provider's facts about a user, short enough for a record. Raises UnreadableAnswer, and errors of `ask`.
+
+    Addresses that cannot count are left out.
+    """
+    found = await _READERS[answer.provider.name](answer, rule, ask)
+    addresses = tuple(filter(is_address, found.addresses))[:_PER_PAGE]
+    return replace(found, addresses=addresses, name=found.name[:_MAX_NAME])
 
 
 async def _github(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
@@ -158,7 +164,7 @@ def _named(found: set[str], wanted: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _subject(value: object) -> str:
-    if isinstance(value, str | int) and not isinstance(value, bool) and str(value):
+    if isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) <= _MAX_ID:
         return str(value)
     raise UnreadableAnswer("the user's id")
 

@@ -45,10 +45,12 @@ class FakeProviders:
     revoked: set[str] = field(default_factory=set)  # users took the application's rights
     granted: dict[str, dict[str, str]] = field(default_factory=dict)  # the request of each code
     secret: str = "very secret"
+    tail: str = ""  # of all tokens
     issued: list[str] = field(default_factory=list)  # codes and tokens
 
     def reset(self) -> None:
         """Forget all that a test has set and seen."""
+        self.tail = ""
         for kept in (self.people, self.calls, self.silent, self.refusing, self.revoked, self.granted, self.issued):
             kept.clear()
 
@@ -84,9 +86,9 @@ class FakeProviders:
             asked = self.granted.pop(form.get("code", ""), {})
             if asked.get("provider") != name or not self._is_proved(name, asked, form):
                 return 400, {"error": "invalid_grant"}
-        answer: dict[str, Any] = {"access_token": f"access-{name}", "token_type": "Bearer"}
+        answer: dict[str, Any] = {"access_token": f"access-{name}{self.tail}", "token_type": "Bearer"}
         if name not in ("github", "linkedin", "facebook"):
-            answer |= {"refresh_token": f"refresh-{name}", "expires_in": 3600}
+            answer |= {"refresh_token": f"refresh-{name}{self.tail}", "expires_in": 3600}
         if name in OPENID:
             answer["id_token"] = self._id_token(name, form["client_id"], asked.get("nonce"))
         self.issued += [answer[it] for it in answer if it.endswith("_token")]
@@ -115,7 +117,7 @@ class FakeProviders:
 
     def api(self, name: str, path: str, query: dict[str, str], authorization: str) -> tuple[int, Any]:
         """Return facts about the person."""
-        if authorization != f"Bearer access-{name}" or name in self.revoked:
+        if authorization != f"Bearer access-{name}{self.tail}" or name in self.revoked:
             return 401, {"message": "Bad credentials"}
         person = self.person(name)
         match name, path:
@@ -130,7 +132,7 @@ class FakeProviders:
             case "github", "/api/user/teams":
                 return 200, [{"slug": slug, "organization": {"login": login}} for login, slug in person.teams]
             case "facebook", "/userinfo":
-                proof = hmac.new(self.secret.encode(), b"access-facebook", hashlib.sha256).hexdigest()
+                proof = hmac.new(self.secret.encode(), authorization.split()[1].encode(), hashlib.sha256).hexdigest()
                 if query.get("appsecret_proof") != proof:
                     return 400, {"error": {"code": 100}}
                 return 200, {"id": person.id, "name": person.name, "email": person.email}

@@ -14,7 +14,7 @@ from edge.sign_in.replies import Forward, Reply
 from tests.conftest import free_port
 from tests.edge.sign_in import broken_keys
 from tests.edge.sign_in.browser import Browser
-from tests.edge.sign_in.fake_providers import FakeProviders
+from tests.edge.sign_in.fake_providers import FakeProviders, Person
 from tests.edge.sign_in.in_process import Clock, run, serving
 from tests.edge.sign_in.samples import module
 from tests.transports import Client
@@ -108,6 +108,39 @@ def test_without_a_provider_no_sign_in_succeeds(admin: Client, providers: FakePr
         assert (answer.status, answer.headers["retry-after"], answer.cookies) == (503, "5", ())
 
     run(admin, providers, module(name), test)
+
+
+def test_long_names_ids_and_answers_of_providers(admin: Client, providers: FakeProviders) -> None:
+    cases = {
+        "a long name": (Person(name="x" * (1 << 19)), 200),
+        "an answer above 1 MiB": (Person(name="x" * (1 << 20)), 502),
+        "a long address": (Person(email=f"{'x' * (1 << 19)}@example.com"), 200),  # which does not count
+        "a long id": (Person(id="1" * 256), 502),
+    }
+
+    async def test(browser: Browser, clock: Clock) -> None:
+        found = {}
+        for name, (providers.people["linkedin"], _) in cases.items():
+            answer = await replace(browser, cookies={}).open("/")
+            found[name] = 200 if isinstance(answer, Forward) else answer.status
+        assert found == {name: status for name, (_, status) in cases.items()}
+
+    run(admin, providers, module("linkedin"), test)
+
+
+@pytest.mark.parametrize(("name", "length", "status"), [("amazon", 2030, 200), ("facebook", 5000, 502)])
+def test_long_tokens_of_providers(admin: Client, providers: FakeProviders, name: str, length: int, status: int) -> None:
+    """Amazon's tokens have up to 2,048 bytes each, and KMS encrypts 4,096 at once."""
+    providers.tail = "x" * length
+
+    async def test(browser: Browser, clock: Clock) -> None:
+        answer = await browser.open("/")
+        assert (200 if isinstance(answer, Forward) else answer.status) == status
+        if status == 200:
+            clock.now += 101
+            assert isinstance(await browser.get("/"), Forward)  # checked by its token
+
+    run(admin, providers, module(name, auth_check_interval=100), test)
 
 
 def test_a_session_whose_tokens_cannot_be_decrypted_ends_with_its_interval(

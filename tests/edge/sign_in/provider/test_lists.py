@@ -1,6 +1,7 @@
 """Which users of GitHub the lists of a route admit."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -63,3 +64,15 @@ def test_one_entry_of_one_list_admits(lists: dict[str, Any], address: str) -> No
     provider = provider_table.with_endpoints(fake.endpoints())["github"]
     facts = asyncio.run(reading.read_facts(ProviderAnswer(provider, "access-github", None, "secret"), rule, ask))
     assert admit(facts, rule) == (Permission(address) if address else None)
+
+
+def test_at_most_a_hundred_pages_of_a_list_are_read() -> None:
+    asked: Counter[str] = Counter()
+
+    async def ask(url: str, parameters: Mapping[str, str] = {}) -> Any:
+        asked[urlsplit(url).path] += 1
+        return {"id": 1} if url.endswith("/user") else [{"organization": {"login": "acme"}}] * 100
+
+    answer = ProviderAnswer(provider_table.PROVIDERS["github"], "access", None, "secret")
+    facts = asyncio.run(reading.read_facts(answer, SignInRule("github", "digest", teams=("acme/ops",)), ask))
+    assert (facts.teams, asked["/user/memberships/orgs"], asked["/user/teams"]) == ((), 100, 100)

@@ -119,16 +119,16 @@ class Host:
         """Return the number of names that control has loaded."""
         return int(float(found[1])) if (found := _LOADED.search(self.metrics())) else 0
 
-    def visit(self, name: str) -> str:
-        """Return the status of a GET over a new connection, or ""."""
+    def visit(self, name: str, source: str = HOST, path: str = "/", agent: str = "visitor") -> str:
+        """Return the status of a GET from an address over a new connection, or ""."""
         context = ssl._create_unverified_context()
         with (
             contextlib.suppress(OSError, IndexError),
-            socket.create_connection((HOST, self.port), 5) as raw,
+            socket.create_connection((HOST, self.port), 5, (source, 0)) as raw,
             context.wrap_socket(raw, server_hostname=name) as secure,
         ):
             secure.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else it waits for a delayed ACK
-            secure.sendall(f"GET / HTTP/1.1\r\nhost: {name}\r\n\r\n".encode())
+            secure.sendall(f"GET {path} HTTP/1.1\r\nhost: {name}\r\nuser-agent: {agent}\r\n\r\n".encode())
             return secure.recv(1000).decode().split(" ")[1]
         return ""
 
@@ -191,6 +191,13 @@ def wait_until(holds: Callable[[], bool]) -> None:
         if time.monotonic() > end:
             raise TimeoutError("The edge host did not become ready.")
         time.sleep(0.01)
+
+
+def measure_wait(holds: Callable[[], bool]) -> float:
+    """Return the seconds until a condition holds. Raises TimeoutError."""
+    began = time.monotonic()
+    wait_until(holds)
+    return time.monotonic() - began
 
 
 def _is_listening(file: Path) -> bool:

@@ -2,23 +2,18 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from statistics import median
 
-from bench import edge_host, results
+from bench import cold_names, edge_host, results
 from bench.edge_accounts import Accounts, create_edge
 from bench.edge_host import Host
 from bench.engines import Setting
 from bench.results import Result, Row
-from edge.control.names.name_resolver import NameResolver
 from infra.deploy import data_stack
 
 _TABLE, _DOMAIN = "edge-names", "tunnels.localhost"
 _ACCOUNTS, _VISITED = 20_000, 1_000
 _SAMPLE, _LOADED = 300, 100  # cold names that are measured, and loaded names
 _MOST_CALLS, _MOST_SECONDS, _MOST_ENVOY, _MOST_CONTROL, _MOST_NAME = 50, 3, 120 << 20, 150 << 20, 45 << 10
-_SLOWER = 3  # how much slower than a later visit a cold name may be
 _SETTLING = 6  # seconds until Envoy has counted what it has allocated
 
 
@@ -32,7 +27,7 @@ def measure(_setting: Setting) -> Result:
     tunnels.add(_VISITED)
     tunnels.add(_ACCOUNTS, has_keys=False)
     with edge_host.running(MAX_COLD_READS="5000") as host:
-        return Result([*_measure_start(host), *_measure_cold(host, visited), *_measure_many(host, tunnels)])
+        return Result([*_measure_start(host), _measure_cold(host, visited), *_measure_many(host, tunnels)])
 
 
 def _measure_start(host: Host) -> list[Row]:
@@ -46,52 +41,25 @@ def _measure_start(host: Host) -> list[Row]:
     ]
 
 
-def _measure_cold(host: Host, visited: Accounts) -> list[Row]:
+def _measure_cold(host: Host, visited: Accounts) -> Row:
     """Measure cold names one after the other, beside loaded ones."""
     every = [visited.find_name(number) for number in range(_LOADED + 2 * _SAMPLE)]
-    _time(host.visit, every[:_LOADED])
-    names, others = every[_LOADED : _LOADED + _SAMPLE], every[_LOADED + _SAMPLE :]
-    cold, later = _time(host.visit, names), _time(host.visit, names)
-    store = _time(_read, others)
-    return [
-        results.at_most(1, "a cold name: three later visits and the store", cold, _SLOWER * later + store, results.ms)
-    ]
+    host.load(every[:_LOADED])
+    return cold_names.compare(host, every[_LOADED:][:_SAMPLE], every[_LOADED + _SAMPLE :], _DOMAIN)
 
 
 def _measure_many(host: Host, tunnels: Accounts) -> list[Row]:
     """Measure cold names of 16 visitors, and the memory of the names."""
-    allocated, cpu, began = host.allocated(), host.control_cpu, time.monotonic()
-    with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(host.visit, map(tunnels.find_name, range(_VISITED))))
-    seconds, cpu = time.monotonic() - began, host.control_cpu - cpu
-    if set(answers) != {"502"}:
-        raise RuntimeError(f"Names are not served: {set(answers)}.")
+    allocated, cpu = host.allocated(), host.control_cpu
+    rate = cold_names.measure_rate(host, [tunnels.find_name(number) for number in range(_VISITED)])
+    cpu = host.control_cpu - cpu
     time.sleep(_SETTLING)
     memory = (host.allocated() - allocated) / _VISITED
     return [
-        results.reported("cold names of 16 visitors: 300 a second", _VISITED / seconds, 300, results.per_second),
+        results.reported("cold names of 16 visitors: 300 a second", rate, 300, results.per_second),
         results.reported("control's CPU for a cold name: 3.3 ms", cpu / _VISITED, 0.0033, results.ms),
         results.at_most(1, "Envoy's memory for a name: 45 KiB", memory, _MOST_NAME, results.kib),
     ]
-
-
-def _read(name: str) -> None:
-    """Read the records that control reads for a cold name."""
-    resolver = NameResolver(_DOMAIN)
-    records = resolver.read(resolver.find_account(name), name, None)
-    for id in records.certificates:
-        resolver.key_pair(id, records)
-
-
-def _time(visit: Callable[[str], object], names: Iterable[str]) -> float:
-    """Return the median seconds of a visit. Raises RuntimeError if a name is not served."""
-    times = []
-    for name in names:
-        began = time.perf_counter()
-        if visit(name) not in ("200", None):
-            raise RuntimeError(f"{name} is not served.")
-        times.append(time.perf_counter() - began)
-    return median(times)
 
 
 def _number(count: float) -> str:

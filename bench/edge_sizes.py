@@ -19,7 +19,7 @@ _NAMES = 20  # of each form
 _SETTLING = 6  # seconds until Envoy has counted what it has allocated
 _LONG = 64  # characters of the longest words in filters
 _WORDS = [f"{number:0{_LONG}}" for number in range(66)]
-_LARGEST = {"allow": _WORDS, "deny": [*_WORDS, "a[ab]{30}X"]}
+LARGEST = {"allow": _WORDS, "deny": [*_WORDS, "a[ab]{30}X"]}
 _CASELESS = [f"(?i)word{number:036}" for number in range(90)]
 _LARGEST_CASELESS = {"allow": _CASELESS, "deny": _CASELESS}
 _MOST, _LEAST = 1.2, 0.4  # of the estimate; visits with other User-Agents make filters larger
@@ -93,7 +93,7 @@ _FORMS: Mapping[str, Create | None] = {
     "an edge with a response": partial(_create_edge, routes=1, response=_SMALL),
     "an edge with the largest response": partial(_create_edge, routes=1, response={"body": "x" * (16 << 10)}),
     "an edge with 50 routes": partial(_create_edge, routes=50, response=_SMALL),
-    "an edge with the largest filter": partial(_create_edge, routes=1, response=_SMALL, user_agent_filter=_LARGEST),
+    "an edge with the largest filter": partial(_create_edge, routes=1, response=_SMALL, user_agent_filter=LARGEST),
     "an edge with the largest filter of any case": partial(
         _create_edge, routes=1, response=_SMALL, user_agent_filter=_LARGEST_CASELESS
     ),

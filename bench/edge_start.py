@@ -5,19 +5,27 @@ comes. The calls to the store are counted.
 """
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 
-from bench import edge_host, requests, results
+from bench import edge_host, engines, requests, results
 from bench.edge_certificates import make_certificate
 from bench.engines import Setting
 from bench.results import Result, Row
 from chalicelib.operator import accounts
+from infra import ROOT
 from infra.deploy import data_stack
 
 COUNTS = (1000, 4000)  # edges
 _EDGES_PER_ACCOUNT = 4
 _MOST_CALLS, _MOST_SECONDS = 50, 3  # until control and Envoy are ready
+_STARTS, _LOOPS = 5, 4
+_LOOP = "import time\nend = time.monotonic() + 600\nwhile time.monotonic() < end: pass"
+_EDGE = (str(ROOT / ".venv-edge" / "bin" / "python"), "-m", "edge")
 _TABLE, _DOMAIN = "edge-start", "tunnels.localhost"
 
 
@@ -43,7 +51,8 @@ def measure(_setting: Setting) -> Result:
         for number in range(before // _EDGES_PER_ACCOUNT, count // _EDGES_PER_ACCOUNT):
             _create_account(number)
         starts[count] = _start(f"e{_EDGES_PER_ACCOUNT - 1}.a{count // _EDGES_PER_ACCOUNT - 1}.{_DOMAIN}")
-    return Result([row for count, start in starts.items() for row in _rows(count, start)])
+    rows = [row for count, start in starts.items() for row in _rows(count, start)]
+    return Result([*rows, _start_beside_loops(COUNTS[-1])])
 
 
 def _rows(count: int, start: Start) -> list[Row]:
@@ -86,3 +95,28 @@ def _start(last: str) -> Start:
         calls = host.count_calls()
         memory = host.control_memory, host.envoy_memory
         return Start(host.listening, host.calls_listening, host.ready, visited, calls, *memory)
+
+
+def _start_beside_loops(count: int) -> Row:
+    """Start all processes of an edge several times, as `make edge` does, while busy loops run."""
+    loops = [subprocess.Popen((sys.executable, "-c", _LOOP)) for _ in range(_LOOPS)]
+    try:
+        started = sum(_is_started() for _ in range(_STARTS))
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    figure = f"starts of make edge beside {_LOOPS} busy loops with {count:,} edges in the store"
+    return results.exactly(figure, str(started), str(_STARTS), started / _STARTS)
+
+
+def _is_started() -> bool:
+    """Return whether the edge starts, and end it."""
+    ports = {it: str(engines.free_port()) for it in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT", "METRICS_PORT")}
+    with TemporaryDirectory() as folder:
+        environment = {**os.environ, **ports, "EDGE_DIR": folder}
+        with subprocess.Popen(_EDGE, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as edge:
+            assert edge.stdout
+            is_started = any("curl " in line for line in edge.stdout)  # the last line of a start
+            edge.send_signal(signal.SIGINT)
+        return is_started

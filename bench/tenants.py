@@ -29,9 +29,14 @@ class Tenant:
         name = f"{label}.{self._domain}"
         backend = self.create("/backends/http_response", {"body": body})
         edge = self.create("/edges/https", {"hostports": [f"{name}:443"]})
-        route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend}}
-        self.create(f"/edges/https/{edge}/routes", route)
-        return Served(name, edge, backend)
+        served = Served(name, edge, backend)
+        self.add_route(served, "/")
+        return served
+
+    def add_route(self, served: Served, path: str, **modules: object) -> None:
+        """Add a route with the same response for a path."""
+        route = {"match_type": "path_prefix", "match": path, "backend": {"backend_id": served.backend}, **modules}
+        self.create(f"/edges/https/{served.edge}/routes", route)
 
     def upload(self, name: str) -> None:
         """Create a certificate for a name."""

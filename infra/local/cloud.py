@@ -60,6 +60,11 @@ class Cloud:
         return self._state / "cloud.log"
 
     @property
+    def pid(self) -> int:
+        """Return the id of the process, or 0 if it is not started."""
+        return self._process.pid if self._process else 0
+
+    @property
     def is_started(self) -> bool:
         return self._process is not None
 

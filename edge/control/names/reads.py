@@ -27,15 +27,16 @@ class StoreReads:
         self._of_changes = ThreadPoolExecutor(count, "changes")
         self._waiting: dict[asyncio.Future[Any], float] = {}  # when each read for a visitor began
         self._check: asyncio.TimerHandle | None = None
-        self._answered_at = time.monotonic()
+        self._busy = 0.0  # seconds by which the event loop was late for checks: it starts no reads in this time
+        self._answered_at = self._now()
         self.is_away = False
 
     async def for_visitor(self, read: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         """Return the result of a read for which a visitor waits. Raises Unavailable, also if no read gets an answer."""
         future = self._start(self._for_visitors, lambda: read(*arguments, **named))
-        self._waiting[future] = time.monotonic()
+        self._waiting[future] = self._now()
         if self._check is None:
-            self._check = asyncio.get_running_loop().call_later(_CHECK, self._give_up)
+            self._schedule_check()
         try:
             return await future
         finally:
@@ -45,15 +46,24 @@ class StoreReads:
         """Return the result of a read without a time limit. Raises Unavailable."""
         return await self._start(self._of_changes, lambda: read(*arguments, **named))
 
-    def _give_up(self) -> None:
+    def _now(self) -> float:
+        """Return the time of a clock that stops while the event loop is busy."""
+        return time.monotonic() - self._busy
+
+    def _schedule_check(self) -> None:
+        self._check = asyncio.get_running_loop().call_later(_CHECK, self._give_up, time.monotonic() + _CHECK)
+
+    def _give_up(self, due: float) -> None:
         """Fail the reads that have waited too long while no read got an answer."""
-        now = time.monotonic()
+        self._busy += max(0.0, time.monotonic() - due)
+        now = self._now()
         for future, began in self._waiting.items():
             if max(began, self._answered_at) + _AWAY <= now and not future.done():
                 self.is_away = True
                 future.set_exception(Unavailable("no answer"))
-        waits = any(not future.done() for future in self._waiting)
-        self._check = asyncio.get_running_loop().call_later(_CHECK, self._give_up) if waits else None
+        self._check = None
+        if any(not future.done() for future in self._waiting):
+            self._schedule_check()
 
     def _start(self, threads: ThreadPoolExecutor, read: Callable[[], R]) -> "asyncio.Future[R]":
         loop = asyncio.get_running_loop()
@@ -70,7 +80,7 @@ class StoreReads:
         """Record that the store answers. An error other than Unavailable is also an answer."""
         error = done.exception()
         if isinstance(error, Undecodable) or not isinstance(error, Unavailable):
-            self._answered_at, self.is_away = time.monotonic(), False
+            self._answered_at, self.is_away = self._now(), False
         if future.done():
             return
         if error:

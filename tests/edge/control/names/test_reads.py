@@ -85,3 +85,21 @@ def test_a_slow_read_is_awaited_while_others_are_answered() -> None:
         asyncio.run(ask())
     finally:
         slow.set()
+
+
+def test_a_store_is_not_given_up_while_the_process_itself_is_busy() -> None:
+    slow = threading.Event()
+
+    async def ask() -> None:
+        reads = StoreReads()
+        slowly = asyncio.create_task(reads.for_visitor(slow.wait))
+        await asyncio.sleep(0)
+        time.sleep(1)  # the loop builds a large configuration, and starts no other read
+        threading.Timer(0.3, slow.set).start()
+        assert await slowly
+        assert not reads.is_away
+
+    try:
+        asyncio.run(ask())
+    finally:
+        slow.set()

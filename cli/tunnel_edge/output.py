@@ -51,7 +51,7 @@ def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence
 
 
 def show_row(item: Mapping[str, Any], columns: Sequence[str], *, utc: bool = False) -> None:
-    """Print one row of a table. Later rows are unknown, so columns have fixed widths."""
+    """Print one row of a table. Later rows are unknown, so columns are not aligned."""
     print("  ".join(_one_line(_cell(_value(item, name), utc)) for name in columns), flush=True)
 
 

@@ -1,7 +1,7 @@
 """Builds Envoy's listeners at public ports, and internal listeners for special names. Pure.
 
-The public HTTPS listener passes connections for a special name to the internal listener of this name. Envoy accepts or
-rejects a listener as a whole, so a bad listener affects no other names.
+The public HTTPS listener passes connections for some special names to internal listeners. Envoy accepts or rejects a
+listener as a whole, so a bad internal listener affects no other names.
 """
 
 import socket

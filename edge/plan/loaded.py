@@ -33,8 +33,9 @@ class Bounds:
 
 @dataclass
 class LoadedName:
-    """A loaded name. `wildcard` is the wildcard host of the edge that serves it, or "" if the name has no wildcard.
+    """A loaded name.
 
+    `wildcard` is the wildcard host of the edge that serves it, or "" if an edge or tunnel has the name itself.
     `secret_removed_at` is None while Envoy has the secret. Envoy has no secret and no scope of a withdrawn name.
     Changes of its records are still read, because open connections of the name must be served when it is served again.
     """

@@ -102,7 +102,7 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
 
 
 def every_source(settings: Sequence[tuple[str, int]]) -> Source:
-    """Return the same source as `source`, but with all servers of a zone, not a few. Raises SettingError."""
+    """Return the same source as `source`, but with all servers of a zone, at any address. Raises SettingError."""
     if settings:
         return Fixed([Server(*it) for it in settings])
     return Own(finder(()), may_ask=lambda _: True, most=_MOST_NAMES, least=1)

@@ -154,7 +154,7 @@ def _has_agent() -> bool:
 
 
 def _only_authority(session: "Session") -> str:
-    """Return the authority in the API key's conditions, or the only authority of the account. Raises CommandError."""
+    """Return the authority in the API key's scopes, or the only authority of the account. Raises CommandError."""
     scopes = session.client.get("/me")["key"]["scopes"]
     found = {match[1] for scope in scopes if (match := _SCOPE.fullmatch(scope))}
     if not found:

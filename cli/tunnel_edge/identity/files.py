@@ -35,7 +35,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def _own_folders(folder: Path) -> list[Path]:
-    """Return a folder and its parents up to the folder of `te`, the topmost first."""
+    """Return a folder, and its parents up to the folder of `te`."""
     roots = (config_folder(), state_folder())
     above = [each for each in folder.parents if any(each.is_relative_to(root) for root in roots)]
     return [folder, *above]

@@ -165,7 +165,7 @@ def _actions(site: Site, exchange: Exchange) -> Html:
 
 
 def _comparison(site: Site, exchange: Exchange, original: Exchange | None, view: View) -> Html:
-    """Return a table of the response to a replay and the original response, and their differences."""
+    """Return the first response and the replay's response side by side, and their differences."""
     if original is None:
         return tag("p", "The first request is not recorded any more.", class_="hint")
     both = tag(

@@ -101,7 +101,7 @@ class Relay:
     def on_response(self, data: bytes) -> None:
         """Pass data from the SSH client to Envoy.
 
-        Data that ends a response early waits until the request is complete.
+        Parts of an early response are held back until the request is complete.
         """
         must_wait = self._exchange.on_response(data)
         self._has_moved = True

@@ -239,7 +239,7 @@ def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
     if error in _APPLICATION_ERRORS:
         raise ApplicationRejected
     if error in _GRANT_ERRORS or status in (401, 403):
-        raise Rejected(error)
+        raise Rejected(error if error in _GRANT_ERRORS else f"status {status}")  # other texts can contain an address
     if status != 200 or error or answer is None:
         raise Unreadable(f"status {status}")
 

@@ -46,11 +46,12 @@ class FakeProviders:
     granted: dict[str, dict[str, str]] = field(default_factory=dict)  # the request of each code
     secret: str = "very secret"
     tail: str = ""  # of all tokens
+    denial: str = ""  # the message of an API that gives no facts
     issued: list[str] = field(default_factory=list)  # codes and tokens
 
     def reset(self) -> None:
         """Forget all that a test has set and seen."""
-        self.tail = ""
+        self.tail = self.denial = ""
         for kept in (self.people, self.calls, self.silent, self.refusing, self.revoked, self.granted, self.issued):
             kept.clear()
 
@@ -117,8 +118,8 @@ class FakeProviders:
 
     def api(self, name: str, path: str, query: dict[str, str], authorization: str) -> tuple[int, Any]:
         """Return facts about the person."""
-        if authorization != f"Bearer access-{name}{self.tail}" or name in self.revoked:
-            return 401, {"message": "Bad credentials"}
+        if authorization != f"Bearer access-{name}{self.tail}" or name in self.revoked or self.denial:
+            return 401, {"message": self.denial or "Bad credentials"}
         person = self.person(name)
         match name, path:
             case "github", "/api/user":

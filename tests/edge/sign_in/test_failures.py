@@ -110,6 +110,21 @@ def test_without_a_provider_no_sign_in_succeeds(admin: Client, providers: FakePr
     run(admin, providers, module(name), test)
 
 
+def test_the_log_has_no_text_of_a_provider(
+    admin: Client, providers: FakeProviders, capfd: pytest.CaptureFixture[str]
+) -> None:
+    providers.denial = "ada@example.com is blocked"
+
+    async def test(browser: Browser, clock: Clock) -> None:
+        answer = await browser.open("/")
+        assert isinstance(answer, Reply)
+        assert answer.status == 403
+
+    run(admin, providers, module("github"), test)
+    log = capfd.readouterr().err
+    assert ("oauth_rejected" in log, "ada@example.com" in log) == (True, False)
+
+
 def test_long_names_ids_and_answers_of_providers(admin: Client, providers: FakeProviders) -> None:
     cases = {
         "a long name": (Person(name="x" * (1 << 19)), 200),

@@ -1,7 +1,7 @@
 """The resources of special names and ports: what each kind of name needs, and what a change of an account changes."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -126,9 +126,25 @@ def test_ports_of_tunnels_and_edges_have_listeners(serving: SpecialServing) -> N
     assert "-listener:port/20001" in update(serving, records())
 
 
-def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener(serving: SpecialServing) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"email_domains": ("example.com",)},
+        {"teams": ("acme/core",), "organizations": ("acme",)},
+        {"client_id": "other"},
+        {"provider": "github"},
+        {"cookie_prefix": "own."},
+        {"options_passthrough": True},
+        {"inactivity_timeout": 60, "maximum_duration": 600, "auth_check_interval": 300},
+    ],
+    ids=lambda it: next(iter(it)),
+)
+def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener(
+    serving: SpecialServing, fields: Mapping[str, Any]
+) -> None:
     serving.public_keys = [{"kty": "EC", "kid": "k"}]
-    known, changed = (records(guarded(it)) for it in ((), ("example.com",)))
+    rule = SignInRule("google", "digest", A, "edghts_1", "edghtsrt_1", client_id="app")
+    known, changed = (records(guarded(it)) for it in (rule, replace(rule, digest="other", **fields)))
     assert "extension:sign-in/edghts_1" in update(serving, known)
     assert update(serving, changed) == {"extension:sign-in/edghts_1"}
     before, after = (resources_of_name(it) for it in (known, changed))
@@ -136,10 +152,8 @@ def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener
     assert before.scope != after.scope  # the only resource with routes of the name
 
 
-def guarded(email_domains: tuple[str, ...]) -> ServedEdge:
+def guarded(rule: SignInRule) -> ServedEdge:
     """Return an edge whose route has OAuth."""
-    digest = f"digest{email_domains}"
-    rule = SignInRule("google", digest, A, "edghts_1", "edghtsrt_1", client_id="app", email_domains=email_domains)
     made = worlds.route()
     return worlds.edge(replace(made, modules=extended(made.modules, oauth=rule)), id="edghts_1", hosts=(HOST,))
 

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from edge.sign_in.replies import Forward
+from edge.sign_in.replies import Forward, Reply
 from tests.edge.sign_in.browser import Browser
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.edge.sign_in.in_process import Clock, run, serving
@@ -50,6 +50,22 @@ def test_a_session_in_constant_use_asks_the_provider_once_in_an_interval(
         pauses = [later - earlier for earlier, later in itertools.pairwise(asked_at)]
         assert len(asked_at) == 6
         assert min(pauses) >= INTERVAL * 3 / 4
+
+    run(admin, providers, module("github", auth_check_interval=INTERVAL), test)
+
+
+def test_a_check_that_found_no_place_is_made_as_soon_as_there_is_one(admin: Client, providers: FakeProviders) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        browsers = [browser, *(Browser(browser.service, browser.rule) for _ in range(2))]
+        for it in browsers:
+            assert isinstance(await it.open("/"), Forward)
+        providers.silent.add("github")
+        clock.now += INTERVAL + 1
+        answers = await asyncio.gather(*(it.get("/") for it in browsers))  # an account may make two exchanges at once
+        assert [it.status for it in answers if isinstance(it, Reply)] == [503, 503, 503]
+        providers.silent.clear()
+        clock.now += 2
+        assert [type(await it.get("/")) for it in browsers] == [Forward] * 3
 
     run(admin, providers, module("github", auth_check_interval=INTERVAL), test)
 

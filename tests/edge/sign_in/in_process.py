@@ -19,6 +19,8 @@ from tests.edge.sign_in.browser import SIGN_IN_HOST, Browser
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.transports import Client
 
+TIMEOUT = 8.0  # seconds: under load a provider can be slow
+
 
 class Clock:
     """A clock that stands until it is moved. It begins at the real time."""
@@ -31,10 +33,10 @@ class Clock:
 
 
 @contextlib.asynccontextmanager
-async def serving(fake: FakeProviders, clock: Clock) -> AsyncIterator[SignInService]:
-    """Yield the sign-in service of one host."""
+async def serving(fake: FakeProviders, clock: Clock, timeout: float = TIMEOUT) -> AsyncIterator[SignInService]:
+    """Yield the sign-in service of one host. A call to a provider has a timeout in seconds."""
     records = SignInRecords()
-    exchange = ProviderClient(timeout=2, call_timeout=1, clock=clock, watch_date=lambda date: None)
+    exchange = ProviderClient(timeout=2 * timeout, call_timeout=timeout, clock=clock, watch_date=lambda date: None)
     named, limits = provider_table.with_endpoints(fake.endpoints()), ExchangeLimits(8)
     dependencies = Dependencies(records, exchange, named, limits, clock, SignInMetrics())
     service = SignInService(dependencies, f"https://{SIGN_IN_HOST}")
@@ -47,7 +49,11 @@ async def serving(fake: FakeProviders, clock: Clock) -> AsyncIterator[SignInServ
 
 
 def run(
-    admin: Client, fake: FakeProviders, module: dict[str, Any], test: Callable[[Browser, Clock], Awaitable[None]]
+    admin: Client,
+    fake: FakeProviders,
+    module: dict[str, Any],
+    test: Callable[[Browser, Clock], Awaitable[None]],
+    timeout: float = TIMEOUT,
 ) -> None:
     """Run a test with a browser of a route that has the module."""
     edge = admin.create("/edges/https", {"hostports": ["app.tunnels.localhost:443"]})
@@ -58,7 +64,7 @@ def run(
         clock = Clock()
         rule = await SignInRecords().current_rule(admin.account, edge["id"], route["id"])
         assert rule
-        async with serving(fake, clock) as service:
+        async with serving(fake, clock, timeout) as service:
             await test(Browser(service, rule), clock)
 
     asyncio.run(work())

@@ -67,7 +67,7 @@ def test_a_check_that_found_no_place_is_made_as_soon_as_there_is_one(admin: Clie
         clock.now += 2
         assert [type(await it.get("/")) for it in browsers] == [Forward] * 3
 
-    run(admin, providers, module("github", auth_check_interval=INTERVAL), test)
+    run(admin, providers, module("github", auth_check_interval=INTERVAL), test, timeout=1)
 
 
 async def other_tasks() -> None:

@@ -167,7 +167,7 @@ def test_a_silent_provider_closes_until_it_answers(admin: Client, providers: Fak
         clock.now += 15
         assert isinstance(await browser.get("/"), Forward)
 
-    run(admin, providers, module("github", auth_check_interval=100), test)
+    run(admin, providers, module("github", auth_check_interval=100), test, timeout=1)
 
 
 def test_sign_ins_that_fail_are_counted_for_the_alarm(admin: Client, providers: FakeProviders) -> None:

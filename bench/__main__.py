@@ -44,6 +44,7 @@ FIGURES = (
     "edge_share",
     "edge_floods",
     "edge_random_changes",
+    "edge_changes",
     "edge_sizes",
     "edge_encoding",
     "oauth",

@@ -179,7 +179,7 @@ async def _run_with_store(part: str, settings: Settings, run: RunWithStore) -> N
     Once the part serves, it waits for the store instead.
     """
     from edge.process import tasks
-    from edge.store import table
+    from edge.store import table, threads
     from edge.store.records import Throttled, Unavailable
 
     progress = Progress(settings.directory, part)
@@ -187,9 +187,9 @@ async def _run_with_store(part: str, settings: Settings, run: RunWithStore) -> N
     async def start() -> None:
         progress.report("connecting to the store")
         with progress.report_waiting("the store throttles calls", Throttled):
-            store = await asyncio.to_thread(table.connect, settings)
+            store = await threads.call(table.connect, settings)
             progress.report("reading the link's authority")
-            await run(store, await asyncio.to_thread(store.link_authority))
+            await run(store, await threads.call(store.link_authority))
 
     try:
         await tasks.retry(start, Throttled)

@@ -5,16 +5,14 @@ edge host ends its tunnels.
 """
 
 import asyncio
-import functools
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Sequence
 
 from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
+from edge.store.threads import Threads
 
 _PERIOD = 20.0  # seconds between two sweeps, unless a dead gateway is found earlier
 _CLAIM = 60  # seconds in which no other host sweeps the gateway
@@ -28,7 +26,7 @@ class GatewaySweeps:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._dead: Sequence[Gateway] = ()
-        self._threads = ThreadPoolExecutor(_MAX_AT_ONCE, "sweeps")
+        self._threads = Threads(_MAX_AT_ONCE, "sweeps")
         self.ended = 0
         self.task = PeriodicTask("sweeps", self.sweep, _PERIOD, failures=Unavailable)
 
@@ -44,20 +42,19 @@ class GatewaySweeps:
             if gateway.ended:
                 await self._end_tunnels(gateway)
             else:
-                await self._call(self._store.fence_gateway, gateway.id)  # the change log then starts the next sweep
+                await self._threads.call(self._store.fence_gateway, gateway.id)  # the log then wakes the sweep
 
     async def _end_tunnels(self, gateway: Gateway) -> None:
         """End all tunnels of an ended gateway, and remove its record after the last one. Raises Unavailable."""
-        claim = functools.partial(self._store.claim_sweep, gateway.id, seconds=_CLAIM)
-        if not await self._call(claim):
+        if not await self._threads.call(self._store.claim_sweep, gateway.id, seconds=_CLAIM):
             return
-        while tunnels := await self._call(self._store.list_tunnels, gateway.id):
+        while tunnels := await self._threads.call(self._store.list_tunnels, gateway.id):
             start, limit = time.monotonic(), asyncio.Semaphore(_MAX_AT_ONCE)
 
             async def end(number: int, start: float = start, limit: asyncio.Semaphore = limit) -> bool:
                 async with limit:
                     await asyncio.sleep(start + number / MAX_RATE - time.monotonic())
-                    return bool(await self._call(self._store.end_tunnel, tunnels[number], gateway))
+                    return await self._threads.call(self._store.end_tunnel, tunnels[number], gateway)
 
             results = await asyncio.gather(*map(end, range(len(tunnels))), return_exceptions=True)
             self.ended += results.count(True)
@@ -65,7 +62,4 @@ class GatewaySweeps:
                 raise error
             if True not in results:
                 return  # another host is ending the remaining tunnels, or the leases of these tunnels have not ended
-        await self._call(self._store.remove_gateway, gateway.id)
-
-    async def _call(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+        await self._threads.call(self._store.remove_gateway, gateway.id)

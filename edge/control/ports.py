@@ -1,6 +1,5 @@
 """TCP ports that Envoy opens for tunnels. Refused ports are recorded and tried again."""
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -12,6 +11,7 @@ from edge.envoy.ads.discovery import Discovery
 from edge.envoy.resources import PORT_PREFIX
 from edge.process.open_ports import OpenPorts
 from edge.process.tasks import PeriodicTask
+from edge.store import threads
 from edge.store.records import Store, Unavailable
 
 _POLL = 0.2  # seconds between checks of Envoy's answers
@@ -76,7 +76,7 @@ class Ports:
         if tunnel is None or before == (tunnel.id, reason) or (tunnel.id != before[0] and not reason):
             return True
         try:
-            await asyncio.to_thread(self._store.record_refusal, tunnel, reason)
+            await threads.call(self._store.record_refusal, tunnel, reason)
         except Unavailable:
             return False
         self._recorded[name] = tunnel.id, reason

@@ -9,7 +9,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, Protocol, TypeVar
 
 from chalicelib.model.names import proofs
@@ -18,6 +17,7 @@ from chalicelib.model.names.proofs import CheckResult, Proof, ProofChange
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
+from edge.store.threads import Threads
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,7 +58,7 @@ class ProofChecks:
     def __init__(self, store: ProofStore, check: Check, *, now: Callable[[], float] = time.time) -> None:
         self._store, self._check, self._now = store, check, now
         self._running: dict[asyncio.Task[None], DueCheck] = {}
-        self._threads = ThreadPoolExecutor(4, "looks")  # separate threads, so that slow checks delay nothing else
+        self._threads = Threads(4, "looks")  # separate threads, so that slow checks delay nothing else
 
     async def serve(self) -> None:
         """Run due checks, until cancelled."""
@@ -67,7 +67,7 @@ class ProofChecks:
         finally:
             for task in self._running:
                 task.cancel()
-            self._threads.shutdown(wait=False)
+            self._threads.shutdown()
 
     @property
     def count(self) -> int:
@@ -77,7 +77,7 @@ class ProofChecks:
     async def start(self) -> None:
         """Start due checks within the limits. Raises Unavailable."""
         if self.count < _MAX_CHECKS:
-            due = await self._call(self._store.due, int(self._now()), _MAX_READ)
+            due = await self._threads.call(self._store.due, int(self._now()), _MAX_READ)
             random.shuffle(due)  # so that hosts do not compete for the same claim
             for it in self._choose(due):
                 task = asyncio.create_task(self._run(it))
@@ -97,22 +97,19 @@ class ProofChecks:
             log.event("look_failed", id=due.id, error=type(error).__name__)
 
     async def _run(self, found: DueCheck) -> None:
-        due = await self._call(self._store.claim, found, until=int(self._now()) + _CLAIM_LEASE)
+        due = await self._threads.call(self._store.claim, found, until=int(self._now()) + _CLAIM_LEASE)
         if due is None:
             return
         result = await self._check(due.domain, due.proof)
         holder = None
         if result.kind == "present" and not due.proof.holds:
-            holder = await self._call(self._store.holder, due.domain)
+            holder = await self._threads.call(self._store.holder, due.domain)
         if holder:
             await self._contest(due, holder)
         else:
-            await self._call(self._store.record, due, proofs.apply_check(due.proof, result, int(self._now())))
+            await self._threads.call(self._store.record, due, proofs.apply_check(due.proof, result, int(self._now())))
 
     async def _contest(self, due: DueCheck, holder: DueCheck) -> None:
         theirs = await self._check(holder.domain, holder.proof)
         step, lost = proofs.apply_contest(due.proof, holder.proof, theirs, int(self._now()))
-        await self._call(self._store.record, due, step, (holder, lost) if lost else None)
-
-    async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: ask(*arguments, **named))
+        await self._threads.call(self._store.record, due, step, (holder, lost) if lost else None)

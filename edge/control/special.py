@@ -24,6 +24,7 @@ from edge.plan.names import NamePlan
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
+from edge.store import threads
 from edge.store.records import Store, Unavailable
 
 _CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
@@ -106,7 +107,7 @@ class SpecialNames:
 
         After some seconds, the names of accounts that cannot be read are closed, until a later check reads them.
         """
-        for entry in await asyncio.to_thread(self._store.list_special_names):
+        for entry in await threads.call(self._store.list_special_names):
             self._account(entry.owner.account).put_first(entry)
         reported = -1
         while (tried := sum(it.was_tried for it in self._accounts.values())) < len(self._accounts):
@@ -233,7 +234,7 @@ class SpecialNames:
         self._reading, self._unread = self._unread, set()
         waiting, self._waiting = self._waiting, {}
         try:
-            entries = await asyncio.to_thread(self._store.read_special_names, self._reading)
+            entries = await threads.call(self._store.read_special_names, self._reading)
         except Unavailable:
             self._unread |= self._reading
             for id, places in waiting.items():

@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -17,6 +16,7 @@ from chalicelib.model.edges.edge_status import Report
 from edge.process import log
 from edge.process.tasks import PeriodicTask, retry
 from edge.store.records import Store, Unavailable
+from edge.store.threads import Threads
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,8 +52,8 @@ class Statuses:
         self._pending: dict[str, tuple[str, Report | None]] = {}  # by edge: its account and the report to write
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
         # Separate threads, so that slow writes delay nothing else. One more thread removes lapsed hosts.
-        self._threads = ThreadPoolExecutor(_MAX_WRITES + 1, "statuses")
-        self._announcer = ThreadPoolExecutor(1, "announcing")  # one thread, so that the lease's end is written last
+        self._threads = Threads(_MAX_WRITES + 1, "statuses")
+        self._announcer = Threads(1, "announcing")  # one thread, so that the lease's end is written last
         self._is_announced = False
 
     def schedule(self, account: str, edge: str, report: Report | None) -> None:
@@ -71,15 +71,15 @@ class Statuses:
             for task in (renewing, *(task for _, task in self._writing.values())):
                 task.cancel()
             await self._withdraw()
-            self._threads.shutdown(wait=False)
-            self._announcer.shutdown(wait=False)
+            self._threads.shutdown()
+            self._announcer.shutdown()
 
     async def _renew_lease(self) -> float:
         """Renew the lease of this host while its Envoy is connected. Return the pause until the next renewal."""
         if self._has_envoy():
             self._is_announced = True
             await self._announce(_LEASE)
-            await self._call(self._store.remove_lapsed_hosts, grace=_GRACE)
+            await self._threads.call(self._store.remove_lapsed_hosts, grace=_GRACE)
         return _RENEWAL_PERIOD if self._has_envoy() else _POLL
 
     async def _withdraw(self) -> None:
@@ -89,12 +89,11 @@ class Statuses:
                 await asyncio.wait_for(self._announce(0), _WITHDRAW_TIMEOUT)
 
     async def _announce(self, lease: int) -> None:
-        announce = partial(self._store.announce_host, self._host, self._operator_names(), lease=lease)
-        await asyncio.get_running_loop().run_in_executor(self._announcer, announce)
+        await self._announcer.call(self._store.announce_host, self._host, self._operator_names(), lease=lease)
 
     async def _read_previous(self) -> None:
         """Read the reports that this host's previous process has stored. Remove those that are not replaced."""
-        found = await self._call(self._store.list_statuses, self._host)
+        found = await self._threads.call(self._store.list_statuses, self._host)
         self._written = {edge: (account, it) for (account, edge), it in found.items()}
         removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}
         self._pending = {**removed, **self._pending}
@@ -121,10 +120,10 @@ class Statuses:
     async def _write(self, account: str, edge: str, wanted: Report | None) -> None:
         self._not_before[edge] = time.monotonic() + _WRITE_PAUSE
         if wanted:
-            await self._call(self._store.write_status, account, edge, wanted)
+            await self._threads.call(self._store.write_status, account, edge, wanted)
             self._written[edge] = account, wanted
         else:
-            await self._call(self._store.remove_status, account, edge, self._host)
+            await self._threads.call(self._store.remove_status, account, edge, self._host)
             del self._written[edge], self._not_before[edge]
 
     def _on_written(self, account: str, edge: str, wanted: Report | None, task: asyncio.Task[None]) -> None:
@@ -135,6 +134,3 @@ class Statuses:
             log.event("status_unwritten", edge=edge, error=type(error).__name__)
             self._pending.setdefault(edge, (account, wanted))
         self._start_writes()
-
-    async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: ask(*arguments, **named))

@@ -27,6 +27,7 @@ from edge.plan import names
 from edge.process import log
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
+from edge.store import threads
 from edge.store.records import Store, Unavailable
 
 _POLL, _PAUSE = 0.2, 2.0  # seconds between checks for due trials; seconds until a trial without a result is repeated
@@ -114,7 +115,7 @@ class Trials:
     async def _is_responsible(self, edge: str) -> bool:
         """Return whether this host does the trials of an edge. Raises Unavailable."""
         if time.monotonic() > self._live_hosts_at + _HOSTS_PERIOD:
-            self._live_hosts = await asyncio.to_thread(self._host.store.list_live_hosts)
+            self._live_hosts = await threads.call(self._host.store.list_live_hosts)
             self._live_hosts_at = time.monotonic()
         return choose_host({*self._live_hosts, self._host.id}, edge) == self._host.id
 
@@ -135,10 +136,10 @@ class Trials:
         """Connect to names of an edge, and store Envoy's errors. Return False if there is no result yet."""
         host = self._host
         self._refused.pop((account, edge), None)
-        records = await asyncio.to_thread(host.reader.read_items, account, [edge], None)
+        records = await threads.call(host.reader.read_items, account, [edge], None)
         plan = names.plan_edge(edge, records, datetime.now(UTC), host.service())
         if plan is None:
-            await asyncio.to_thread(host.store.remove_trial, account, edge)
+            await threads.call(host.store.remove_trial, account, edge)
             return True
         accepted = await asyncio.gather(*(_connects(it, host.settings) for it in choose_names(plan)))
         await self._wait_until_settled(plan)
@@ -148,7 +149,7 @@ class Trials:
         elif not all(accepted):
             return False
         trial = Report(plan.edge.revision, clock.rfc3339(clock.now()), host.id, errors)
-        await asyncio.to_thread(host.store.write_trial, account, edge, trial)
+        await threads.call(host.store.write_trial, account, edge, trial)
         return True
 
     async def _wait_until_settled(self, plan: Plan) -> None:

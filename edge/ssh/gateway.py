@@ -33,6 +33,7 @@ from edge.ssh.rights_checks import RightsChecks
 from edge.ssh.session import Session
 from edge.ssh.tunnels import Tunnels
 from edge.ssh.usage.billing import Billing
+from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
@@ -124,7 +125,7 @@ class SshGateway:
     async def announce_drain(self, port: int) -> None:
         """Store that the gateway drains, and its new port for Envoy. Retry until the store answers."""
         here = replace(self._describe(port), draining=True)
-        await tasks.retry(functools.partial(asyncio.to_thread, self.store.change_gateway, here), Unavailable)
+        await tasks.retry(functools.partial(threads.call, self.store.change_gateway, here), Unavailable)
 
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines that run while the gateway has its lease."""
@@ -221,8 +222,8 @@ class SshGateway:
 
         If the store fails, the previous networks and names stay in effect.
         """
-        await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
-        self._blocked = Networks(await asyncio.to_thread(self.store.list_blocked_networks))
+        await self.tunnels.ban(await threads.call(self.store.list_banned_patterns))
+        self._blocked = Networks(await threads.call(self.store.list_blocked_networks))
         for session in [it for it in self.sessions if self._blocked.contain(it.address)]:
             session.block()
         self.tunnels.abort_blocked(self._blocked)  # Envoy checks networks too, but only when a connection begins
@@ -248,7 +249,7 @@ class SshGateway:
         await asyncio.sleep(0)
         await asyncio.gather(*self._closing, return_exceptions=True)
         try:
-            await asyncio.to_thread(self.store.withdraw_gateway, self.id)
+            await threads.call(self.store.withdraw_gateway, self.id)
         except Unavailable:
             log.event("store_away")
 

@@ -1,15 +1,14 @@
 """The lease of a gateway. Its tunnels are online while the lease lasts, and all end with the lease."""
 
 import asyncio
-import functools
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
+from edge.store.threads import Threads
 
 _SKIPPED = 1.0  # seconds until the next renewal after a skipped one
 
@@ -31,7 +30,7 @@ class GatewayLease:
         self._ends_at = float("inf")  # times by time.monotonic(), like the next two
         self._renewed_at = self._log_read_at = 0.0
         self._is_lost = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, "lease")  # its own thread, so that a renewal never waits for other calls
+        self._thread = Threads(1, "lease")  # its own thread, so that a renewal never waits for other calls
         self.renewal_seconds = 0.0
 
     @property
@@ -41,7 +40,7 @@ class GatewayLease:
     async def begin(self, gateway: Gateway) -> None:
         """Register the gateway in the store. The lease begins. Raises Unavailable."""
         start = time.monotonic()
-        await self._call(functools.partial(self._store.announce_gateway, gateway, lease=self._seconds))
+        await self._thread.call(self._store.announce_gateway, gateway, lease=self._seconds)
         self._id, self._renewed_at, self._ends_at = gateway.id, start, start + self._seconds
 
     def task(self) -> PeriodicTask:
@@ -62,7 +61,7 @@ class GatewayLease:
             log.event("renewal_skipped")
             return _SKIPPED
         try:
-            is_live = await self._call(functools.partial(self._store.renew_gateway, self._id, lease=self._seconds))
+            is_live = await self._thread.call(self._store.renew_gateway, self._id, lease=self._seconds)
         except Unavailable:
             log.event("store_away")
             raise
@@ -97,6 +96,3 @@ class GatewayLease:
             self._is_lost.set()
             log.event("lease_lost", gateway=self._id, reason=reason)
             self._on_loss()
-
-    async def _call(self, call: Callable[[], bool]) -> bool:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)

@@ -4,13 +4,11 @@ If the store fails, tunnels do not stay online: a gateway that cannot read the c
 a tunnel that cannot be checked for the duration of a lease is closed.
 """
 
-import asyncio
 import functools
 import random
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from chalicelib import ids
 from edge.process.settings import Limits
@@ -19,8 +17,10 @@ from edge.ssh.auth.rights import concerns
 from edge.ssh.lease import GatewayLease
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
+from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
+from edge.store.threads import Threads
 
 _BATCH = 100  # tunnels that are checked together: a record that several of them use is read once
 _POLL = 0.5  # seconds between two reads of the change log
@@ -39,7 +39,7 @@ class RightsChecks:
         # by the id of a tunnel that must be checked: the time of the first change
         self._unchecked: dict[str, float] = {}
         self._due_at: dict[str, float] = {}  # by account: the monotonic time at which the sweep checks it next
-        self._thread = ThreadPoolExecutor(1, "rights")
+        self._thread = Threads(1, "rights")
 
     def tasks(self, gateway: str, follower: Follower) -> tuple[PeriodicTask, ...]:
         """Return the periodic checks. The store's list of the gateway's tunnels is read once in each lease period."""
@@ -56,7 +56,7 @@ class RightsChecks:
         A record is left over if the store did not answer when the tunnel was opened or closed. Raises Unavailable.
         """
         online = self._tunnels.online
-        listed = {it.id: it for it in await asyncio.to_thread(self._store.list_tunnels, gateway)}
+        listed = {it.id: it for it in await threads.call(self._store.list_tunnels, gateway)}
         for tunnel in [it for it in online if it.id not in listed]:
             await self._tunnels.close(tunnel, _MISSING)
         for record in listed.values():
@@ -83,7 +83,7 @@ class RightsChecks:
         So a revocation takes effect within a second. The next call repeats a failed check. Raises Unavailable.
         """
         start = time.monotonic()
-        changes = await asyncio.to_thread(follower.read, time.time())
+        changes = await threads.call(follower.read, time.time())
         keys = {key for change in changes for key in change.places}
         self._mark_unchecked(it for it in self._tunnels.online if any(concerns(key, it.record) for key in keys))
         self._changed |= {key.id for key in keys}
@@ -123,25 +123,24 @@ class RightsChecks:
 
     async def _check(self, tunnels: Sequence[OnlineTunnel]) -> None:
         """Close the tunnels among these that have lost their rights."""
-        loop = asyncio.get_running_loop()
         for start in range(0, len(tunnels), _BATCH):
             some = tunnels[start : start + _BATCH]
             rights = [(it.record, it.opening) for it in some]
-            lost = await loop.run_in_executor(self._thread, self._store.find_unpermitted, rights)
+            lost = await self._thread.call(self._store.find_unpermitted, rights)
             for tunnel in [it for it in some if it.id in lost]:
                 await self._tunnels.close(tunnel, _REVOKED)
 
     async def _close_missing(self, tunnels: Sequence[OnlineTunnel]) -> None:
         """Close the tunnels without a record, for example because another connection has taken their names."""
         records = [it.record for it in tunnels]
-        missing = await asyncio.get_running_loop().run_in_executor(self._thread, self._store.find_missing, records)
+        missing = await self._thread.call(self._store.find_missing, records)
         for tunnel in [it for it in tunnels if it.id in missing]:
             await self._tunnels.close(tunnel, _MISSING)
 
     async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
         """Read whether edge hosts serve the ports of TCP tunnels. Show changes to the clients."""
         for tunnel in [it for it in tunnels if it.record.proto == "tcp"]:
-            reason = await asyncio.to_thread(self._store.read_refusal, tunnel.record)
+            reason = await threads.call(self._store.read_refusal, tunnel.record)
             if reason != tunnel.refusal and self._tunnels.find(tunnel.id):
                 tunnel.refusal = reason
                 tunnel.session.on_port_refusal(tunnel)

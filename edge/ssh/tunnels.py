@@ -16,6 +16,7 @@ from edge.ssh.channel_quota import ChannelQuota
 from edge.ssh.data.buffers import Buffers
 from edge.ssh.online_tunnel import OnlineTunnel, TunnelSession
 from edge.ssh.usage.ledger import Ledger
+from edge.store import threads
 from edge.store.records import NameBanned, Opening, Store, TooManyTunnels, Unavailable
 
 # seconds between checks, and bytes of released buffers that are worth a trim
@@ -117,7 +118,7 @@ class Tunnels:
         tunnel = OnlineTunnel(record, opening, requested_address, session, is_reserved)
         if self._is_shut:  # the lease was lost during the call to the store
             with suppress(Unavailable):
-                await asyncio.to_thread(self._store.close, record, Traffic())
+                await threads.call(self._store.close, record, Traffic())
             raise Unavailable("the lease of the gateway is over")
         replaced = [other for other in self._online.values() if opening.name and other.record.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
@@ -132,7 +133,7 @@ class Tunnels:
     async def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         """Return one of the addresses that is free for an account, or None. Raises Unavailable."""
         async with self._turn(account):
-            return await asyncio.to_thread(self._store.find_free_address, account, addresses)
+            return await threads.call(self._store.find_free_address, account, addresses)
 
     async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Take a tunnel offline and free its name.
@@ -144,7 +145,7 @@ class Tunnels:
 
     async def _record_end(self, tunnel: OnlineTunnel) -> None:
         try:
-            await asyncio.to_thread(self._store.close, tunnel.record, tunnel.meter.usage())
+            await threads.call(self._store.close, tunnel.record, tunnel.meter.usage())
         except Unavailable:
             log.event("tunnel_left_to_its_lease", **tunnel.log_fields())
             self._unrecorded[tunnel.id] = tunnel.meter.usage()
@@ -155,7 +156,7 @@ class Tunnels:
 
     async def close_leftover(self, record: ServedTunnel) -> None:
         """End the record of a tunnel that is not online here. Raises Unavailable."""
-        await asyncio.to_thread(self._store.close, record, self._unrecorded.get(record.id, Traffic()))
+        await threads.call(self._store.close, record, self._unrecorded.get(record.id, Traffic()))
         self._unrecorded.pop(record.id, None)
 
     def shut(self, reason: str) -> None:
@@ -203,7 +204,7 @@ class Tunnels:
             async with self._turn(opening.grant.account):
                 if session.is_gone:
                     raise ClientGone
-                return await asyncio.to_thread(self._open_in_store, opening)
+                return await threads.call(self._open_in_store, opening)
         finally:
             self._opening -= 1
 

@@ -22,7 +22,6 @@ from chalicelib.storage.records.change_log import Place
 from edge.link.authority import Authority
 from edge.process import log
 from edge.store import link_authority as sign_in_pairs
-from edge.store.errors import raises_unavailable
 
 
 class ControlRecords:
@@ -31,38 +30,30 @@ class ControlRecords:
     def __init__(self, tunnel_domain: str) -> None:
         self._tunnel_domain = tunnel_domain
 
-    @raises_unavailable
     def list_gateways(self) -> list[Gateway]:
         return gateways.list_gateways()
 
-    @raises_unavailable
     def fence_gateway(self, gateway: str) -> bool:
         return gateways.fence(gateway)
 
-    @raises_unavailable
     def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
         return gateways.claim_sweep(gateway, seconds=seconds)
 
-    @raises_unavailable
     def remove_gateway(self, gateway: str) -> None:
         gateways.remove(gateway)
 
-    @raises_unavailable
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
         return online_tunnels.tunnels_of_gateway(gateway)
 
-    @raises_unavailable
     def list_special_names(self) -> list[SpecialEntry]:
         every = list(special_names.every())
         for place in (it for it in every if isinstance(it, Place)):
             log.event("listing_unreadable", id=place.id)
         return [it for it in every if isinstance(it, SpecialEntry)]
 
-    @raises_unavailable
     def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
         return special_names.read(owners)
 
-    @raises_unavailable
     def list_hosts(self, account: str) -> frozenset[str]:
         edges = (
             it for kind in (kinds.HTTPS_EDGES, kinds.TLS_EDGES) for it in table.every(items.scope(account, kind.path))
@@ -70,78 +61,60 @@ class ControlRecords:
         hosts = {hostport.removesuffix(":443") for it in edges for hostport in listed_edges.hostports(it)}
         return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})
 
-    @raises_unavailable
     def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
         return online_tunnels.end_of_gateway(tunnel, gateway)
 
-    @raises_unavailable
     def list_managed_apps(self) -> frozenset[str]:
         return frozenset(managed_apps.read_all())
 
-    @raises_unavailable
     def renew_sign_in_pair(self, link_authority: Authority) -> None:
         sign_in_pairs.renew_sign_in_pair(link_authority)
 
-    @raises_unavailable
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         return [it.public for it in signing_keys.published(signing_keys.read(), clock.seconds())]
 
-    @raises_unavailable
     def find_operator_certificate(self) -> OpenedCertificate | None:
         return operator_certificate.read_opened()
 
-    @raises_unavailable
     def find_challenge(self, domain: str) -> PendingChallenge | None:
         return challenge_records.find(domain)
 
     # Statuses of edges, which make up the protocol of `edge.control.statuses`
 
-    @raises_unavailable
     def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         edge_status.announce(host, operator_names, lease=lease)
 
-    @raises_unavailable
     def remove_lapsed_hosts(self, *, grace: int) -> None:
         edge_status.remove_expired_hosts(grace=grace)
 
-    @raises_unavailable
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         return edge_status.read_statuses(host)
 
-    @raises_unavailable
     def write_status(self, account: str, edge: str, report: Report) -> None:
         edge_status.write(account, edge, report)
 
-    @raises_unavailable
     def remove_status(self, account: str, edge: str, host: str) -> None:
         edge_status.remove(account, edge, host)
 
-    @raises_unavailable
     def list_live_hosts(self) -> list[str]:
         return edge_status.list_hosts()
 
-    @raises_unavailable
     def write_trial(self, account: str, edge: str, trial: Report) -> None:
         edge_status.write_trial(account, edge, trial)
 
-    @raises_unavailable
     def remove_trial(self, account: str, edge: str) -> None:
         edge_status.remove_trial(account, edge)
 
     # The methods of `edge.control.proof_checks.ProofStore`
 
-    @raises_unavailable
     def due(self, now: int, most: int) -> list[DueCheck]:
         return proof_checks.find_due(now, most)
 
-    @raises_unavailable
     def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
         return proof_checks.claim(due, until=until)
 
-    @raises_unavailable
     def holder(self, domain: str) -> DueCheck | None:
         return proof_checks.find_proved(domain)
 
-    @raises_unavailable
     def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
         return proof_checks.record(due, step, loser)

@@ -20,7 +20,6 @@ from chalicelib.storage.client import aws
 from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
-from edge.store.errors import raises_unavailable
 from edge.store.records import (
     Grant,
     NameBanned,
@@ -47,17 +46,14 @@ class GatewayRecords:
     def __init__(self, region: str, tunnel_domain: str) -> None:
         self._region, self._tunnel_domain = region, tunnel_domain
 
-    @raises_unavailable
     def find_grant_by_key(self, fingerprint: str) -> Grant | None:
         credential = credentials.find_by_fingerprint(fingerprint)
         return Grant(credential.account, credential.id, tuple(credential.acl)) if credential else None
 
-    @raises_unavailable
     def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
         certificate = revoked.find_certificate(authority, key_id)
         return _grant_certificate(certificate) if certificate else None
 
-    @raises_unavailable
     def refresh_grant(self, grant: Grant) -> Grant | None:
         if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
             certificate = revoked.read_certificate(grant.account, grant.credential)
@@ -65,7 +61,6 @@ class GatewayRecords:
         credential = credentials.read(grant.account, grant.credential)
         return Grant(credential.account, credential.id, tuple(credential.acl)) if credential else None
 
-    @raises_unavailable
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
         account, name = opening.grant.account, opening.name
         if opening.ip_policies and ip_policies.find_missing(account, opening.ip_policies):
@@ -124,18 +119,15 @@ class GatewayRecords:
                 return self._create_tunnel(opening, proof)
             raise (NameBanned if name_bans.is_banned(name) else NameTaken) from None
 
-    @raises_unavailable
     def is_reserved(self, account: str, name: str) -> bool:
         return not self._is_below_tunnel_domain(name) or base_names.is_reserved(account, name)
 
-    @raises_unavailable
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
         try:
             return reservations.uses_proxy_protocol(account, name, self._tunnel_domain)
         except reservations.UnreadableReservation:
             raise NameUnreadable from None
 
-    @raises_unavailable
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         return base_names.find_free_address(account, addresses)
 
@@ -165,7 +157,6 @@ class GatewayRecords:
             ip_policies=[*opening.ip_policies],
         )
 
-    @raises_unavailable
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
         refresh = functools.cache(self.refresh_grant)
         with table.reading_once():
@@ -173,15 +164,12 @@ class GatewayRecords:
             revoked = {record.id for record, opening in tunnels if not opening.is_permitted(refresh(opening.grant))}
         return disallowed | revoked
 
-    @raises_unavailable
     def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
         return online_tunnels.find_missing(tunnels)
 
-    @raises_unavailable
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         tunnels.close_tunnel(tunnel.account, tunnel.id, usage=usage)
 
-    @raises_unavailable
     def find_successor(self, account: str, id: str) -> Successor | None:
         if (found := online_tunnels.read_with_credential(account, id)) is None:
             return None
@@ -189,43 +177,33 @@ class GatewayRecords:
         gateway = gateways.read(tunnel.gateway) if tunnel.gateway else None
         return Successor(tunnel, credential, gateway) if gateway else None
 
-    @raises_unavailable
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         usages.write(account, hour, gateway, usage)
 
-    @raises_unavailable
     def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
         tunnels.record_refusal(tunnel, reason)
 
-    @raises_unavailable
     def read_refusal(self, tunnel: ServedTunnel) -> str:
         return tunnels.read_refusal(tunnel)
 
-    @raises_unavailable
     def list_blocked_networks(self) -> list[str]:
         return [network for network, _ in blocks.list_networks()]
 
-    @raises_unavailable
     def list_banned_patterns(self) -> list[str]:
         return bans.patterns()
 
-    @raises_unavailable
     def list_banned_names(self) -> list[str]:
         return [*(name for name in name_bans.banned_names() if ":" not in name), *bans.patterns()]
 
-    @raises_unavailable
     def announce_gateway(self, gateway: Gateway, *, lease: int) -> bool:
         return gateways.announce(gateway, lease=lease)
 
-    @raises_unavailable
     def renew_gateway(self, gateway: str, *, lease: int) -> bool:
         return gateways.renew(gateway, lease=lease)
 
-    @raises_unavailable
     def change_gateway(self, gateway: Gateway) -> bool:
         return gateways.change(gateway)
 
-    @raises_unavailable
     def withdraw_gateway(self, gateway: str) -> None:
         gateways.leave(gateway)
         if not online_tunnels.tunnels_of_gateway(gateway):

@@ -10,9 +10,9 @@ from edge.link.authority import Authority
 from edge.process.settings import SettingError, Settings
 from edge.store import link_authority
 from edge.store.control_records import ControlRecords
-from edge.store.errors import raises_unavailable
 from edge.store.gateway_records import GatewayRecords
 from edge.store.records import Throttled, Unavailable
+from edge.store.threads import translate_errors
 
 
 class TableStore(GatewayRecords, ControlRecords):
@@ -22,11 +22,9 @@ class TableStore(GatewayRecords, ControlRecords):
         GatewayRecords.__init__(self, region, tunnel_domain)
         ControlRecords.__init__(self, tunnel_domain)
 
-    @raises_unavailable
     def link_authority(self) -> Authority:
         return link_authority.read_or_create()
 
-    @raises_unavailable
     def list_changes(self, since: float) -> list[Change]:
         return change_log.since(since)
 
@@ -34,7 +32,7 @@ class TableStore(GatewayRecords, ControlRecords):
 def connect(settings: Settings) -> TableStore:
     """Return the store. Raises Throttled, and SettingError if the table or the key cannot be used."""
     try:
-        _check(settings)
+        translate_errors(lambda: _check(settings))
     except Throttled:
         raise
     except Unavailable as error:
@@ -46,7 +44,6 @@ def connect(settings: Settings) -> TableStore:
     return TableStore(settings.region, settings.tunnel_domain)
 
 
-@raises_unavailable
 def _check(settings: Settings) -> None:
     gateways.list_gateways()
     base_names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())

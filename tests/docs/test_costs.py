@@ -195,7 +195,12 @@ def every(seconds: float, act: Callable[[], object]) -> Units:
 def test_an_edge_host(admin: Client) -> None:
     STORE.announce_gateway(HERE, lease=60)
     STORE.announce_host("host-1", lease=60)
-    now, lease = clock.seconds(), statuses._LEASE
+    now = clock.seconds()
+
+    def renew_host() -> None:
+        STORE.announce_host("host-1", lease=statuses._LEASE)
+        STORE.remove_lapsed_hosts(grace=statuses._GRACE)
+
     rows = {
         "control: the log of changes": every(control.POLL, lambda: STORE.list_changes(now)),
         "control: blocks and bans": every(
@@ -205,7 +210,7 @@ def test_an_edge_host(admin: Client) -> None:
         "control: gateways": every(control._GATEWAYS_PERIOD, STORE.list_gateways),
         "control: its sign of life": every(
             statuses._RENEWAL_PERIOD,
-            lambda: (STORE.announce_host("host-1", lease=lease), STORE.remove_lapsed_hosts(grace=statuses._GRACE)),
+            renew_host,
         ),
         "gateway: the log of changes": every(rights_checks._POLL, lambda: STORE.list_changes(now)),
         "gateway: blocks and bans": every(

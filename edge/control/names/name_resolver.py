@@ -23,7 +23,6 @@ from chalicelib.storage.client import aws
 from chalicelib.storage.records.change_log import Place
 from edge.link.authority import KeyPair
 from edge.process import log
-from edge.store.errors import raises_unavailable
 
 _MAX_READS = 32  # lists that are read at the same time
 _NOTHING: Mapping[str, Set[Place]] = {}
@@ -44,7 +43,6 @@ class NameResolver:
         self._resolved: dict[str, Mapping[Place, Found]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
-    @raises_unavailable
     def find_account(self, host: str) -> str:
         """Return the account that owns a host, or "". Makes one call, or none if no account can own the host."""
         places = self._owner_places(host)
@@ -59,17 +57,14 @@ class NameResolver:
             self._resolved[host] = found
         return account
 
-    @raises_unavailable
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
         """Read the records of one more host. Return them together with the known records of the account."""
         return self._add(Wanted(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
 
-    @raises_unavailable
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
         """Read the records of edges and tunnels. Return them together with the known records of the account."""
         return self._add(Wanted(account, ids=frozenset(ids)), known, {})
 
-    @raises_unavailable
     def read_changed(
         self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
     ) -> AccountRecords:
@@ -84,7 +79,6 @@ class NameResolver:
         updates = account_changes.find_updates(account, changed, records.found, fresh, self._tunnel_domain)
         return self._update(records, {**updates, **self._find_gateways({*records.found, *updates})}, used)
 
-    @raises_unavailable
     def resync(self, records: AccountRecords) -> AccountRecords:
         """Read all records of an account again, and return them.
 
@@ -103,7 +97,6 @@ class NameResolver:
         found = {place: records.found[place] for place in places & records.found.keys()}
         return AccountRecords.of(wanted, found, records.rejected)
 
-    @raises_unavailable
     def key_pair(self, certificate_id: str, records: AccountRecords) -> KeyPair | None:
         """Return a certificate with its decrypted key. Return None if there is none or it cannot be decrypted."""
         listed = records.found.get(account_places.certificates_place(records.account), Found()).value
@@ -111,7 +104,6 @@ class NameResolver:
         found = next((it for it in sealed if it.certificate.id == certificate_id), None)
         return _unseal(found) if found else None
 
-    @raises_unavailable
     def refresh_gateways(self) -> frozenset[Place]:
         """Read all gateways. Return the addresses of the records that changed.
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from edge.store.records import Unavailable, Undecodable
+from edge.store.threads import translate_errors
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,7 +74,7 @@ class StoreReads:
             with suppress(RuntimeError):  # the event loop has ended before the read
                 loop.call_soon_threadsafe(self._on_done, future, done)
 
-        threads.submit(read).add_done_callback(wake)
+        threads.submit(translate_errors, read).add_done_callback(wake)
         return future
 
     def _on_done(self, future: "asyncio.Future[R]", done: "Future[R]") -> None:

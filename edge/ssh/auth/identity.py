@@ -1,8 +1,8 @@
 """Identifies an SSH client. Finds the grant (account and ACL) of its key or certificate in the store."""
 
-import asyncio
 from collections.abc import Callable
 
+from edge.store import threads
 from edge.store.records import Grant, Store, Unavailable
 
 UNKNOWN_KEY = (  # one message for all rejected keys, so that it does not reveal which keys exist
@@ -58,7 +58,7 @@ class Identity:
         """
         if key not in self._grants:
             try:
-                self._grants[key] = await asyncio.to_thread(find, *key)
+                self._grants[key] = await threads.call(find, *key)
             except Unavailable:
                 self.is_store_away = True
                 return False

@@ -13,6 +13,7 @@ from edge.link.authority import Authority
 from edge.link.held import Held
 from edge.link.proxy_protocol import Header
 from edge.ssh.online_tunnel import OnlineTunnel
+from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Store, Successor, Unavailable
 
@@ -116,12 +117,12 @@ class Handover:
 
     async def _read(self) -> None:
         """Read the tunnels that have changed, in accounts that still need a successor. Raises Unavailable."""
-        changes = await asyncio.to_thread(self._follower.read, time.time())
+        changes = await threads.call(self._follower.read, time.time())
         scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}
         own = {it.tunnel.id for it in self._tunnels.values()}
         self._unread |= {it for change in changes for it in change.places if it.scope in scopes and it.id not in own}
         for place in list(self._unread):
-            found = await asyncio.to_thread(self._store.find_successor, place.scope.partition("#")[0], place.id)
+            found = await threads.call(self._store.find_successor, place.scope.partition("#")[0], place.id)
             self._unread.discard(place)
             if found:
                 self._on_opened(found)

@@ -5,7 +5,6 @@ same folder writes the usage in the file to the store, so only 50 ms of usage ar
 the file is written less often, so that this takes at most a twentieth of a processor.
 """
 
-import asyncio
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from edge.process import files, log, tasks
 from edge.process.tasks import PeriodicTask
 from edge.ssh.usage import ledger
 from edge.ssh.usage.ledger import HourlyUsage, Ledger
+from edge.store import threads
 from edge.store.records import Store, Unavailable
 
 _SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds between writes to the file, and to the store
@@ -70,7 +70,7 @@ class Billing:
     async def _write(self) -> None:
         sums = self._ledger.list_unwritten()
         with suppress(Unavailable):  # the next write includes them
-            await asyncio.to_thread(self._put, self._gateway, sums)
+            await threads.call(self._put, self._gateway, sums)
             self._ledger.mark_written(sums, _hour())
             self._save()
 
@@ -83,7 +83,7 @@ class Billing:
             gateway, sums = ledger.parse(self._file.read_text())
         except (OSError, ValueError, KeyError, TypeError):
             return
-        await tasks.retry(functools.partial(asyncio.to_thread, self._put, gateway, sums), Unavailable)
+        await tasks.retry(functools.partial(threads.call, self._put, gateway, sums), Unavailable)
 
     def _put(self, gateway: str, sums: Sequence[HourlyUsage]) -> None:
         for it in sums:

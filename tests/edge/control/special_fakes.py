@@ -17,6 +17,7 @@ from edge.control.special_account import Shared
 from edge.envoy.resources import Changes, Key, Resource
 from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialServing
+from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable, Undecodable
 from tests.edge import served_records
@@ -124,7 +125,7 @@ class World:
     def start(self, *, patience: float = 0, **settings: float) -> None:
         serving = SpecialServing(SETTINGS, "PEM")
         self.envoy.__init__()  # type: ignore[misc]
-        shared = Shared(self.reads, serving, self.envoy, self.store.list_hosts, asyncio.to_thread, lambda: SERVICE)
+        shared = Shared(self.reads, serving, self.envoy, self.store.list_hosts, threads.call, lambda: SERVICE)
         self.special = SpecialNames(self.store, shared, patience=patience, **settings)
 
     def load(self) -> None:

@@ -20,6 +20,7 @@ from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
 from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialServing
+from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
@@ -47,7 +48,7 @@ class Host:
         service = Service(DOMAIN, SETTINGS.tcp_ports, frozenset({f"*.{DOMAIN}"}))
         self.special = SpecialNames(
             self.store,
-            Shared(self.resolver, serving, self.envoy, self.store.list_hosts, asyncio.to_thread, lambda: service),
+            Shared(self.resolver, serving, self.envoy, self.store.list_hosts, threads.call, lambda: service),
         )
 
     def start(self) -> list[str]:

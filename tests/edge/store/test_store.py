@@ -1,5 +1,6 @@
 """The records of the API as the edge reads and writes them."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -30,6 +31,7 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 from edge.process.settings import SettingError, Settings
+from edge.store import threads
 from edge.store.records import (
     Grant,
     NameBanned,
@@ -212,7 +214,7 @@ def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(
             raise EndpointConnectionError(endpoint_url="http://store")
 
     events.register("before-call.dynamodb", fail)
-    with pytest.raises(Unavailable):
+    with pytest.raises(aws.Unavailable):
         records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
     events.unregister("before-call.dynamodb", fail)
     assert "Query" in written[written.index("TransactWriteItems") :]
@@ -682,7 +684,7 @@ def test_every_edge_has_the_same_authority_for_the_link() -> None:
 def test_a_store_that_is_away_is_told_as_such(records: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLE_NAME", "no-such-table")
     with pytest.raises(Unavailable):
-        records.list_gateways()
+        asyncio.run(threads.call(records.list_gateways))
 
 
 def fingerprint(authority: dict[str, Any]) -> str:

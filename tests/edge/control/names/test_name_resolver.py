@@ -1,5 +1,6 @@
 """Reads on demand: the account of a host, its records in few calls, and only what a change concerns."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +24,7 @@ from chalicelib.storage.records.change_log import Place
 from edge.control.names.name_resolver import NameResolver
 from edge.plan import names
 from edge.plan.names import NamePlan
+from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, PolicyUnknown, Unavailable
 from edge.store.table import TableStore
@@ -553,4 +555,4 @@ def test_a_tunnel_of_its_gateway_has_no_lease_to_follow(
 def test_a_store_that_is_away_is_unavailable(resolver: NameResolver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLE_NAME", "missing")
     with pytest.raises(Unavailable):
-        resolver.find_account(NAME)
+        asyncio.run(threads.call(resolver.find_account, NAME))

@@ -8,7 +8,6 @@ import pytest
 
 from chalicelib.storage.records.decoding import MalformedRecord
 from edge.control.names.reads import StoreReads
-from edge.store.errors import raises_unavailable
 from edge.store.records import Unavailable, Undecodable
 
 
@@ -30,7 +29,6 @@ def test_a_read_returns_its_result_or_raises() -> None:
 
 
 def test_a_malformed_record_is_an_answer_of_the_store() -> None:
-    @raises_unavailable
     def read() -> None:
         raise MalformedRecord("Tunnel", "name", "is missing")
 

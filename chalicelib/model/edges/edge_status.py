@@ -16,7 +16,8 @@ from chalicelib.model.edges import application_errors
 from chalicelib.model.edges.application_errors import ApplicationError
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import direct_writes, items, table
+from chalicelib.storage.records import decoding, direct_writes, items, table
+from chalicelib.storage.records.decoding import MalformedRecord
 
 State = Literal["waiting", "live", "partly", "refused", "unproved"]
 
@@ -105,6 +106,16 @@ class Reports:
     application_errors: Mapping[str, ApplicationError] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _StoredReport:
+    revision: int
+    at: str
+    host: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    hostports: Sequence[Mapping[str, Any]] = ()
+    routes: Sequence[Mapping[str, Any]] = ()
+
+
 class RejectedCertificate(NamedTuple):
     """A certificate of an account that Envoy rejects on at least one live edge host."""
 
@@ -152,7 +163,8 @@ def read_statuses(host: str) -> dict[tuple[str, str], Report]:
     """Return the reports of a host, live or not. The key is the account and the id of the edge or certificate. Raises
     aws.Unavailable.
     """
-    return {_parse_id(item.id): _decode(host, item.body) for item in table.every(_scope(host))}
+    every = ((item.id, _decode(item.scope, item.id, host, item.body)) for item in table.every(_scope(host)))
+    return {_parse_id(id): report for id, report in every if report}
 
 
 def list_rejected_certificates() -> frozenset[RejectedCertificate]:
@@ -185,9 +197,15 @@ def read_reports(account: str, edge_id: str) -> Reports:
     found = table.records(places) if hosts else {}
     trial, sign_in, *written = (found.get(place) for place in places)
     names = frozenset(name for host in hosts for name in host.body.get("operator_names", ()))
-    statuses = {host.id: _decode(host.id, it["body"]) for host, it in zip(hosts, written, strict=bool(hosts)) if it}
+    statuses = {
+        host.id: report
+        for host, place, it in zip(hosts, places[len(own) :], written, strict=bool(hosts))
+        if it and (report := _decode(*place, host.id, it.get("body")))
+    }
     of_applications = application_errors.decode(sign_in["body"]) if sign_in else {}
-    return Reports(len(hosts), statuses, _decode_trial(trial["body"]) if trial else None, names, of_applications)
+    return Reports(
+        len(hosts), statuses, _decode_trial(*places[0], trial.get("body")) if trial else None, names, of_applications
+    )
 
 
 def combine_states(states: Sequence[State]) -> State:
@@ -205,19 +223,24 @@ def _put(scope: str, id: str, report: Report) -> None:
     direct_writes.merge(scope, id, body)
 
 
-def _decode(host: str, body: Mapping[str, Any]) -> Report:
-    """Return a stored report. Reports of earlier versions contain the state of each hostport and route instead of
-    errors.
+def _decode(scope: str, id: str, host: str, body: Any) -> Report | None:
+    """Return a stored report, or None if its record is malformed. Reports of earlier versions contain the state of each
+    hostport and route instead of errors.
     """
-    parts = [*body.get("hostports", ()), *body.get("routes", ())]
-    refused = {it.get("hostport") or it["id"]: it["error"] for it in parts if it["state"] == "refused"}
-    return Report(body["revision"], body["at"], host, body.get("errors", refused))
+    try:
+        stored = decoding.decode(_StoredReport, body)
+    except MalformedRecord as malformed:
+        decoding.report(scope, id, malformed)
+        return None
+    parts = [it for it in (*stored.hostports, *stored.routes) if it.get("state") == "refused"]
+    refused = {it.get("hostport") or it.get("id", ""): it.get("error", "") for it in parts}
+    return Report(stored.revision, stored.at, host or stored.host, stored.errors or refused)
 
 
-def _decode_trial(body: Mapping[str, Any]) -> Report | None:
-    """Return a stored trial, or None if its errors are too old."""
-    trial = _decode(body["host"], body)
-    return None if trial.errors and clock.parse(trial.at) + _VALIDITY < clock.now() else trial
+def _decode_trial(scope: str, id: str, body: Any) -> Report | None:
+    """Return a stored trial, or None if its record is malformed or its errors are too old."""
+    trial = _decode(scope, id, "", body)
+    return None if trial and trial.errors and clock.parse(trial.at) + _VALIDITY < clock.now() else trial
 
 
 def _trial_place(account: str, edge_id: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """What edge hosts report about an edge, stored by host."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,16 @@ def test_a_report_of_an_earlier_version_has_the_refused_parts() -> None:
     dynamodb.do(Write.put({**record, "body": {**body, "routes": [{"id": "edghtsrt_1", **part}]}}))
 
     assert edge_status.read_statuses("one") == {("acct_1", "edghts_1"): Report(7, EARLY, "one", {HOSTPORT: "no"})}
+
+
+@pytest.mark.parametrize("body", [None, {"at": EARLY, "host": "one"}, {"revision": "7", "at": EARLY, "host": "one"}])
+def test_a_malformed_report_or_trial_is_left_out(body: Any) -> None:
+    edge_status.announce("one", lease=60)
+    hosts, trials = items.scope(EDGE, "/hosts/one/statuses"), items.scope("acct_1", "/edge_trials")
+    for scope, id in ((hosts, "acct_1 edghts_1"), (trials, "edghts_1")):
+        dynamodb.do(Write.put({"scope": scope, "id": id, "revision": 1, "body": body}))
+
+    assert edge_status.read_reports("acct_1", "edghts_1") == Reports(1)
 
 
 def test_a_host_that_has_gone_leaves_nothing_behind() -> None:

@@ -10,8 +10,8 @@ app = Chalice(app_name="tunnel-edge", configure_logs=False)
 middleware.wrap(app)
 registration.serve_files(app, route_table.FILES, route_table.OPEN)
 
-# Chalice imports the module of a blueprint's Lambda function instead of `app.py`. So the authorizer starts without the
-# app.
+# A Lambda function of a blueprint imports only the blueprint's module, not `app.py`. So the authorizer starts without
+# loading the routes.
 _gateway = Blueprint("chalicelib.authorizer")
 _gateway.lambda_function(name="authorizer")(authorizer.authorize)
 app.register_blueprint(_gateway)

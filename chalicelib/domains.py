@@ -30,7 +30,10 @@ def normal(text: str) -> str:
 
 
 def is_below(host: str, domain: str) -> bool:
-    """Return whether a host is a domain or below it. The host can start with `*.`; the domain "" contains none."""
+    """Return whether a host equals a domain or is below it. The host can start with `*.`.
+
+    No host is below the domain "".
+    """
     return bool(domain) and (host.removeprefix(WILDCARD) == domain or host.endswith(f".{domain}"))
 
 

@@ -8,7 +8,7 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-_WHICH = "this one"  # error messages of x509 refer to the certificate by this text
+_WHICH = "this one"  # names the certificate in error messages of `x509`
 
 
 @dataclass(frozen=True)

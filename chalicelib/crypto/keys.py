@@ -44,7 +44,7 @@ _FIELD = 2**255 - 19  # the prime of Curve25519's field (RFC 8032, 5.1)
 _D = -121665 * pow(121666, -1, _FIELD)
 _PRIVATE_KEY = re.compile(
     r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
-)  # only at the start of a line: the comment of a public key may contain these words
+)  # only at the start of a line: the comment of a public key may contain "PRIVATE KEY"
 _CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # except tab, CR and LF
 
 
@@ -90,7 +90,7 @@ def wire(key: PublicKey) -> bytes:
 
 
 def digest(key: PublicKey) -> bytes:
-    """Return the SHA-256 digest (32 bytes) of a public key. The fingerprint is its text form."""
+    """Return the SHA-256 digest of a public key, 32 bytes. `fingerprint` writes the digest as text."""
     return hashlib.sha256(wire(key)).digest()
 
 
@@ -140,7 +140,7 @@ def decode(encoded: str) -> bytes:
 
 def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
     """Parse a key from OpenSSH's type name and its base64. Raises ValueError."""
-    if name == "ssh-dss":  # the library would print a warning
+    if name == "ssh-dss":  # cryptography would print a warning about this old type
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
         decode(encoded)
@@ -191,8 +191,9 @@ def rsa_bits(key: PublicKey) -> int:
 def _has_small_order(key: bytes) -> bool:
     """Return whether an Ed25519 key has order 1, 2, 4 or 8, so that signatures can be forged.
 
-    The sign of x, and whether y is below the field's prime, are ignored, so every encoding is detected.
+    A point has several encodings, which differ in the sign bit of x, or by adding the field's prime to y. To detect all
+    of them, the sign bit is ignored and y is reduced modulo the prime.
     """
     y = (int.from_bytes(key, "little") & (1 << 255) - 1) % _FIELD
-    is_of_order_8 = (_D * y**4 + 2 * y**2 - 1) % _FIELD == 0  # twice the point has y = 0, so it has x² = -y²
+    is_of_order_8 = (_D * y**4 + 2 * y**2 - 1) % _FIELD == 0  # doubling such a point gives y = 0, so x² = -y²
     return y in (0, 1, _FIELD - 1) or is_of_order_8

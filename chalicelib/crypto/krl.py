@@ -16,9 +16,9 @@ _MAGIC, _FORMAT = b"SSHKRL\n\0", 1
 _CERTIFICATES, _SHA256 = 1, 5  # types of the list's sections
 _LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # types of the subsections about one authority's certificates
 _SERIAL_BYTES = 8
-_NEAR = 8 * _SERIAL_BYTES  # serials at most this far apart take no more space in one bitmap than in a list
-_RANGE_BYTES = 5 + 2 * 8  # two serials, with the header of the section
-_BITMAP_BYTES = 5 + 8 + 4 + 1  # without the bits themselves: one byte for eight serials
+_NEAR = 8 * _SERIAL_BYTES  # the largest gap between two serials at which a bitmap is not larger than a list
+_RANGE_BYTES = 5 + 2 * 8  # the header of the subsection, and two serials
+_BITMAP_BYTES = 5 + 8 + 4 + 1  # header, lowest serial, length, 1 byte; the bits add 1 byte for 8 serials
 _MAX_BITMAP_BITS = 16_384  # OpenSSH reads no larger integer in this format
 _MAX_SERIAL = 2**64 - 1
 
@@ -82,7 +82,10 @@ def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
 
 
 def _serials(ordered: list[int]) -> Iterator[bytes]:
-    """Yield the sections that take the fewest bytes. Close serials are in bitmaps and ranges, the others in a list."""
+    """Yield the subsections that encode serials in few bytes.
+
+    Serials that are close together become bitmaps and ranges. All others are in one list.
+    """
     single, groups = _parted(ordered)
     for runs in (runs for group in groups for runs in _neighbours(_runs(sorted(set(group))))):
         if _BITMAP_BYTES + (runs[-1][1] - runs[0][0]) // 8 < sum(map(_bytes, runs)):
@@ -126,7 +129,10 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """Yield groups of runs that are close together. One bitmap of a group is smaller than a list of its serials."""
+    """Group runs that are close together. A run is a range of consecutive serials.
+
+    One bitmap of a group is smaller than a list of its serials.
+    """
     together: list[_Run] = []
     for run in runs:
         if together and not _fits(together, run):
@@ -142,7 +148,7 @@ def _fits(together: list[_Run], run: _Run) -> bool:
 
 
 def _bytes(run: _Run) -> int:
-    """Return how many bytes a run takes: as a list, or as a range if that is smaller."""
+    """Return the bytes of a run of consecutive serials: as a list, or as a range if that is smaller."""
     return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
 
 

@@ -1,4 +1,7 @@
-"""Revocations packed for storage: 16 bytes for a serial and its end, 32 for a key's fingerprint.
+"""Lists of revoked certificates and keys, packed for storage.
+
+The entry of a certificate is its serial and its end, the Unix second at which the certificate expires: 16 bytes. The
+entry of a key is its SHA-256 fingerprint: 32 bytes. A packed entry is called a record.
 
 Serials and fingerprints are sorted and unique, so that bisection finds an entry and a change does not unpack the list.
 An empty list has no bytes. Truncated bytes raise ValueError: they must never be read as a shorter list.
@@ -11,13 +14,13 @@ from typing import NamedTuple
 
 _COUNT = struct.Struct(">I")  # number of serials; the serials and the fingerprints follow
 _SERIAL = struct.Struct(">QQ")
-_NUMBER_BYTES = 8  # bytes of a serial; each record of a serial starts with it
+_NUMBER_BYTES = 8  # bytes of a serial, with which the record of a certificate starts
 _NO_END = 0
 _FINGERPRINT_BYTES = 32
 
 
 class RevokedSerial(NamedTuple):
-    """A revoked serial and the Unix second at which its certificate ends, or None."""
+    """The serial of a revoked certificate. `valid_until` is its end as a Unix second, or None."""
 
     number: int
     valid_until: int | None
@@ -65,7 +68,7 @@ def count(packed: bytes) -> int:
 
 
 def holds(packed: bytes, entry: Entry) -> bool:
-    """Return whether the list contains an entry. The ends of serials are not compared."""
+    """Return whether the list contains an entry. Serials match even if their ends differ."""
     records, keys = _split(packed)
     if isinstance(entry, RevokedSerial):
         return _find(records, _record(entry)[:_NUMBER_BYTES], _SERIAL.size)[1]
@@ -88,12 +91,12 @@ def add(packed: bytes, *entries: Entry) -> bytes:
 
 
 def remove(packed: bytes, *entries: Entry) -> bytes:
-    """Remove entries. The ends of serials are not compared."""
+    """Remove entries. Serials match even if their ends differ."""
     return _change(packed, ((entry, b"") for entry in entries))
 
 
 def expire(packed: bytes, now: int) -> bytes:
-    """Remove the serials that have ended at the Unix second `now`."""
+    """Remove the serials of certificates that have expired at the Unix second `now`."""
     records, keys = _split(packed)
     if packed and min(filter(None, _numbers(records)[1::2]), default=now + 1) > now:
         return packed
@@ -102,7 +105,7 @@ def expire(packed: bytes, now: int) -> bytes:
 
 
 def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
-    """Replace the record of each entry. An empty record removes the entry."""
+    """Replace or add the record of each entry. An empty record removes the entry."""
     records, keys = _split(packed)
     for entry, record in changes:
         if isinstance(entry, RevokedSerial):
@@ -113,13 +116,13 @@ def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
 
 
 def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
-    """Replace or add one record. Records are sorted, equal in size, and start with their key."""
+    """Replace or add the record that starts with `key`. The records are sorted, of `size` bytes each."""
     start, is_there = _find(records, key, size)
     return records[:start] + record + records[start + size if is_there else start :]
 
 
 def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
-    """Return the offset for the record of a key, and whether the record exists."""
+    """Return the offset for the record that starts with `key`, and whether the record exists."""
     starts = range(0, len(records), size)
     start = size * bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
     return start, records.startswith(key, start)

@@ -11,7 +11,7 @@ _LENGTH = 32  # bytes
 
 
 def make_digest(password: str, salt: bytes = b"") -> bytes:
-    """Return a salt and the digest of a password with it. By default the salt is new."""
+    """Return a salt, followed by the digest of the salted password. By default the salt is new."""
     salt = salt or os.urandom(_SALT)
     return salt + hashlib.scrypt(password.encode(), salt=salt, n=_COST, r=_BLOCK, p=_LANES, dklen=_LENGTH)
 

@@ -48,7 +48,7 @@ def read(text: str) -> PrivateKey:
 
 
 def usable(key: object) -> PublicKey:
-    """Return a public key if certificates may have its type and size. Raises ValueError."""
+    """Return a public key if its type and size are accepted in TLS certificates. Raises ValueError."""
     if isinstance(key, rsa.RSAPublicKey):
         # OpenSSL refuses shorter keys, both as a server and as a client
         if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:

@@ -32,7 +32,8 @@ class _Certificate:
 class UserCertificate(_Certificate):
     """A user certificate to be signed.
 
-    Without principals it is valid for any user. Times are UTC in whole seconds. From `valid_until` on, it is not valid.
+    Without principals it is valid for any user. Times are UTC in whole seconds. `valid_until` is the first second at
+    which the certificate is no longer valid.
     """
 
     critical_options: Mapping[str, str]

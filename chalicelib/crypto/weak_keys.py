@@ -31,7 +31,7 @@ def is_prime(modulus: int) -> bool:
 
 @cache
 def _small_primes() -> Any:
-    """Return the product of all primes up to the limit."""
+    """Return the product of all primes up to _TRIAL_DIVISION_LIMIT."""
     import gmpy2
 
     return gmpy2.primorial(_TRIAL_DIVISION_LIMIT)

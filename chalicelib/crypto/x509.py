@@ -50,8 +50,8 @@ _MALFORMED = (  # what cryptography raises, besides TypeError and KeyError
     UnsupportedGeneralNameType,
 )
 
-# A caller's certificate causes these warnings, but the caller cannot see stderr. A filter for each call would not be
-# thread-safe.
+# These warnings are about certificates of callers, who cannot see stderr. The filter applies to the whole process,
+# because filters for the duration of a call are not thread-safe.
 warnings.filterwarnings("ignore", message="Parsed a serial number which wasn't positive")
 warnings.filterwarnings("ignore", message="Attribute's length must be")
 
@@ -70,7 +70,11 @@ class Name:
 
 @dataclass(frozen=True)
 class Facts:
-    """A certificate: times in UTC, usages as names of RFC 5280 or dotted OIDs, IDNs unchanged."""
+    """The fields of a certificate.
+
+    Times are in UTC. Usages have their names in RFC 5280; other extended usages are dotted OIDs. Internationalized
+    domain names are as the certificate spells them.
+    """
 
     public_key: PublicKey
     subject: Name
@@ -85,7 +89,7 @@ class Facts:
 
 
 def load(content: bytes, which: str) -> Certificate:
-    """Parse a certificate in DER, without its extensions. Raises ValueError.
+    """Parse a certificate in DER, but not yet its extensions. Raises ValueError.
 
     `which` is the name of the certificate in the error.
     """

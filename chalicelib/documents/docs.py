@@ -25,7 +25,7 @@ _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",  # clients check each time whether it has changed
+    "Cache-Control": "no-cache",  # clients ask each time whether the page has changed
 }
 _LINKS = {"docs": "/docs", "openapi": "/openapi.json"}
 
@@ -39,7 +39,10 @@ def _page() -> Static:
 
 
 def _digest(page: str, element: str) -> str:
-    """Return the digest of the content of a page's only `element`, in the form of a Content-Security-Policy."""
+    """Return the digest of the text in a page's only `element`, for the Content-Security-Policy.
+
+    `element` is the name of an HTML element: script or style.
+    """
     (content,) = re.findall(rf"<{element}>(.*?)</{element}>", page, flags=re.DOTALL)
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 

@@ -51,7 +51,7 @@ class OpenAPI(Shape):
 _HEADERS = {
     "Content-Type": "application/json",
     "Cache-Control": "no-cache",
-}  # clients check each time whether it has changed
+}  # no-cache: clients ask each time whether the document has changed
 
 
 @cache

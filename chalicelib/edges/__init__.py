@@ -1,4 +1,8 @@
-"""Edges and routes, one file for each kind. Each module declares the edges and routes that can have it."""
+"""Edges and routes, one file for each kind.
+
+Their modules, such as basic_auth, are not declared here. A module declares the kinds of edges and routes that can have
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def load_all() -> tuple[Resource, ...]:
-    """Import all files and return their resources."""
+    """Import the file of each kind. Return the kinds as resources."""
     from chalicelib.edges import https, routes, tcp, tls
 
     return (https.RESOURCE, routes.RESOURCE, tls.RESOURCE, tcp.RESOURCE)

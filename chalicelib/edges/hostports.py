@@ -101,8 +101,9 @@ class Listeners(EditableResource):
         return hostports
 
     def _is_closed(self, hostport: str) -> bool:
-        """Return whether no edge can listen at a TCP hostport. This is so below TUNNEL_DOMAIN, if the port is not in
-        TCP_PORTS.
+        """Return whether TCP_PORTS forbids TCP edges to listen at a hostport.
+
+        That setting limits the ports of hosts below TUNNEL_DOMAIN.
         """
         host, _, port = hostport.rpartition(":")
         is_own = self.kind is TCP_EDGES and base_names.is_below(host)

@@ -1,4 +1,4 @@
-"""Routes of HTTPS edges: requests that a path selects, and the modules for them.
+"""Routes of HTTPS edges. A route selects requests by their path. Its modules apply to these requests.
 
 An edge cannot be deleted before its routes: a route refers to its edge even without STRICT_REFERENCES.
 """
@@ -91,7 +91,7 @@ class RouteResource(EditableResource):
 
 
 def _edge(scope: str) -> Reference:
-    """Return the reference from a route to its edge. `scope` is the partition key of the routes."""
+    """Return the reference to the edge of some routes. `scope` is the partition key of these routes."""
     return Reference("", *cast(tuple[str, str], items.above(scope)), "edge_id", MAX_ROUTES)
 
 

@@ -1,7 +1,9 @@
 """The exchange of an issuer's token for a short-lived API key or SSH user certificate.
 
-Until the signature of the token is verified, a request writes at most the record with the issuer's keys. All problems
-with the token, credential or owner have the same answer. The log and the credential's usage contain the reason.
+A federated credential declares which tokens an account trusts. Problems with the token, the federated credential or its
+owner all get the same response. Only the log and the usage of the federated credential contain the reason.
+
+Before the signature of the token is verified, a request writes at most the cached keys of the issuer.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
         owner = identities.resolve(token, bot_users.check_new_name)
         try:
             return make(call, token, owner, lifetime)
-        except Taken as taken:  # another exchange binds or creates the same user at the same time
+        except Taken as taken:  # a concurrent exchange has created the user, or bound the user to a subject
             if owner.user and taken.key.kind == "name":
                 raise Refused("owner") from None
         except TooManyItems:  # the account has the maximum number of users
@@ -181,12 +183,12 @@ def _commit(
     request: Any,
     *checks: Any,
 ) -> tuple[Item, New]:
-    """Store the new key or certificate, and the user if it is new or newly bound.
+    """Store the new key or certificate. Also create the user, or bind it to the token's subject, if necessary.
 
     Raises Refused, Taken, Overtaken, aws.Unavailable.
     """
     item, new = resource.new(caller, request, scope=caller.scope(resource.kind.path))
-    # A bot can have 1,000 referrers. References of expired keys would count too, so these keys have none.
+    # At most 1,000 items can refer to a bot, and expired keys would count. So the new item does not refer to its owner.
     item = replace(item, references=())
     by = Trail(
         EventActor("federated", token.credential_id, caller.id, caller.name),

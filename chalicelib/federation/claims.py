@@ -1,9 +1,9 @@
-"""Patterns for the claims of a token. Pure."""
+"""Patterns for the claims of a token. `*` matches any text. No function has I/O."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# the patterns of each claim: one pattern, or a list of patterns of which one must match
+# for each claim by name: one pattern, or a list of patterns; the claim must match one of them
 Patterns = Mapping[str, str | list[str]]
 
 ANY = "*"
@@ -28,7 +28,7 @@ def matches(patterns: Iterable[str], value: object) -> bool:
 
 
 def to_text(value: object) -> str | None:
-    """Return a claim as text, which patterns match. Only strings, integers and booleans can be matched."""
+    """Return a claim as text, to compare it with patterns. None if it is no string, integer or boolean."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

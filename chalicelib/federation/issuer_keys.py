@@ -19,7 +19,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
 # seconds after a fetch until the keys are fetched again, and until they can no longer be used
 FRESH, USABLE = 3600, 25 * 3600
-# seconds until another process may fetch: without usable cached keys, and with usable cached keys
+# seconds from the start of a fetch until another process may start one, without and with usable cached keys
 TURN, PAUSE = 5, 60
 ID = "keys"
 
@@ -93,9 +93,9 @@ def _read(issuer: str) -> CachedKeys:
 
 
 def _take_turn(issuer: str, now: int, pause: int) -> bool:
-    """Return whether this process may fetch now, and record that it does.
+    """Return whether this process may fetch the keys of an issuer now. If so, record the time.
 
-    Only one process may begin to fetch within `pause` seconds.
+    Two fetches begin at least `pause` seconds apart.
     """
     free = Condition("attribute_not_exists(#turn) OR #turn <= :before", {"before": now - pause})
     try:
@@ -139,7 +139,7 @@ def _await_other(issuer: str, kid: str | None, now: int, cached: CachedKeys) -> 
     end = time.monotonic() + TURN
     while not cached.fits(kid, now):
         if cached.turn <= cached.fetched and now < cached.fetched + USABLE:
-            return cached.keys  # the last fetch succeeded, and no key has this `kid`
+            return cached.keys  # the last fetch succeeded, but none of its keys has this `kid`
         if time.monotonic() > end or clock.seconds() >= cached.turn + TURN:
             raise IssuerUnreachable("another process did not get the keys in time")
         time.sleep(_POLL)

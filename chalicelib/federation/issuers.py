@@ -1,4 +1,8 @@
-"""The issuers that the operator allows, and the claims that name a tenant of an issuer."""
+"""The issuers that the operator allows with OIDC_ISSUERS, and their tenant claims.
+
+Many customers (tenants) share an issuer such as GitHub. A tenant claim, such as GitHub's repository_owner_id, shows to
+which tenant a token belongs.
+"""
 
 import os
 import re
@@ -27,7 +31,10 @@ _SHARED_TENANTS = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b
 
 @dataclass(frozen=True)
 class AllowedIssuer:
-    """An entry of OIDC_ISSUERS. A credential must require one of its `tenant_claims`, if there are any."""
+    """An entry of OIDC_ISSUERS: a pattern for issuers, and their tenant claims.
+
+    If there are tenant claims, a federated credential must require exact values of at least one of them.
+    """
 
     pattern: str
     tenant_claims: tuple[str, ...]
@@ -52,10 +59,10 @@ def find_problem(issuer: str) -> str | None:
 
 
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
-    """Return the groups of tenant claims in which `required` restricts no claim to exact values.
+    """Return the tenant claims of each matching entry that has tenant claims, but none with exact values.
 
-    If there are any, the credential would also accept tokens of other tenants. A pattern with `*` is not an exact
-    value.
+    `required` are the patterns of a federated credential; a pattern with `*` is not an exact value. If the result is
+    not empty, the credential would also accept tokens of other tenants.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]

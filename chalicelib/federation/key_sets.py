@@ -1,4 +1,4 @@
-"""The public keys of an issuer (JWKS). Pure."""
+"""The public keys of an issuer, from its JSON Web Key Set (JWKS). No function has I/O."""
 
 from base64 import urlsafe_b64decode
 from collections import Counter

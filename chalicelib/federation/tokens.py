@@ -1,4 +1,4 @@
-"""Verification of tokens (JWT) of OpenID Connect issuers. Pure.
+"""Verification of tokens (JWT) of OpenID Connect issuers. No function has I/O.
 
 Only the exchange imports this file, because importing PyJWT takes long. PyJWT checks signatures. This file first
 rejects what PyJWT accepts: names that occur twice, `x5u`, `zip`, and times as text.

@@ -1,1 +1,1 @@
-"""The behaviour that all endpoints share, and the only importer of Chalice."""
+"""The behaviour that all endpoints share. Besides `app.py`, only this package imports Chalice."""

@@ -45,15 +45,15 @@ class Caller:
     limits: KeyLimits = UNLIMITED
     used: int = 0  # the last recorded use of the key, as a Unix second
     name: str = ""  # the name of the user or bot
-    federated: str = ""  # ids of the federated credentials from which the key descends, separated by spaces
+    federated: str = ""  # the ids of the key's chain of federated credentials, separated by spaces
 
     @property
     def limited(self) -> Limited:
-        """Return the account and API key, with their limits."""
+        """Return the caller's account and API key, with the limits of their requests."""
         return Limited(self.account, self.key, self.limits)
 
     def scope(self, path: str) -> str:
-        """Return the partition key `scope` of a list of the caller's account, never of another account."""
+        """Return the partition key `scope` of the list at a path, always in the caller's account."""
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
@@ -62,7 +62,7 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin, name=self.name)  # authentication refuses inactive callers
+            return Owner(self.id, self.admin, name=self.name)  # active, because authentication refuses inactive callers
         if not self.admin:
             raise Forbidden("Only an admin may set another owner_id.", {"owner_id": "must be absent or your own id"})
         owner = accounts.find_owner(self.account, requested)
@@ -87,7 +87,7 @@ class Caller:
             raise Forbidden(f"Only an admin may {action}.")
 
     def require(self, scope: str) -> None:
-        """Raise Forbidden if the caller's API key, or federated credential in an exchange, lacks a scope."""
+        """Raise Forbidden if the caller's API key lacks a scope (in an exchange: the federated credential)."""
         if not self.limits.covers(scope):
             raise _lacking(self, scope)
 

@@ -41,8 +41,9 @@ class Made:
 class Call:
     """One request as its view gets it, authenticated and validated.
 
-    `change` is the change that the request makes. It already has the actor and source address, the precondition, and
-    the idempotency key. The view adds the writes. `log` has additional fields of the log line.
+    `change` is the transaction of the request, to which the view adds writes. It already contains the actor and source
+    address for the audit event, the check of `If-Match`, and the idempotency key. `log` has additional fields for the
+    request's log line.
     """
 
     method: str
@@ -92,10 +93,10 @@ Answer = Made | Item | dict[str, Any] | str | Static | Binary | Redirect | None
 class Endpoint(NamedTuple):
     """A view for a method on a path.
 
-    - `view` returns an item that it read or changed, or a Made with a new one: `show` makes the response, with an ETag.
-      Any other value is the JSON body; None is no body, and a str is JSON already.
+    - `view` returns an item that it read or changed, or a Made with a new item. Then `show` makes the response, with an
+      ETag. Any other value is the JSON body; None is no body, and a str is JSON already.
     - `show` is required for every POST, because it makes the response to a repeated request.
-    - `module` is the part of the item that `show` shows, "" for all of it.
+    - `module` is the name of the module that `show` shows, "" if it shows the item.
     - `body` is the shape of the request's body. With None, a body is ignored.
     - `response` is the shape of the response, `media` the media types of responses that are not JSON.
     - `errors` are errors beyond the common ones, `headers` response headers beyond the common ones.
@@ -125,7 +126,7 @@ class Endpoint(NamedTuple):
 
 
 class Routes(Protocol):
-    """Anything that has endpoints: a resource, a module."""
+    """An object that declares endpoints, for example a resource or a module."""
 
     def endpoints(self) -> tuple[Endpoint, ...]: ...
 
@@ -155,7 +156,7 @@ def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) 
     if done is None:
         try:
             return endpoint.view(call)
-        except Exception:  # a concurrent request with the same key may have been faster
+        except Exception:  # a concurrent request with the same idempotency key may have been faster
             done = request.find()
             if done is None:
                 raise
@@ -185,7 +186,7 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
 
 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
-    """Return the entity tag of a response: its revision and a digest of id, module and JSON."""
+    """Return the entity tag of a response: the item's revision, and a digest of its id, module and JSON."""
     content = f"{item.id}/{endpoint.module} {text}"
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f'"{item.revision}-{digest}"' if endpoint.is_versioned else f'"{digest}"'
@@ -205,7 +206,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # set after validation: a path segment that is not an id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
-    # records of earlier versions lack the owner's name
+    # token records of earlier versions lack the caller's name
     find_name = None if who.name else partial(accounts.name_of, who.account, who.id)
     actor = EventActor("api_key", who.key, who.id, who.name)
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)

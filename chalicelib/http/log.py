@@ -131,7 +131,8 @@ def _count(account: str | None) -> None:
 def _cause(error: BaseException) -> dict[str, Any]:
     """Return the log fields of the error that caused a 5xx.
 
-    If a call to AWS failed, they include the table, key, region and endpoint, and what is missing there.
+    If a call to AWS failed, the field `store` has the table, KMS key, region and endpoint, and a sentence about the
+    missing resource, setting or permission.
     """
     error = error.__cause__ if isinstance(error.__cause__, AwsError) else error
     store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}

@@ -1,6 +1,6 @@
-"""The body, query, ids and host of a request, and the JSON and addresses of a response.
+"""Reading the body, query, ids and host of a request. Writing the JSON and the URLs of a response.
 
-JSON is read more strictly than by Python's own reader.
+JSON is read more strictly than by Python's own parser: repeated keys, NaN, Infinity and lone surrogates are rejected.
 """
 
 import json
@@ -18,7 +18,7 @@ from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape, names
 
 S = TypeVar("S", bound=Shape)
-Parameters = Mapping[str, After]  # of a query: the rule that parses the text of each parameter, by name
+Parameters = Mapping[str, After]  # for each query parameter by name: the rule that parses its text
 
 MAX_BYTES = 256 * 1024
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -47,9 +47,10 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
 def read_body(
     shape: type[S], method: str, template: str, path: Mapping[str, str], values: dict[str, Any]
 ) -> tuple[S | None, dict[str, str], str]:
-    """Return the body of a request, its errors by dotted path, and the prefix of these paths.
+    """Return the body of a request, its validation errors by dotted path, and the prefix of these paths.
 
-    `template` is the path of the endpoint, `path` has the values of its variables.
+    The prefix is "module." if the client has put a module into {"module": {…}}, else "". `template` is the path of the
+    endpoint, `path` has the values of its variables.
     """
     values, misplaced = without_ids(method, template, path, values)
     at = ""
@@ -145,9 +146,9 @@ def text(value: Any) -> str:
 
 
 def ref(base_url: str, id: str) -> dict[str, str]:
-    """Return a Ref object for a resource. Its uri is "" if the API does not serve the kind.
+    """Return a Ref, the JSON object that refers to a resource by its id and URL.
 
-    Raises UnknownKind.
+    The URL is "" if the resource's kind has no path in the API. Raises UnknownKind.
     """
     kind = kinds.of(id)
     return {"id": id, "uri": f"{base_url}{kind.path}/{id}" if kind.served else ""}

@@ -41,7 +41,7 @@ class Methods(dict[str, Any]):
 
 
 class Raised(ChaliceUnhandledError):
-    """Wraps an exception of a view, so that the middleware gets it: Chalice would answer it before."""
+    """A wrapped exception of a view. Chalice would answer an unwrapped one before the middleware gets it."""
 
     def __init__(self, *, is_oauth: bool = False) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def wrap(app: Chalice) -> None:
 
 @cache
 def _check_settings(_table: str) -> None:
-    """Log how the settings differ from those in the table, at the first request of a process."""
+    """Log how TUNNEL_DOMAIN and TCP_PORTS differ from the table's values, once per process."""
     with suppress(AwsError, ValueError):
         if sentence := base_names.describe_difference():
             log.warning("settings_differ", sentence)

@@ -1,6 +1,6 @@
-"""Modules: parts of edges and routes with their own endpoints (SPEC 2.9, 4.8).
+"""Modules: optional parts of edges, routes and other items, with separate endpoints (SPEC 2.9, 4.8).
 
-Without STRICT_REFERENCES, a module can be set for an edge that this account has not registered.
+Without STRICT_REFERENCES, a module can be set for an edge that this account has not created in the API.
 """
 
 from collections.abc import Callable, Mapping
@@ -71,7 +71,7 @@ class Module:
 
     @property
     def home(self) -> str:
-        """Return the path of the edge, route or authority."""
+        """Return the path of the item that has the module: an edge, route, authority or reservation."""
         return self.path.rpartition("/")[0]
 
     @property
@@ -132,10 +132,10 @@ class Module:
         return table.read_any(*place) or Item(*place, {}, revision=0)
 
     def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
-        """Return the edge, route or authority with the requested module. With STRICT_REFERENCES, the references of the
-        module are recorded too.
+        """Return the edge, route or authority with the requested module.
 
-        `at` is the module's path in the body. Raises aws.Unavailable if a secret cannot be encrypted.
+        With STRICT_REFERENCES, the item also gets references to the resources that the module names. `at` is the
+        module's dotted path in the body. Raises aws.Unavailable if a secret cannot be encrypted.
         """
         before = self.stored.of(holder.modules[self.name]) if self.name in holder.modules else None
         context = vault.context(holder.account, holder.id)
@@ -163,7 +163,7 @@ class Module:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
     def place(self, call: Call) -> tuple[str, str]:
-        """Return the item's partition key `scope` and id, for the edge, route or authority of a request."""
+        """Return the partition key `scope` and the id of the request's edge, route or authority."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path)), call.id
 
     def _unset(self) -> NotFound:

@@ -22,7 +22,7 @@ _SPOKEN = {'"': "'", "\\": "/", "…": "..."}
 
 
 class FormText(str):
-    """A value of a form. Forms have only texts, so fields for numbers also accept such a text."""
+    """A value of a form. A form has no numbers, so numeric fields accept the digits as a FormText."""
 
 
 class OAuthError(InvalidRequest):

@@ -1,4 +1,4 @@
-"""Lists in pages, newest first. A page before another page is empty only if a filter removed its entries."""
+"""Lists in pages, newest first. Only a filter can leave a page empty although more pages follow."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Page:
 
 
 def parameters(kind: Kind) -> Parameters:
-    """Return the query parameters of a kind's list: `before_id` and `limit`."""
+    """Return the rules for `before_id` and `limit`, the query parameters of the list of a kind."""
     return {"before_id": _before_id(kind), "limit": _LIMIT}
 
 
@@ -87,10 +87,10 @@ def text(
     has_more: bool,
     others: Mapping[str, str] = NO_OTHERS,
 ) -> str:
-    """Return the JSON of a page, with as many entries as fit into an answer, at least one.
+    """Return the JSON of a page. It has as many entries as fit into a response, but at least one.
 
-    The URL of the next page names the id `last`, or the last shown entry if some do not fit. `others` are further query
-    parameters of this URL.
+    The URL of the next page names `last`, the id of the last item on this page, or the last shown entry if some entries
+    do not fit. `others` are further query parameters of this URL.
     """
     shown, cut = _fitting(entries)
     has_rest = cut not in ("", last)
@@ -106,9 +106,10 @@ def last(found: Sequence[Item]) -> str:
 
 
 def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """Return the JSON of the entries that fit into an answer, and the id of the last one. Return "" if all fit.
+    """Return the JSON of the entries that fit into a response, and the id of the last of them, or "" if all fit.
 
-    Each entry costs reads and memory. So no further entry is made if an entry of the largest size so far would not fit.
+    Making an entry costs reads and memory. So the next entry is not made if there is no room for an entry as large as
+    the largest one so far.
     """
     shown: list[str] = []
     last_id, size, largest = "", 0, 0

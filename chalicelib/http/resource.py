@@ -1,4 +1,4 @@
-"""Resources. Each `Resource` declares what differs between kinds. Their common behaviour is in this file."""
+"""Kinds of resources: each `Resource` declares one kind. The behaviour that all share is in this file."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,9 +35,9 @@ class New:
     - `stored` is stored and may be shown.
     - `sealed` is encrypted and never shown.
     - `once` is shown in the response to the creation and never stored.
-    - `unique_keys` replace the keys of `stored`.
-    - `details` go to the log and to the audit event, which also has the details of `stored`.
-    - `also` are writes in the same transaction.
+    - `unique_keys`, if any, replace the unique keys of `stored`: values that only one item can have.
+    - `details` are added to the log line, and to the audit event, which also has the details of `stored`.
+    - `also` are further writes in the transaction that creates the resource.
     - `expires` is the Unix second at which the resource expires, or None. Its expiry has no audit event.
     - `unseen` is stored and never shown.
     """
@@ -63,8 +63,8 @@ class Resource:
     """A kind that can be listed and read.
 
     - `stored` is the stored type, `response` the shape of a response.
-    - `to_responses` makes the responses of some items, at once or one by one. By default, responses have the stored
-      fields.
+    - `to_responses` makes the responses for several items. It may make each one only when it is requested. By default,
+      responses have the stored fields.
     - `permits` raises Forbidden for callers that may not use the endpoints, `access` for items that a caller may not
       read or change.
     - `errors` are errors by method beyond the common ones, `headers` headers of all responses.
@@ -123,7 +123,7 @@ class Resource:
         return item
 
     def show(self, item: Item, call: Call) -> dict[str, Any]:
-        """Return the response of a resource."""
+        """Return the response that shows an item, with its modules."""
         if self.to_responses or self.modules:
             return next(self._responses([item], call))
         return plain(self.stored, item, call)
@@ -163,11 +163,11 @@ class Resource:
             yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response
 
     def path(self, call: Call) -> str:
-        """Return the path of the request's list."""
+        """Return the path of the kind's list, with the parent ids of the request."""
         return self.kind.path.format(**call.path)
 
     def scope(self, call: Call) -> str:
-        """Return the partition key `scope` of the items in the request's list."""
+        """Return the partition key `scope` of the items in this list, in the caller's account."""
         return f"{call.caller.account}#{self.path(call)}"
 
     def missing(self) -> NotFound:
@@ -217,7 +217,7 @@ class EditableResource(Resource):
     def show_made(self, item: Item, call: Call) -> dict[str, Any]:
         """Return the response to a creation.
 
-        Modules are not stored with the idempotency key: a repeated request contains them again.
+        The item that is stored with an idempotency key lacks its modules. So they are taken from the repeated request.
         """
         if self.modules and not item.modules:
             item = inline_modules.set_in(item, self.modules, call.body)
@@ -258,7 +258,7 @@ class EditableResource(Resource):
         return item
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return a resource with the requested fields and modules, their unique keys and references."""
+        """Return an item with the requested fields and modules, and with new unique keys and references."""
         modules = {module.name for module in self.modules}
         fields = {name: value for name, value in request.fields_set().items() if name not in modules}
         self.check(item)
@@ -279,7 +279,7 @@ class EditableResource(Resource):
             raise self.missing()
 
     def guarded(self, call: Call) -> Change:
-        """Return the request's change with an additional check. It fails if the caller must not change the item."""
+        """Return the request's change. It fails if `access` does not permit the caller to change the item."""
         access, check = self.access, call.change.check
         if access is None:
             return call.change

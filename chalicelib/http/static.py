@@ -1,4 +1,4 @@
-"""Answers other than the JSON of one resource: texts, redirects for browsers, and bytes.
+"""Responses without the JSON of a resource: texts, redirects for browsers, and bytes.
 
 Texts and bytes have an ETag. They are sent again only if they have changed.
 """
@@ -97,8 +97,8 @@ def _accepts(part: str) -> tuple[str, bool]:
 class Binary:
     """Bytes, made only if the client does not have them.
 
-    They are sent raw if Accept names their media type first, else as base64 text: API Gateway has the same rule. Equal
-    tags mean equal content.
+    They are sent raw if Accept names their media type first, else as base64 text: API Gateway has the same rule. Bytes
+    with the same `tag` have the same content.
     """
 
     tag: str

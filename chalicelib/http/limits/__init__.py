@@ -1,1 +1,1 @@
-"""The limits of requests. They are checked right after the token."""
+"""The limits of requests. They are checked right after the request is authenticated."""

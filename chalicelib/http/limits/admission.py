@@ -18,7 +18,8 @@ from chalicelib.model.limits.rates import Rate
 
 EVENTS = "/audit_events"
 CERTIFICATES = frozenset(("/ssh_user_certificates", "/ssh_host_certificates"))
-# Requests that find or stop a leaked key. Each key can send some of them even when its limit is reached.
+# Requests that help to find or stop a leaked API key. When a limit is exceeded, each API key can still send these
+# requests, up to the rate RESERVE.
 RESERVED = frozenset(
     (
         ("GET", "/me"),
@@ -46,7 +47,7 @@ RESERVED = frozenset(
 RESERVE = Rate(per_second=2, burst=20)
 
 _FILTERS = frozenset(("action", "after", "before"))
-_FILTERED = 500  # events that are read for one page of a filtered list
+_FILTERED = 500  # the most events that are read to fill one page of a filtered list
 _MESSAGES = {
     "account": "Your account sends too many requests.",
     "key": "This API key sends too many requests.",
@@ -63,17 +64,17 @@ class Limited(NamedTuple):
     limits: KeyLimits
 
     def use(self, name: str, rate: Rate, cost: int = 1) -> Use:
-        """Return the record that a request takes `cost` of a limit. `name` is the name of the limit."""
+        """Return the amount `cost` that a request takes of the limit `name`."""
         return Use(f"{self.account}#/limits/{self.key if name == 'key' else name}", rate, cost)
 
 
 def admit(
     caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]], headers: dict[str, str]
 ) -> None:
-    """Count a request toward its limits, and add the headers that describe them. `template` is its endpoint's path.
+    """Count a request toward its limits, and add the headers that describe these limits.
 
-    Raises RateLimited if a limit is exceeded, unless the request is in RESERVED and the key has some of its reserve
-    left.
+    `template` is the path of the request's endpoint. Raises RateLimited if a limit is exceeded. Requests in RESERVED
+    may then still use up the API key's reserve, a separate small limit.
     """
     uses = _uses(caller, method, template, query)
     if not uses:
@@ -130,7 +131,7 @@ def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] 
 
 
 def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
-    """Return what a request takes of each limit that applies to it, by the name of the limit."""
+    """Return the amounts that a request takes of its limits, by the name of the limit."""
     uses, own = dict[str, Use](), caller.limits.account_rates
     if rate := rates.of_account(own):
         uses["account"] = caller.use("account", rate)

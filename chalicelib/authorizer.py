@@ -36,7 +36,7 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
-    # The policy covers every route, because a gateway that caches policies applies a cached one to all routes.
+    # The policy covers every route, because a gateway that caches it also uses it for requests to other routes.
     statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": "*"}
     return {
         "principalId": principal,

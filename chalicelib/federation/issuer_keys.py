@@ -48,7 +48,7 @@ class CachedKeys:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any] | None, issuer: str) -> "CachedKeys":
-        """Return the keys in a record. They are empty if the record is missing or malformed."""
+        """Return the keys in a record, or no keys if the record is missing or malformed."""
         body = (record or {}).get("body")
         turn = int((record or {}).get("turn", 0))
         if not isinstance(body, dict) or body.get("issuer") != issuer or not isinstance(body.get("fetched"), int):

@@ -126,7 +126,7 @@ def _note_denied(key: str) -> None:
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:
-    """Reject paths and methods without an endpoint, which the gateway's fallbacks let through."""
+    """Reject paths and methods without an endpoint. The gateway's fallback routes let them through."""
     if request is None:
         raise errors.InternalError
     methods = app.routes.get(request.path, {}).keys() - {ANY_METHOD}

@@ -156,7 +156,7 @@ class Resource:
     def _responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         """Yield the responses of some resources with their modules inline.
 
-        Each response is made when the caller requests it.
+        Each response is made only when the iterator gets to it.
         """
         shown = self.to_responses(items, call) if self.to_responses else (plain(self.stored, it, call) for it in items)
         for response, item in zip(shown, items, strict=True):

@@ -1,4 +1,8 @@
-"""API keys: their tokens, scopes, expiry and use. A token contains the id of its key; only its digest is stored."""
+"""API keys: their tokens, scopes, expiry and use.
+
+A token contains the id of its API key. The token record stores the digest of the token, and copies of all fields that
+authentication requires. It is a unique key: a record that is read by a value, here by the id.
+"""
 
 import hashlib
 import hmac
@@ -66,7 +70,7 @@ class ApiKey(Owned):
 
 @dataclass(frozen=True, kw_only=True)
 class _Token(Stored):
-    """The attributes in a token's record, a unique key. Records of 1.x and 2.0.0 lack some of them."""
+    """The attributes of a token record. Records of 1.x and 2.0.0 lack some of them."""
 
     digest: str
     account: str
@@ -115,8 +119,8 @@ UNLIMITED = KeyLimits()
 class VerifiedKey:
     """The API key to which a valid token belongs. `key` is the id of the API key, `last_used` a Unix second or 0.
 
-    `federated` are the ids of the federated credentials from which the API key descends, separated by spaces.
-    `is_disabled` is true if one of them was disabled.
+    `federated` is the key's chain (see `trees.py`): ids of federated credentials, separated by spaces. `is_disabled` is
+    true if one of these credentials was disabled.
     """
 
     account: str
@@ -129,12 +133,12 @@ class VerifiedKey:
 
 
 def key_of(id: str) -> UniqueKey:
-    """Return the unique key under which the token of an API key is stored, without attributes."""
+    """Return the unique key for the token record of an API key, without attributes."""
     return UniqueKey(KIND, ids.unprefixed(id))
 
 
 def locked(id: str) -> UniqueKey:
-    """Return the unique key of an API key's token with an empty digest, which no token matches."""
+    """Return the unique key for a token record with an empty digest, which no token matches."""
     return UniqueKey(KIND, ids.unprefixed(id), {"digest": ""})
 
 
@@ -154,10 +158,10 @@ def expires(end: int | None) -> int | None:
 def unique_key(
     id: str, digest: str, account: str, owner: Owner, limits: KeyLimits, rules: Mapping[str, Any]
 ) -> UniqueKey:
-    """Return the unique key of a token, with all attributes that authentication requires.
+    """Return the unique key for a token record, with all attributes that authentication requires.
 
-    So authentication needs only one read. `rules` are the attributes that are copied from the rules of the account. The
-    owner may have changed before the key is stored: `switching.check_new_key` then corrects the attributes.
+    So authentication requires only one read. `rules` are the attributes that are copied from the rules of the account.
+    If the owner changes before the API key is stored, `switching.check_new_key` corrects the attributes.
     """
     attributes = {
         "digest": digest,
@@ -203,7 +207,7 @@ def find(token: str) -> VerifiedKey | None:
 def record_use(key: str, used: int) -> None:
     """Record that a key is used now, at most once an hour.
 
-    `used` is the last recorded use in the context of the request (a Unix second). Raises aws.Unavailable.
+    `used` is the last use as authentication read it, a Unix second. It can be outdated. Raises aws.Unavailable.
     """
     now = int(time.time())
     if now - max(used, _recorded.get(key, 0)) < _HOUR:
@@ -213,7 +217,7 @@ def record_use(key: str, used: int) -> None:
 
 
 def remember(seconds: dict[str, int], key: str, second: int) -> None:
-    """Remember a Unix second for an API key in this process. Forget all keys first if there are too many."""
+    """Store a Unix second for an API key in the dictionary `seconds`. Empty a full dictionary first."""
     if len(seconds) >= _MAX_RECORDED:
         seconds.clear()  # as a result, the use of some keys is recorded twice within an hour
     seconds[key] = second
@@ -237,7 +241,7 @@ def _checksum(text: str) -> str:
 
 
 def _limits(found: _Token) -> KeyLimits:
-    """Return the limits of a key. The account's networks do not apply to a key that ignores the account's rules."""
+    """Return the limits in a token record, without the account's networks if the key ignores the account's rules."""
     bounds = () if found.ignores_rules else found.account_networks or ()
     rates = found.limits, found.account_limits or {}
     return KeyLimits(tuple(found.scopes), found.expires_at, tuple(found.networks), tuple(bounds), *rates)

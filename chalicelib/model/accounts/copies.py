@@ -1,5 +1,7 @@
-"""The fields of owners and accounts that are copied into the unique keys of API keys and credentials. So authentication
-needs only one read.
+"""Copies of the fields of owners and accounts in unique keys.
+
+The unique key of an API key or credential is the record that authentication reads. It contains the copies, so that
+authentication requires only this read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,15 +30,15 @@ def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
 
 
 def fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner and its account for a unique key that has copies of them."""
+    """Return the copies that a unique key must have. `pair` are the records of the owner and the account."""
     name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
     return {"active": are_active(pair), "name": name, **rules_of(key.kind, pair[1])}
 
 
 def rules_of(kind: str, account: Item) -> dict[str, Any]:
-    """Return the rules of an account for the unique keys of a kind, which have copies of them.
+    """Return the rules of an account that unique keys of a kind must copy.
 
-    Returns no rules if the account's rules are malformed, so that the copies stay unchanged.
+    Returns no rules if the account's rules are malformed, so that existing copies stay unchanged.
     """
     copied = {api_keys.KIND: key_rules.copied_fields, federated_credentials.KIND: key_rules.fields_for_exchanges}
     try:

@@ -1,4 +1,4 @@
-"""Exchanges of tokens: their verification, and the record that each token is used once.
+"""Exchanges of tokens: the verification of a token, and the record of its use, which prevents a second use.
 
 Only exchanges import this file, because its imports take long.
 """
@@ -42,8 +42,9 @@ class Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TrustedCredential(Stored):
-    """The attributes of a federated credential's unique key. The values are copied from the credential, its owner, and
-    the account's rules.
+    """The attributes of a federated credential's unique key, the only record of it that an exchange reads.
+
+    The values are copied from the credential, its owner, and the account's rules.
     """
 
     account: str
@@ -74,7 +75,7 @@ class TrustedCredential(Stored):
 
     @property
     def rules(self) -> dict[str, Any]:
-        """Return the account's rules that are copied into the token's record of a new API key."""
+        """Return the account's rules that a new API key's token record must copy."""
         return {
             "account_networks": self.account_networks,
             "max_idle_days": self.max_idle_days,
@@ -92,12 +93,12 @@ class VerifiedToken:
 
     @property
     def chain(self) -> str:
-        """Return the ids of this credential and of those from which it descends, separated by spaces."""
+        """Return the chain of a key that this credential issues (see `trees.py`): ids, separated by spaces."""
         return f"{self.credential_id} {self.credential.federated}".strip()
 
     @property
     def details(self) -> Details:
-        """Return the claims for audit events: only those that the credential requires."""
+        """Return the claims for audit events: issuer, subject, token id, and all that the credential requires."""
         own = {"issuer": self.claims.issuer, "subject": self.claims.subject, "token_id": self.claims.token_id}
         named = {f"claims.{name}": self.claims.all.get(name) for name in self.credential.claims}
         return {name: _shown(value) for name, value in {**own, **named}.items() if value is not None}

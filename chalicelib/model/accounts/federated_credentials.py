@@ -1,5 +1,7 @@
-"""Federated credentials. Each declares which tokens of an OpenID Connect issuer an account trusts, and for whom they
-act.
+"""Federated credentials. Each declares which tokens of an OpenID Connect issuer an account trusts.
+
+It also declares the user or bot for which the client with such a token acts. An exchange reads only the credential's
+unique key: a record that is read by the credential's id and has copies of all fields that an exchange requires.
 """
 
 import json
@@ -15,11 +17,11 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-KIND = "federated"  # the kind of the unique keys that exchanges read
-IDENTITY = "identity"  # the kind of the unique keys that bind an issuer's subject to a user
+KIND = "federated"  # the kind of unique keys for the ids of federated credentials
+IDENTITY = "identity"  # the kind of unique keys for an issuer's subjects: their records name the user
 MAX_COUNT = 200  # federated credentials of an account
-MAX_BYTES = 4096  # bytes of the attributes of a unique key, as JSON
-MAX_CHAIN = 8  # the most credentials in a chain: an API key of each credential created the next one
+MAX_BYTES = 4096  # bytes of the attributes of a credential's unique key, as JSON
+MAX_CHAIN = 8  # the most credentials in a chain, in which an API key of each credential created the next one
 MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
 
 
@@ -62,7 +64,7 @@ class FederatedCredential(Traced):
         return {**super().to_record(), "sign_in": self.sign_in.to_record() if self.sign_in else None}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key of the credential, with copies of the fields that an exchange needs."""
+        """Return the credential's unique key, with copies of the fields that an exchange requires."""
         own = {name: getattr(self, name) for name in self._REPEATED}
         return (replace(key_of(id), attributes={"account": account, **own}),)
 
@@ -71,12 +73,12 @@ class FederatedCredential(Traced):
 
 
 def key_of(id: str) -> UniqueKey:
-    """Return the unique key of a credential, without attributes."""
+    """Return the unique key for a credential's id, without attributes."""
     return UniqueKey(KIND, ids.unprefixed(id))
 
 
 def size(key: UniqueKey) -> int:
-    """Return the size of the attributes of a key in bytes."""
+    """Return the size of a unique key's attributes as JSON, in bytes."""
     return len(json.dumps(dict(key.attributes), ensure_ascii=False).encode())
 
 
@@ -87,10 +89,10 @@ def count_new(account: str) -> Write:
 
 
 def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
-    """Return the conditions that the first credential of a chain exists, and that none is disabled.
+    """Return conditions for a chain (see `trees.py`): its first credential exists, and none is disabled.
 
-    Other credentials of the chain may have been deleted. That is possible only if no API key that descends from them is
-    valid. The transaction fails with `failing` if a condition is false.
+    The other credentials may have been deleted, but only when no API key that descends from them was valid. `ids` are
+    the ids of the chain. The transaction fails with `failing` if a condition is false.
     """
     enabled, values = "#body.#enabled = :enabled", {"enabled": True}
     first, others = Condition(enabled, values), Condition(f"attribute_not_exists(#id) OR {enabled}", values)

@@ -1,4 +1,7 @@
-"""Identities: the users to which an issuer's subjects are bound. The first sign-in binds a user by its name."""
+"""Identities: the users to which an issuer's subjects are bound.
+
+At the first sign-in with a subject, the user with the name in the `owner_claim` of the token is bound to it.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -55,7 +58,7 @@ def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) ->
         return Resolved(owner)
     if found is None:
         return _provision(token, identity, name, check_name)
-    if not kinds.USERS.has(found.get("holder", "")):  # a bot has the name
+    if not kinds.USERS.has(found.get("holder", "")):  # the name belongs to a bot
         raise Refused("owner")
     return _bind(token, identity, found["holder"])
 

@@ -53,7 +53,7 @@ def of_account(item: Item) -> AccountRules:
 
 
 def copied_fields(rules: AccountRules) -> dict[str, Any]:
-    """Return the rules that are copied into the tokens' records, None for a rule that is not set."""
+    """Return the rules that are copied into token records. A rule that is not set is None."""
     return {
         "account_networks": rules.allowed_networks,
         "max_idle_days": rules.max_idle_days,
@@ -62,7 +62,7 @@ def copied_fields(rules: AccountRules) -> dict[str, Any]:
 
 
 def fields_for_exchanges(rules: AccountRules) -> dict[str, Any]:
-    """Return the rules that are copied into federated credentials, None for a rule that is not set."""
+    """Return the rules that federated credentials' unique keys copy. A rule that is not set is None."""
     bounds = {"account_lifetime": rules.max_lifetime, "require_scopes": rules.require_scopes or None}
     return {**copied_fields(rules), **bounds}
 

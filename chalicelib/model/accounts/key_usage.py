@@ -78,7 +78,7 @@ def _remove_old_denied(key: str, now: int) -> bool:
 
 
 def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
-    """Return the denied requests after a Unix second. Each text starts with its second."""
+    """Return the denied requests in a record that are later than a Unix second, with which each text starts."""
     return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
 
 

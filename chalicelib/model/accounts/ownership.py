@@ -21,7 +21,7 @@ def list_credentials(account: str, owner: str) -> list[Item]:
 
 
 def list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
-    """Return the unique keys of API keys, SSH credentials and federated credentials of a user or bot.
+    """Return the unique keys of a user's or bot's API keys, SSH credentials and federated credentials.
 
     Raises aws.Unavailable.
     """
@@ -38,7 +38,7 @@ def unique_keys_of(found: Sequence[Item]) -> list[UniqueKey]:
 def owner_of(item: Item) -> str:
     """Return the owner of an API key or SSH credential.
 
-    If the record is malformed, the owner is read from its unique keys.
+    If the record is malformed, the owner's id is read from its unique keys, which have a copy. Returns "" without one.
     """
     owner = item.body.get("owner_id")
     if isinstance(owner, str):

@@ -24,7 +24,7 @@ _WITHOUT_ID = frozenset((ACCOUNT, "api_keys", "audit_events", "bot_users", "fede
 _WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths that every key may use
 _NO_IDS: Mapping[str, str] = {}
 
-# Fields of bodies that name other resources. Fields for which another rule decides are left out.
+# Fields of request bodies with ids that the caller must be allowed to read. The three excluded fields have other rules.
 _REFERENCES = frozenset(name for kind in kinds.TABLE for name in kind.named_by) - {
     *("edge_id", "owner_id", "ssh_certificate_authority_id")
 }
@@ -60,7 +60,7 @@ def check_size(scopes: list[str]) -> list[str]:
 
 
 def is_recent(scope: str) -> bool:
-    """Return whether a scope requires record format 4, because earlier versions do not know it."""
+    """Return whether a scope requires RECORD_FORMAT 4, because earlier versions cannot read it."""
     return "@" in scope or scope.endswith((f":{CREATE}", f":{REVOKE}"))
 
 

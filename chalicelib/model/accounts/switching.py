@@ -1,10 +1,11 @@
-"""Switching users, bots and accounts on and off. The records of their tokens have a copy of the state, so
-authentication needs only one read.
+"""Switching users, bots and accounts on and off.
 
-A switch changes the record of the owner or account first, then the keys. For a new key, the key is stored first, then
-the state of its owner is read. So a key never misses a concurrent switch. A switched-off record has a marker, and is
-shown as active, until all keys and SSH credentials are updated. So a crash in between is visible, and each function can
-be called again.
+The state is copied into the unique keys of API keys and credentials, so that authentication requires only one read. A
+switch changes the record of the owner or account first, then the copies. A new API key is stored first, then the state
+of its owner is read. So a key never misses a concurrent switch.
+
+The record of a switched-off owner or account has a marker (a hidden attribute) until all copies are updated. Until
+then, it is shown as active. So a crash in between is visible, and each function can be called again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from chalicelib.storage.records.writes import Overtaken
 
-_MARKER = "may_let_in"  # the marker in an inactive record, as long as some of its API keys may be active
+_MARKER = "may_let_in"  # the marker of a switched-off record, as long as some of its API keys may be active
 
 
 class LastAdmin(Exception):
@@ -48,16 +49,16 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
         return False
     for owner in accounts.list_owners(account):
         update_keys(account, owner.id)
-    remove_marker(switched)  # a record that changed keeps its marker, because another switch updates the keys
+    remove_marker(switched)  # the marker stays if the record has changed since: then another switch updates the keys
     return True
 
 
 def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) -> Item:
-    """Copy the name and state of a user or bot to its keys. Return the owner's record.
+    """Copy the name and state of a user or bot to its unique keys. Return the owner's record.
 
-    SSH credentials are updated too. `keys` are the unique keys of the keys and credentials, if the caller has read
-    them. Restarts if the record or the account changes meanwhile, so that it never undoes a later switch. The record of
-    an unknown owner has an empty body. Raises aws.Unavailable.
+    `keys` are the unique keys of its API keys and credentials, if the caller has read them. Restarts if the owner or
+    the account changes meanwhile, so that a later switch is never undone. The record of an unknown owner has an empty
+    body. Raises aws.Unavailable.
     """
 
     def attempt() -> Item:
@@ -76,7 +77,7 @@ def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) 
 def check_new_key(item: Item) -> None:
     """Update a new key or federated credential if its owner has changed meanwhile. Raises aws.Unavailable.
 
-    Call this function before you return the token, because a client must not use the key before.
+    Call this function before the response contains the token, because a client must not use an outdated key.
     """
     owner = ownership.owner_of(item)
     if not owner:  # a federated credential with `owner_claim` has no owner
@@ -88,9 +89,9 @@ def check_new_key(item: Item) -> None:
 
 
 def copy_rules(account: str) -> None:
-    """Copy the rules of an account to the tokens of all its keys, so that authentication needs one read.
+    """Copy the rules of an account to the token records of its API keys, so that authentication requires one read.
 
-    Federated credentials get copies too. A key that already has the rules is not written, so an interrupted call can be
+    Federated credentials get copies too. Records with the same rules are not written, so an interrupted call can be
     repeated. Restarts if the account changes meanwhile. Raises aws.Unavailable.
     """
 
@@ -103,7 +104,7 @@ def copy_rules(account: str) -> None:
 
 
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
-    """Set attributes of unique keys, on the condition that some items have not changed.
+    """Set attributes of unique keys, on the condition that the items `unchanged` are still the same.
 
     Raises Overtaken, aws.Unavailable.
     """
@@ -127,10 +128,10 @@ def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]
 
 
 def update_new_credential(item: Item) -> None:
-    """Copy the state of the owner to a new SSH credential.
+    """Copy the state of the owner to the unique keys of a new SSH credential.
 
-    Does nothing if a switch has already done so. Until the copy exists, each sign-in reads the owner. Raises
-    aws.Unavailable.
+    Does nothing if a switch has already copied it. Without the copy, each sign-in also has to read the owner's record.
+    Raises aws.Unavailable.
     """
     active = copies.are_active(copies.read_owner_and_account(item.account, ownership.owner_of(item)))
     for key in item.unique_keys:
@@ -179,8 +180,7 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
         try:
             removal.commit()
         finally:
-            # called again for keys that were created meanwhile, and to correct the copies if the bot could not be
-            # removed
+            # Deactivates keys that were created meanwhile. If the bot could not be removed, activates its keys again.
             update_keys(bot.account, id)
         return True
 
@@ -188,7 +188,7 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return a changed user, bot or account, with the marker if the change made it inactive."""
+    """Return a changed user, bot or account. If it was switched off, add the marker; if it is on, remove it."""
     if switches.is_on(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if switches.is_on(before) else after
@@ -200,7 +200,7 @@ def deactivate_keys(account: str, owner: str) -> None:
 
 
 def _without_expired_referrers(bot: Item) -> Item:
-    """Return a bot without the references of expired API keys, which are removed. Raises aws.Unavailable."""
+    """Remove the references of expired API keys to a bot. Return the bot without them. Raises aws.Unavailable."""
     scope = items.scope(bot.account, kinds.API_KEYS.path)
     keys = {path for path in bot.referrers if path.startswith(f"{kinds.API_KEYS.path}/")}
     expired = {path for path in keys if table.find(scope, path.rpartition("/")[2]) is None}
@@ -232,6 +232,6 @@ def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
 
 
 def remove_marker(item: Item, name: str = _MARKER) -> Item | None:
-    """Remove a marker from a record. Return the record, or None if it has changed. Raises aws.Unavailable."""
+    """Remove the marker from an item's record. Return None if the record has changed. Raises aws.Unavailable."""
     after = switches.remove_marker(item, name)
     return item if after == item else direct_writes.exchange(item, after)

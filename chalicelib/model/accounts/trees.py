@@ -1,10 +1,12 @@
-"""The tree of a federated credential: the keys that its exchanges issued, and all keys that descend from them.
+"""The tree of a federated credential: the API keys that its exchanges issue, and all keys that descend from them.
 
 A key descends from the key that created it. A key from an exchange descends from the key that created the federated
-credential. The records and tokens of all these keys contain the chain of their credentials, the nearest first. No such
-key is valid for longer than MAX_LIFETIME, so only keys that were created within this time can be valid. The transaction
-that creates a key checks that the credential is enabled. So after a credential is disabled, a read of its keys finds
-all of them.
+credential. So a key can descend from several federated credentials. They are its chain, the nearest one first. The
+record and the token record of the key contain the ids of the chain.
+
+No key of a tree is valid for longer than MAX_LIFETIME, so only keys that were created within this time can be valid.
+The transaction that creates a key checks that the credentials of its chain are enabled. So after a credential is
+disabled, a read of the recent keys finds all keys of its tree.
 """
 
 from contextlib import suppress
@@ -23,7 +25,7 @@ from chalicelib.storage.records.writes import Overtaken
 # the attribute with the chain of credentials, in records of keys, of tokens, and of federated credentials
 ROOT = "federated"
 
-_MARKER = "may_let_in"  # the marker in a disabled credential, as long as keys of its tree may be active
+_MARKER = "may_let_in"  # hidden attribute of a disabled credential, as long as keys of its tree may be active
 _MARGIN = 300  # seconds by which clocks may differ
 
 
@@ -81,7 +83,7 @@ def reopen(credential: Item) -> None:
 
 
 def mark(before: Item, after: Item) -> Item:
-    """Return a changed federated credential, with the marker if the change disabled it."""
+    """Return a changed federated credential. If it was disabled, add the marker; if enabled, remove it."""
     if is_enabled(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if is_enabled(before) else after

@@ -1,7 +1,10 @@
-"""Partitions of an account's audit events: one or more for the API, and one for the edge.
+"""The DynamoDB partitions of an account's audit events.
 
-A new account has a marker: the edge cannot have written events for it, so the edge's partition does not have to be
-read. The marker is removed before the account gets anything for which the edge writes events.
+The API writes to the first shard, one partition. An account is busy after DynamoDB has throttled a write of its events:
+then the API divides new events among further shards, by id. The edge writes to a separate partition.
+
+For a new account, a marker (a record without a body) shows that the edge cannot have written events, so its partition
+does not have to be read. The marker is removed before the account gets anything for which the edge writes events.
 """
 
 from chalicelib.model.base import kinds
@@ -15,17 +18,17 @@ MARK, WITHOUT_EDGE = places.MARK, f"{places.MARKS}without-edge"
 
 
 def first(account: str) -> str:
-    """Return the partition key of the first shard. A quiet account has no other shard."""
+    """Return the partition key of the first shard. Only busy accounts have further shards."""
     return items.scope(account, kinds.AUDIT_EVENTS.path)
 
 
 def scopes(account: str) -> list[str]:
-    """Return the partition keys of all shards in order."""
+    """Return the partition keys of all shards that an account can have, the first shard first."""
     return [first(account), *further(first(account)).scopes]
 
 
 def possible(account: str, id: str) -> tuple[str, str]:
-    """Return the partition keys of the shards in which an event can be."""
+    """Return the partition keys of the first shard and of the further shard for an event's id."""
     return first(account), further(first(account)).scope_of(id)
 
 
@@ -40,23 +43,24 @@ def is_busy(account: str) -> bool:
 
 
 def marks(account: str) -> frozenset[str]:
-    """Return the markers of an account: whether it is busy, and whether the edge can act. One read. Raises
-    aws.Unavailable.
+    """Return the ids of the markers that an account has. One read. Raises aws.Unavailable.
+
+    MARK means that the account is busy, WITHOUT_EDGE that the edge cannot have written events.
     """
     found = dynamodb.get_each(*((first(account), mark) for mark in (MARK, WITHOUT_EDGE)))
     return frozenset(record["id"] for record in found if record)
 
 
 def without_edge(account: str) -> Write:
-    """Return the write that marks an account as one for which the edge cannot act."""
+    """Return the write that marks an account as one for which the edge cannot have written events."""
     return Write.put({"scope": first(account), "id": WITHOUT_EDGE, "revision": 1})
 
 
 def with_edge(account: str) -> Write:
-    """Return the write that removes the marker of `without_edge`, so that the edge can act."""
+    """Return the write that removes the marker of `without_edge`: then the edge can write events."""
     return Write.delete(first(account), WITHOUT_EDGE)
 
 
 def spread(account: str) -> None:
-    """Mark an account as busy. This process then divides its events among shards. Raises aws.Unavailable."""
+    """Mark an account as busy. From then on, this process divides its events among shards. Raises aws.Unavailable."""
     direct_writes.spread(first(account))

@@ -151,10 +151,10 @@ def _indexed(index: str, account: str, name: str, before: str | None, count: int
 
 
 def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
-    """Return a page of events.
+    """Return a page of the events that `read` finds in an index.
 
-    Items with another partition key than those in `own` are skipped: they forged the value by which the index found
-    them.
+    An item can contain a forged account, by which the index finds it. So only items with a partition key in `own` are
+    returned: the partitions of the account.
     """
     most = count
     while True:
@@ -174,7 +174,7 @@ def _edge(account: str) -> str:
 
 
 def _trusted(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the events among items. An event from the edge's partition is reduced to what the edge may claim."""
+    """Yield the events among items. In events that the edge wrote, replace the values that it must not choose."""
     for item in items:
         if not trail.is_of_the_edge(item):
             yield item
@@ -183,7 +183,7 @@ def _trusted(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def _restricted(event: Item) -> Item:
-    """Return an event from the edge's partition, reduced to what the edge may claim: actor, time and path.
+    """Return an event from the edge's partition with trusted values for actor, time and path.
 
     The time is read from the event's id, because a forged time could end a list early. The path starts with a slash, so
     that it can only point into this API.

@@ -22,7 +22,7 @@ def new(prefix: str) -> str:
     global _last
     with _lock:
         fresh = (int(time.time()) - _EPOCH) << 128 | secrets.randbits(128)
-        # A new random id of the same second could sort before the last id. Then a random step is added to the last id.
+        # A new random id of the same second could sort before the last id. If so, add a random step to the last id.
         _last = fresh if fresh > _last else _last + 1 + secrets.randbits(96)
         number = _last
     return _encoded(prefix, number)

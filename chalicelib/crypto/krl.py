@@ -129,7 +129,7 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """Group runs that are close together. A run is a range of consecutive serials.
+    """Yield groups of runs that are close together. A run is a range of consecutive serials.
 
     One bitmap of a group is smaller than a list of its serials.
     """

@@ -59,10 +59,10 @@ def find_problem(issuer: str) -> str | None:
 
 
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
-    """Return the tenant claims of each matching entry that has tenant claims, but none with exact values.
+    """Return the tenant claims of each entry for an issuer, unless `required` has exact values for one of them.
 
-    `required` are the patterns of a federated credential; a pattern with `*` is not an exact value. If the result is
-    not empty, the credential would also accept tokens of other tenants.
+    `required` are the claim patterns of a federated credential; a pattern with `*` is not an exact value. If the result
+    is not empty, the credential would also accept tokens of other tenants.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]

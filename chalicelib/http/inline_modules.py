@@ -30,7 +30,7 @@ def responses(modules: tuple[Module, ...], item: Item, call: Call) -> dict[str, 
 
 
 def set_in(item: Item, modules: tuple[Module, ...], body: Shape) -> Item:
-    """Return an item with the modules that a request body sets, and with their references.
+    """Return an item with the modules that a request body sets, and with the modules' references.
 
     Raises aws.Unavailable, and InvalidRequest if a module contradicts the item's fields.
     """

@@ -1,4 +1,4 @@
-"""Exchanges of tokens: the verification of a token, and the record of its use, which prevents a second use.
+"""Exchanges of tokens: verification, and the record that prevents a second use of a single-use token.
 
 Only exchanges import this file, because its imports take long.
 """
@@ -42,7 +42,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TrustedCredential(Stored):
-    """The attributes of a federated credential's unique key, the only record of it that an exchange reads.
+    """The attributes of a federated credential's unique key, the record that an exchange reads.
 
     The values are copied from the credential, its owner, and the account's rules.
     """

@@ -1,6 +1,6 @@
 """Identities: the users to which an issuer's subjects are bound.
 
-At the first sign-in with a subject, the user with the name in the `owner_claim` of the token is bound to it.
+At the first sign-in, the token's subject is bound to the user with the name in the claim `owner_claim`.
 """
 
 import hashlib

@@ -24,7 +24,8 @@ _WITHOUT_ID = frozenset((ACCOUNT, "api_keys", "audit_events", "bot_users", "fede
 _WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths that every key may use
 _NO_IDS: Mapping[str, str] = {}
 
-# Fields of request bodies with ids that the caller must be allowed to read. The three excluded fields have other rules.
+# The fields of request bodies with ids of other resources, which the caller must be allowed to read. Three fields with
+# ids are left out, because other rules apply to them.
 _REFERENCES = frozenset(name for kind in kinds.TABLE for name in kind.named_by) - {
     *("edge_id", "owner_id", "ssh_certificate_authority_id")
 }

@@ -164,7 +164,7 @@ def limit(
 
 
 def require_version(caller: Caller, headers: Mapping[str, str]) -> None:
-    """Raise UnsupportedVersion if the caller has no version. `headers` are the headers of its request."""
+    """Raise UnsupportedVersion if the request names no supported version in its `headers`."""
     if not caller.version:
         raise _unsupported({name.lower(): value for name, value in headers.items()})
 

@@ -146,7 +146,7 @@ def requires_reserved_names(account: str) -> bool:
 
 
 def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
-    """Return the accounts with tunnels that can only use reserved names. Includes accounts with a malformed record.
+    """Return the accounts that limit their tunnels to reserved names. Includes accounts with a malformed record.
 
     One call per hundred accounts. Raises aws.Unavailable.
     """

@@ -211,7 +211,7 @@ def _without_expired_referrers(bot: Item) -> Item:
 
 
 def _require_other_admin(item: Item) -> list[Write]:
-    """Return the check that another admin stays active. There is none for an item that is not an active admin.
+    """Return the check that another active admin remains. Return no check unless the item is an active admin.
 
     Raises LastAdmin, aws.Unavailable.
     """

@@ -30,7 +30,7 @@ _MARGIN = 300  # seconds by which clocks may differ
 
 
 def live_keys(account: str, credential: str) -> list[Item]:
-    """Return the API keys of a tree that are still valid, oldest first. Raises aws.Unavailable."""
+    """Return the valid API keys of a tree, oldest first. Raises aws.Unavailable."""
     prefix, now = kinds.API_KEYS.prefix, clock.seconds()
     since = ids.first_at(prefix, now - MAX_LIFETIME - _MARGIN)
     found = table.between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")

@@ -89,8 +89,8 @@ def text(
 ) -> str:
     """Return the JSON of a page. It has as many entries as fit into a response, but at least one.
 
-    The URL of the next page names `last`, the id of the last item on this page, or the last shown entry if some entries
-    do not fit. `others` are further query parameters of this URL.
+    The URL of the next page names `last`, the id of the last item that was read for this page. If some entries do not
+    fit, it names the last shown entry instead. `others` are further query parameters of this URL.
     """
     shown, cut = _fitting(entries)
     has_rest = cut not in ("", last)

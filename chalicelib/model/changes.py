@@ -1,7 +1,7 @@
 """Changes: transactions that write items, and everything that records the change.
 
 A change writes its items, their audit events, the revisions, the idempotency key and an entry of the change log, all or
-nothing. Only records without audit events are written elsewhere.
+nothing. Other files write only records that have no audit events.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
-# events show that these attributes changed, without values
+# if only these fields have changed, the event names them without their values
 _FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])
 
 
@@ -31,7 +31,7 @@ _FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])
 class ItemChange:
     """A change of one item. `kind` is None for an internal record.
 
-    `before` is None for a new item, `after` is None for a removed one. Without writes, the item stays unchanged.
+    `before` is None for a new item, `after` is None for a removed one. If `writes` is empty, the item stays unchanged.
     """
 
     kind: Kind | None
@@ -61,7 +61,7 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
-        """Create an item. Its event has the details of the stored value, or `details` in place of them, and `more`."""
+        """Create an item. In its event, `details` replace the stored fields, and `more` are added to them."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
@@ -98,9 +98,9 @@ class Change:
         return self._with(ItemChange(kind, item, None, tuple(own), event))
 
     def end(self, item: Item, lease: Mapping[str, Any] | None = None) -> "Change":
-        """Remove an item after the end of its lease.
+        """Remove an item, for example a tunnel, after the end of its lease.
 
-        `lease` is the record with the lease, unless the item's own record has it.
+        `lease` is the other record that contains the lease, for example of the tunnel's gateway, if there is one.
         """
         kind = kinds.of_item(item)
         ending = kind.stored_type.ending(item, lease) if kind else None
@@ -117,7 +117,7 @@ class Change:
         """Write all or nothing. Return the first item after the change.
 
         Raises Overtaken if an item has changed since it was read, Repeated if the idempotency key was used meanwhile,
-        the exception `failing` of a write with a false condition, and aws.Unavailable.
+        the exception `Write.failing` of a write if its condition is false, and aws.Unavailable.
         """
         first = self.item
         steps = [step for step in self.steps if step.writes]
@@ -156,9 +156,9 @@ class Change:
         )
 
     def _resharded(self, throttled: Throttled) -> "Change":
-        """Return the change with its throttled writes moved to other shards.
+        """Return the change with its throttled writes moved to other shards (partitions) of their collections.
 
-        Raises Throttled if the throttled writes cannot move, because their collections have no shards.
+        Raises Throttled if these collections cannot be divided into shards.
         """
         if places.written_format() < 3:
             raise throttled
@@ -211,7 +211,7 @@ def delete(change: Change, scope: str, id: str) -> bool:
 
 
 class _Endings:
-    """Ends items that lose a unique key to another item. Their stored types decide what is recorded."""
+    """Ends items with a lapsed lease, when other items take their unique keys. Their stored types return the writes."""
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> Place | None:
         kind = kinds.at(home.partition("#")[2])

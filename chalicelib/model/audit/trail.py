@@ -36,7 +36,7 @@ OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the partition key of events without an account
 _MAX_BYTES = 4096  # bytes of a value in the details of an event, so that events stay small
 _DAY = 24 * 60 * 60  # seconds
-_MAX_KNOWN = 10_000  # accounts in the set below
+_MAX_KNOWN = 10_000  # accounts in `_with_edge`
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
 _MAX_REVISION = 1 << 53  # larger integers are inexact in some JSON readers
 
@@ -53,7 +53,7 @@ class EventActor:
 
 @dataclass(frozen=True, kw_only=True)
 class Event(Created):
-    """The stored form of an event. `resource_path` is the address of the resource or module, or "".
+    """The stored form of an event. `resource_path` is the resource's or module's path in the API, or "".
 
     `revision` is the resource's revision after the change, None in events of 2.0.0.
     """
@@ -99,7 +99,7 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 @contextmanager
 def operated_by(name: str, reason: str = "") -> Iterator[None]:
-    """Attribute the operator's changes in this block to a person. For "", this is the operating system's user."""
+    """Attribute the operator's changes in this block to `name`, or for "" to the operating system's user."""
     before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
     try:
         yield
@@ -136,7 +136,7 @@ def event(
     by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
     moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
-    account = account if path else item.id  # an event about an account is stored in that account
+    account = account if path else item.id  # the event of an account itself is among its own events
     scope, shard = places.next_place(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
     if by.actor.type == "edge":
         scope, shard = f"{account}#{OF_THE_EDGE}", 0
@@ -180,7 +180,7 @@ def operator_event(action: str, subject: str) -> Write:
 
 
 def kept_until(moment: datetime) -> int:
-    """Return the Unix second at which a record expires: AUDIT_DAYS after a moment."""
+    """Return the Unix second AUDIT_DAYS after a moment, at which an audit record expires."""
     return int(moment.timestamp()) + audit_days() * _DAY
 
 
@@ -211,7 +211,7 @@ def is_event(item: Item) -> bool:
 def let_edge_act(account: str) -> None:
     """Allow the edge to write events for an account. Raises aws.Unavailable.
 
-    Call this function before the account gets anything for which the edge acts.
+    Call this function before the account gets a resource for which the edge writes events, such as a tunnel.
     """
     if account in _with_edge:
         return
@@ -222,9 +222,9 @@ def let_edge_act(account: str) -> None:
 
 
 def spread(event: Item) -> Item:
-    """Divide the events of an account into shards. Return a throttled event with the partition key of its new shard.
+    """Divide the events of a busy account into shards: several partitions.
 
-    Raises aws.Unavailable.
+    Return the event, which DynamoDB has throttled, with the partition key of its new shard. Raises aws.Unavailable.
     """
     partitions.spread(event.account)
     collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
@@ -234,19 +234,19 @@ def spread(event: Item) -> Item:
 
 
 def acting(key: str, shard: int) -> str:
-    """Return the value that an actor's events in a shard have in the index by actor."""
+    """Return an actor's partition key in the index by actor, without the account. It differs for each shard."""
     return f"{key}#{shard}" if shard else key
 
 
 def keys_scope(account: str, owner: str) -> str:
-    """Return the partition key of the list of an owner's present and former API keys. Its ids have no prefix."""
+    """Return the partition key of the list of an owner's API keys, also of removed ones. Its ids lack the prefix."""
     return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
 
 def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
-    """Return the write that adds a key to the list of its owner's keys, to find events by owner.
+    """Return the write that adds an API key to the list of its owner's keys, by which an owner's events are found.
 
-    The entry expires AUDIT_DAYS after the key's end, a Unix second. Without an end it stays.
+    `end` is the Unix second at which the key ends. The list's entry expires AUDIT_DAYS later, or never for None.
     """
     place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
     expires = {} if end is None else {"expires": kept_until(clock.at(end))}

@@ -1,4 +1,4 @@
-"""The table of kinds: their id prefixes, paths, names, stored types, and the fields that refer to them."""
+"""The table of resource kinds: their id prefixes, paths, names, stored types, and the fields that refer to them."""
 
 import re
 from collections.abc import Mapping
@@ -15,11 +15,12 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of resource. `prefix` is the prefix of its ids, or a pattern of prefixes.
+    """A kind of resource. `prefix` is the prefix of its ids, or a regular expression for several prefixes.
 
-    `path` is the path of its list, or "". `name` names one resource, `array` is the JSON field of its list. `stored` is
-    the dotted path of its stored type, which is imported at its first use, because it may import this table. `named_by`
-    are the body fields that can contain one of its ids. A kind that is not `served` has no path in the API.
+    `path` is the API path of its list, or "". `name` names one resource, `array` is the list's JSON field. `stored` is
+    the dotted path of its stored type, the class that decodes its records. The class is imported at its first use,
+    because its file may import this table. `named_by` are the fields of requests that can contain the id of such a
+    resource. A kind that is not `served` has no path in the API.
     """
 
     prefix: str
@@ -29,7 +30,7 @@ class Kind:
     stored: str = ""
     named_by: tuple[str, ...] = ()
     served: bool = True
-    # the variable of its id in paths: API Gateway allows only one name for each position of a path
+    # the name of the path variable for its id: API Gateway allows only one name for each position of a path
     variable: str = "id"
     is_shown_in_parent: bool = False  # if true, a change also raises the revision of the parent
     lets_edge_act: bool = False  # if true, the edge can write audit events for accounts with such a resource
@@ -39,7 +40,7 @@ class Kind:
         return self._pattern.fullmatch(id) is not None
 
     def is_covered_by(self, other: "Kind") -> bool:
-        """Return whether the prefix pattern of another kind matches the prefix of this kind."""
+        """Return whether the `prefix` of another kind is a pattern that also matches this kind's prefix."""
         return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
 
     @cached_property
@@ -48,7 +49,7 @@ class Kind:
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Return whether resources of this kind can exist without a record in this table. True for edges and routes."""
+        """Return whether such resources can exist without a record in the table. True for edges and routes."""
         return self.path.startswith("/edges/")
 
     @cached_property
@@ -68,11 +69,11 @@ class Kind:
 
     @cached_property
     def stored_type(self) -> type[Stored]:
-        """Return the stored type, or Stored if the table names none."""
+        """Return the class that decodes its records, Stored if `stored` is empty."""
         return _type(self.stored) if self.stored else Stored
 
 
-EDGE = "edge"  # the partition keys of internal records contain it in place of an account
+EDGE = "edge"  # replaces the account's id in the partition keys of internal records
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
@@ -211,7 +212,7 @@ RESERVED_ADDRS = Kind(
 TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges", "chalicelib.model.edges.edges.Edge")
 TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", "chalicelib.model.edges.edges.Edge")
 
-# Kinds without endpoints. Responses name some of them, and the operator names accounts.
+# Kinds without paths in the API. Their ids occur in responses, or in the operator's commands.
 ACCOUNTS = Kind("acct", name="account", stored="chalicelib.model.accounts.accounts.Account", served=False)
 ENDPOINTS = Kind("ep", served=False)
 TUNNEL_SESSIONS = Kind("ts", served=False)
@@ -220,16 +221,14 @@ OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)
 
 EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
 
-# Every kind above.
 TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 
-_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # a folder with one file for each module, which declares it
+_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # with one file for each module of edges or reservations
 _OTHER_MODULES: Mapping[str, str] = {  # the stored types of other modules, by module name
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",
 }
 
-# The names of all modules.
 MODULES = frozenset(
     {*_OTHER_MODULES, *(it.name for it in iter_modules([str(Path(__file__).parents[1] / "edges" / "modules")]))}
 )
@@ -239,16 +238,16 @@ _BY_PATH = {kind.path: kind for kind in TABLE if kind.path}
 
 
 class UnknownKind(LookupError):
-    """No kind has the prefix of an id."""
+    """The prefix of an id belongs to no kind of resource."""
 
 
 def is_internal(scope: str) -> bool:
-    """Return whether the records with a partition key `scope` are internal, so that no account sees them."""
+    """Return whether a partition key `scope` belongs to internal records, which no account sees."""
     return scope.startswith(f"{EDGE}#")
 
 
 def of(id: str) -> Kind:
-    """Return the kind of an id. Raises UnknownKind."""
+    """Return the kind of resource that an id belongs to. Raises UnknownKind."""
     prefix = id.partition("_")[0]
     if kind := _BY_PREFIX.get(prefix):
         return kind
@@ -263,7 +262,7 @@ def of_item(item: Item) -> Kind | None:
 
 
 def is_id(text: str) -> bool:
-    """Return whether a text is the id of a kind."""
+    """Return whether a text has the form of an id of any kind."""
     try:
         return of(text).has(text)
     except UnknownKind:
@@ -271,7 +270,7 @@ def is_id(text: str) -> bool:
 
 
 def at(path: str) -> Kind | None:
-    """Return the kind that is listed at a path, or None."""
+    """Return the kind with the API path `path` of its list, or None."""
     return _BY_PATH.get(path)
 
 
@@ -281,7 +280,7 @@ def named_by(field: str) -> tuple[Kind, ...]:
 
 
 def stored_type_of_module(name: str) -> type[Stored]:
-    """Return the stored type of a module, or Stored for an unknown name."""
+    """Return the class that decodes a module's records, Stored for an unknown name."""
     if name in _OTHER_MODULES:
         return _type(_OTHER_MODULES[name])
     if name not in MODULES:

@@ -1,6 +1,7 @@
-"""Stored types: frozen dataclasses with defaults for fields that older records lack.
+"""Stored types: the classes of stored resources and modules, as frozen dataclasses.
 
-Add a field with a default. Older records are then read with the default, and `migrate` writes it.
+A record is the mapping that the table stores for a value of such a class. Give each new field a default. Older records
+lack the field, so they are read with the default, and `migrate` writes it. Packed texts are stored as shorter bytes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ References = Mapping[str, Iterable[str]]  # ids of other resources, by the field
 
 
 class Packing(Protocol):
-    """A conversion of texts of one form to bytes and back."""
+    """A conversion of one form of text, for example SSH keys, to shorter bytes and back."""
 
     def packed(self, text: str) -> bytes | str:
         """Return a text as bytes. Return the text itself if the bytes would not reproduce it."""
@@ -28,17 +29,17 @@ class Packing(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """The details of an ended item's audit event, and further writes of its transaction."""
+    """The end of an item's lease: details for the audit event, and further writes of the transaction."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
     writes: Sequence[Write] = ()
 
 
 class NotReady(Exception):
-    """Another change of the table must be made first. An example is the removal of ended cooldowns."""
+    """A change fails unless another write makes room for it. An example is the removal of ended cooldowns of names."""
 
     def make_room(self) -> bool:
-        """Try to make the change possible. Return whether it can be tried again. Raises aws.Unavailable."""
+        """Write what the change needs. Return whether the change can be tried again. Raises aws.Unavailable."""
         return False
 
 
@@ -48,7 +49,7 @@ class LimitReached(NotReady):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """The base of every stored value, of a resource or a module. Its secrets are encrypted, and `vault` decrypts them.
+    """The base class of all stored resources and modules. Its secrets are encrypted, and `vault` decrypts them.
 
     `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of a
     nested stored value, events show only its own `AUDITED` fields. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE`
@@ -61,7 +62,7 @@ class Stored:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
-        """Return the value of a record of any format.
+        """Return the value of a record in any record format.
 
         Missing fields get their defaults, unknown fields are ignored. Raises MalformedRecord if a field is not of its
         annotated type.
@@ -69,24 +70,24 @@ class Stored:
         return decoding.decode(cls, record)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the record of the value, with its texts unpacked."""
+        """Return the record of the value. No text in it is packed."""
         return dict(vars(self))
 
     def packed(self) -> dict[str, Any]:
-        """Return the record of the value, with `PACKED` fields as bytes from format 3 on."""
+        """Return the record of the value. From record format 3 on, its `PACKED` fields are bytes."""
         record = self.to_record()
         if not self.PACKED or places.written_format() < 3:
             return record
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
     def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record of this value. It keeps those fields of an earlier record that are unknown here."""
+        """Return the record of this value, with the fields of an earlier record that this class does not have."""
         own = {field.name for field in fields(self)}
         unknown = {name: value for name, value in record.items() if name not in own}
         return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
 
     def _with_values(self) -> dict[str, Any]:
-        """Return the packed record. Nested stored values are not converted."""
+        """Return the packed record, in which nested stored values are still objects."""
         return {
             name: getattr(self, name) if _holds_stored(getattr(self, name)) else value
             for name, value in self.packed().items()
@@ -108,41 +109,41 @@ class Stored:
         return {name: _told(getattr(self, name)) for name in self.AUDITED}
 
     def references(self) -> References:
-        """Return the ids of other resources by field. With STRICT_REFERENCES, these resources must exist."""
+        """Return the ids of the resources that this one names, by field. With STRICT_REFERENCES, they must exist."""
         return {}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the values that no other resource can have.
 
-        `account` and `id` are those of this resource.
+        `account` and `id` identify this resource.
         """
         return ()
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique keys of record format 2. The next change replaces them."""
+        """Return the unique keys that the resource has in record format 2. Its next change replaces them."""
         return ()
 
     @classmethod
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
-        """Return further writes for the transaction of a changed item.
+        """Return further writes for the transaction that changes an item.
 
-        `before` is None for a new item, `after` for a removed one. A change that must stay even if the transaction
-        fails is written by this method. It is called again for each attempt. Raises aws.Unavailable.
+        `before` is None for a new item, `after` for a removed one. Each attempt of the transaction calls this method.
+        The method itself writes what must stay even if the transaction fails. Raises aws.Unavailable.
         """
         return ()
 
     @classmethod
     def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the primary key of the record with an item's lease. Return None if the item's own record has the
-        lease.
+        """Return the primary key of the other record that contains an item's lease.
 
-        `attributes` are from a unique key of the item.
+        For example, a tunnel has the lease of its gateway. Return None if the item's own record contains the lease.
+        `attributes` are stored with a unique key of the item.
         """
         return None
 
     @classmethod
     def end_lease(cls, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
-        """Return the writes after which a lease that is over cannot be renewed. Return None while the lease runs.
+        """Return the writes that prevent the renewal of a lapsed lease. Return None while the lease runs.
 
         `lease` is the record with the primary key from `find_lease`, or None if that record was deleted.
         """
@@ -150,9 +151,9 @@ class Stored:
 
     @classmethod
     def ending(cls, item: Item, lease: Mapping[str, Any] | None = None) -> Ending | None:
-        """Return the event details and writes for the end of an item. Return None if ends of this kind have no event.
+        """Return the event details and writes for the end of an item's lease. Return None if such ends have no event.
 
-        `lease` is the record with its lease, unless the item's own record has it.
+        `lease` is the other record that contains the lease, or None if the item's own record contains it.
         """
         return None
 
@@ -170,9 +171,9 @@ class StoredModule(Stored):
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        """Return the module of a request, with its secrets encrypted for the context.
+        """Return the module that a request sets. Its secrets are encrypted with the encryption context `context`.
 
-        Unchanged secrets keep the encrypted bytes of `before`. Raises aws.Unavailable if there is a secret.
+        Secrets that did not change keep their encrypted bytes in `before`. Raises aws.Unavailable, if it has secrets.
         """
         return cls.of(values)
 
@@ -247,7 +248,7 @@ def _holds_stored(value: Any) -> bool:
 
 
 def _over(before: Any, value: Any) -> Any:
-    """Return the record of a field's value. It keeps those fields of an earlier record that are unknown here."""
+    """Return a field's value as a record, with the fields of an earlier record that its class does not have."""
     known = before if isinstance(before, Mapping) else {}
     if isinstance(value, Stored):
         return value.over(known)
@@ -266,7 +267,7 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of a changed item. A key that the item already had has only changed attributes."""
+    """Return the unique keys of a changed item. A key that the item already had contains only changed attributes."""
     if after == before:
         return item.unique_keys
     known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}

@@ -1,7 +1,8 @@
 """Switching items off and on. An item that is off cannot be used.
 
 Accounts, users and bots have the field `active`, which clients see. Other items are switched off by a suspension, a
-hidden attribute of their records. Their unique keys copy the attribute, because gateways read only the unique keys.
+hidden attribute of their records, which no response shows. The unique keys of an item have a copy of the attribute,
+because gateways read only the unique keys.
 """
 
 from collections.abc import Mapping
@@ -15,10 +16,11 @@ from chalicelib.storage.records.items import Item
 Switch: TypeAlias = Literal["on", "off"]
 
 SUSPENDED = "suspended"
-# set for an authority that was imported without its private key, because exports do not contain the key
+# the hidden attribute of an SSH authority or TLS certificate that was imported. Its private key is missing, because
+# exports do not contain private keys
 WITHOUT_KEY = "without_key"
-WALK = "walk"  # the hidden attribute with the progress of an unfinished offboarding
-OFFBOARDED = "offboarded"  # the Unix second from which another call of offboard can complete the offboarding
+WALK = "walk"  # the hidden attribute with the progress of an offboarding (see `offboarding`)
+OFFBOARDED = "offboarded"  # the Unix second from which a further call of offboard can complete it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ def is_on(item: Item) -> bool:
 
 
 def is_key_on(attributes: Mapping[str, Any]) -> bool:
-    """Return whether the item to which a unique key belongs is not suspended."""
+    """Return whether the attributes of a unique key show no suspension of its item."""
     return not attributes.get(SUSPENDED)
 
 
@@ -58,7 +60,7 @@ def add_marker(item: Item, name: str, value: int = True) -> Item:
 
 
 def remove_marker(item: Item, *names: str) -> Item:
-    """Return the item without some hidden attributes."""
+    """Return the item without the named hidden attributes."""
     return replace(item, unseen={name: value for name, value in item.unseen.items() if name not in names})
 
 

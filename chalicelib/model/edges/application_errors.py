@@ -22,7 +22,7 @@ _SENTENCES = {
     "secret": "The client secret cannot be decrypted: set client_secret again.",
     "webhook": "The webhook secret cannot be decrypted: set the secret again.",
 }
-# the words for what could not be decrypted, by module
+# by module, the key in _SENTENCES for a secret that cannot be decrypted
 _UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verification": "webhook"}
 
 
@@ -87,7 +87,7 @@ def remove(rule: SignInRule) -> None:
 
 
 def decode(body: Mapping[str, Mapping[str, str]]) -> dict[str, ApplicationError]:
-    """Return the errors of a record that are less than VALIDITY old, by route."""
+    """Return the errors of a record that are less than VALIDITY old, by their keys (see `key_of`)."""
     found = {route: ApplicationError(it["digest"], it["at"], it["reason"]) for route, it in body.items()}
     now = clock.now()
     return {route: it for route, it in found.items() if clock.parse(it.at) + VALIDITY > now}

@@ -16,8 +16,9 @@ V = TypeVar("V", covariant=True)
 class Memory:
     """The estimated memory of a module in Envoy, in KiB.
 
-    `route_kib` counts once for a route, `entry_kib` for each of Envoy's entries of the route. `cluster_kib` is for a
-    module that gives each backend of the route separate clusters: how much more they take than shared ones.
+    `route_kib` counts once for a route of an edge, `entry_kib` for each of Envoy's routes that implement it.
+    `cluster_kib` is set for a module that gives each backend of the route separate clusters. It is the memory by which
+    the clusters of one backend exceed shared clusters.
     """
 
     route_kib: float = 0
@@ -67,7 +68,7 @@ class EdgeModule(Generic[S, V]):
         return tuple(f"{kind.one}/{self.name}" for kind in self.holders)
 
     def is_excluded_by(self, other: "EdgeModule[Any, Any]") -> bool:
-        """Return whether an edge, route or reservation cannot have both modules."""
+        """Return whether an item cannot have this module and the other one."""
         return self.name in other.excludes or other.name in self.excludes
 
     @property

@@ -1,7 +1,8 @@
 """The reports of edge hosts: parts of edges and certificates that Envoy rejected, and the results of trials.
 
-Each host writes to a separate partition, so that its reports can be removed with the host. The result of a trial stays
-when the host that made it ends. Reports change no record of an edge and have no audit events.
+In a trial, a live host connects to some names of a changed edge. Each host writes its reports to a separate partition,
+so that they can be removed with the host. The result of a trial stays when the host that made it ends. Reports change
+no record of an edge and have no audit events.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +68,7 @@ class BackendStatus:
 
 @dataclass(frozen=True)
 class EdgeStatus:
-    """The status of a revision of an edge, for all hosts together. It began at the time `at`."""
+    """The status of a revision of an edge, for all hosts together. `at` is the time at which the status began."""
 
     state: State
     revision: int
@@ -93,10 +94,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge. They come from live hosts (by the host's id), the latest trial, and the sign-in
-    service (by route).
+    """The reports about an edge from live hosts (by the host's id), the latest trial, and the sign-in service.
 
-    `hosts` is the number of live hosts. `operator_names` are the names in their operator certificates.
+    `hosts` is the number of live hosts. `operator_names` are the names in the operator's certificates on these hosts.
+    The keys of `application_errors` are described in `application_errors.key_of`.
     """
 
     hosts: int = 0
@@ -160,8 +161,9 @@ def remove(account: str, edge_id: str, host: str) -> None:
 
 
 def read_statuses(host: str) -> dict[tuple[str, str], Report]:
-    """Return the reports of a host, live or not. The key is the account and the id of the edge or certificate. Raises
-    aws.Unavailable.
+    """Return the reports of a host, live or not, by account and id of the edge or certificate.
+
+    Raises aws.Unavailable.
     """
     every = ((item.id, _decode(item.scope, item.id, host, item.body)) for item in table.every(_scope(host)))
     return {_parse_id(id): report for id, report in every if report}

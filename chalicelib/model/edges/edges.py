@@ -36,7 +36,7 @@ class Edge(Described):
     AUDITED: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique keys of the hostports and of the names below TUNNEL_DOMAIN to which their hosts belong.
+        """Return the unique keys of the hostports and of their hosts' base names (see base_names.py).
 
         A hostport is unique in the account. Outside TUNNEL_DOMAIN, edges of two accounts can have the same hostport.
         The live edge serves the edge of the account that has proved the domain.
@@ -49,7 +49,7 @@ class Edge(Described):
         return (*found, *base_names.list_keys(kinds.of(id), self.hostports))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique keys of record format 2, in which a hostport belongs to only one account."""
+        """Return the unique keys in record format 2, which allows a hostport for only one account."""
         return tuple(UniqueKey(base_names.HOSTPORTS, hostport) for hostport in self.hostports)
 
     @classmethod
@@ -108,7 +108,7 @@ def list_routes(scope: str) -> list[Item]:
 
 
 def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
-    """Return all routes of an edge. `routes` were read before the edge.
+    """Return all routes of an edge. `routes` are from an earlier call of `list_routes`.
 
     Reads the routes that the edge names but `routes` lacks: they are newer, or stored in record format 2. Raises
     aws.Unavailable.
@@ -117,7 +117,7 @@ def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
 
 
 def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
-    """Yield the routes of each edge, newest first.
+    """Yield the list of routes for each edge, newest first.
 
     The edges must be HTTPS edges of one account, newest first. Routes are read when the caller needs them. One call
     reads up to 1 MB of routes, of many edges. Raises aws.Unavailable.
@@ -231,7 +231,7 @@ def _referring_routes(edge: Item) -> set[str]:
 
 
 def _delete_route(change: Change, route: Item) -> None:
-    """Remove a route. It may consist of modules only."""
+    """Remove the record of a route, which may contain only modules."""
     if not route.malformed and not (route.body and route.is_live):
         direct_writes.drop(route)
         return

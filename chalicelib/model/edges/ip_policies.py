@@ -154,10 +154,10 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return the copies of rules that an item has or requires. Each is a policy id, a rule id and a text.
+    """Return the copies of rules in a policy's record, or the copy that a rule must have there.
 
-    A policy has the copies in its record. A rule requires a copy in its policy. So an import can compare both. Raises
-    MalformedRecord and ValueError.
+    Each copy is a policy id, a rule id and a text "<action> <network>". An import compares the copies of policies with
+    the copies that rules must have. Raises MalformedRecord and ValueError.
     """
     if kinds.IP_POLICIES.has(item.id):
         return {(item.id, rule, text) for rule, text in _copies(item).items()}

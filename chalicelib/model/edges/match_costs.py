@@ -18,7 +18,7 @@ _TOKENS = rf"(?s)({_ONE})([*+?]\??)?"
 _SEQUENCE = rf"\^*(?:(?:{_ONE})(?:[*+?]\??)?)*\$*"
 _SIMPLE = rf"(?s)(\(\?i\))?({_SEQUENCE}(?:\|{_SEQUENCE})*)"
 _ALTERNATIVE = rf"(?s)\^*((?:(?:{_ONE})(?:[*+?]\??)?)*)\$*(?:\||\Z)"
-_REPEATED = 3  # instructions of a repeated or optional element
+_REPEATED = 3  # instructions per byte for a repeated or optional element
 
 
 class Uncompilable(ValueError):
@@ -65,8 +65,9 @@ def _sequence_cost(text: str, flag: str) -> int:
 def _simultaneous_steps(piece: list[int]) -> int:
     """Return the maximal number of partial matches at the same time, including the empty one.
 
-    `piece` has the set of bytes that each element of the pattern matches. Two partial matches that started at different
-    bytes can exist together only if, for each byte of the text, the elements at which they are have a byte in common.
+    `piece` is a part of a pattern without repetitions: the set of bytes that each of its elements matches. Each byte of
+    the text belongs to one element in each partial match. Two partial matches can exist together only as long as
+    their two elements for the same byte have a byte in common.
     """
     changes = [1, *(0 for _ in piece)]
     for shift in range(1, len(piece)):

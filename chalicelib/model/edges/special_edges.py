@@ -1,4 +1,8 @@
-"""The entries of edges in the list of special names. special_names.py describes the list."""
+"""The entries of edges in the list of special names: hosts and ports that Envoy must know before a visitor comes.
+
+special_names.py has the list. An edge is special, and has an entry with its hostports, if it forwards bytes, or has
+mutual TLS, OAuth on a route, or a `min_version` of TLS other than 1.2.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +21,8 @@ _DEFAULT_VERSIONS = (None, "", "1.2")  # values of `min_version` with which an e
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
     """Return the write that changes the entry of an edge. There is none if the entry stays the same.
 
-    If nothing else makes the edge special, reads its routes, because a route with OAuth does. Raises aws.Unavailable.
+    If nothing else makes the edge special, this reads its routes, because OAuth on a route does. Raises
+    aws.Unavailable.
     """
     old, new = (_special_hostports(item) if item else () for item in (before, after))
     if new == old:
@@ -48,12 +53,12 @@ def list_route(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def owner_of(route: Item) -> SpecialOwner:
-    """Return the account and id of a route's edge, under which the list has the edge's entry."""
+    """Return the account and id of a route's edge. They identify the edge's entry in the list."""
     return SpecialOwner(route.account, (items.above(route.scope) or ("", ""))[1])
 
 
 def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the hostports of an HTTPS edge that is special because of a route."""
+    """Return the write for changed hostports of an HTTPS edge that is special only because of OAuth on a route."""
     if before is None or before.path != kinds.HTTPS_EDGES.path:
         return []
     old, new = (listed_edges.hostports(item) if item else () for item in (before, after))
@@ -66,7 +71,7 @@ def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def _hostports_of_routes(edge: Item) -> tuple[str, ...]:
-    """Return the hostports of an edge if one of its routes has OAuth, or none."""
+    """Return the hostports of an edge if one of its routes has OAuth, otherwise none."""
     if edge.path != kinds.HTTPS_EDGES.path:
         return ()
     routes = table.beneath([f"{edge.scope}/{edge.id}/routes"])
@@ -78,7 +83,7 @@ def _requires_sign_in(route: Item | None) -> bool:
 
 
 def _special_hostports(edge: Item) -> tuple[str, ...]:
-    """Return the hostports of an edge if they are special, or none."""
+    """Return the hostports of an edge if it is special regardless of its routes, otherwise none."""
     if edge.path == kinds.HTTPS_EDGES.path and not edge.malformed and edge.body.get("terminate_at") != UPSTREAM:
         enabled = _list_enabled(edge)
         if "mutual_tls" not in enabled and _has_default_version(enabled.get("tls_termination", {})):

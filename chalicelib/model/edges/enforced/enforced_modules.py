@@ -29,8 +29,8 @@ _HELD_BACK = frozenset(module.name for module in EVERY if not module.admits_ambi
 class Modules:
     """The enabled modules of an edge, route or reservation by name, with the settings that the edge enforces.
 
-    `unenforced` has the names of enabled modules that are malformed, or that the live edge cannot enforce there. If
-    there are any, the edge, route or tunnel is closed.
+    `unenforced` has the names of enabled modules that are malformed, or that the live edge cannot enforce for this
+    kind of item. If there are any, the edge, route or tunnel is closed.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Modules:
 
     @staticmethod
     def of(stored: Mapping[str, Any], kind: Kind) -> "Modules":
-        """Return the enabled modules of an item. `kind` is the kind of the item."""
+        """Return the enabled modules of an item of a kind, from their records by name."""
         enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
         read = {name: module for name in sorted(enabled) if (module := _read(name, enabled[name], kind)) is not None}
         return Modules(read, tuple(sorted(enabled.keys() - read.keys())))
@@ -76,7 +76,7 @@ def _is_disabled(record: object) -> bool:
 
 
 def _read(name: str, record: Any, kind: Kind) -> Any:
-    """Return the settings of an enabled module. Return None if the edge cannot enforce it for the kind."""
+    """Return the settings of an enabled module, or None if the edge cannot enforce it on an item of this kind."""
     module = _BY_NAME.get(name)
     if record is None or module is None or not module.is_enforced or kind not in module.holders:
         return None

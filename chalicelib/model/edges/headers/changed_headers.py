@@ -1,4 +1,4 @@
-"""The stored form of the two modules that change headers, and their common declarations."""
+"""The modules that change headers of requests and of responses: their common stored form and declaration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

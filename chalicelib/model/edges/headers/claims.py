@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-_OWN = "tunnel-auth-.*"  # set only by the edge, so `keep_headers` cannot contain it
+_OWN = "tunnel-auth-.*"  # set only by the edge, so the setting `keep_headers` cannot admit it
 _PATTERNS = (
     # Headers with the visitor's address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy.
     # Readers are request-ip and fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's
@@ -40,7 +40,7 @@ _PATTERNS = (
     "x-(original|rewrite)-.*",
     "x-request-ur[il]",
     "(x-)?script-name",
-    # Headers with a client's certificate: RFC 9440, nginx, Apache and HAProxy as Keycloak reads them, AWS.
+    # Headers with a client's certificate: RFC 9440, AWS, and those that Keycloak reads from nginx, Apache and HAProxy.
     "(x-)?client-(cert|certificate|verify|dn)(-.*)?",
     "(x-)?(ssl|tls)(-.*)?",
     "cert-chain(-.*)?",
@@ -86,7 +86,8 @@ _FIRST, _LAST = "!", "~"  # the range of characters in header names
 # Ranges of ASCII instead of classes, and no capturing groups: Envoy compiles the expression for each listener, and
 # compiles this form 0.1 ms faster.
 _READ_AS = {"-": "[!-/:-`{-~]", ".": "[!-~]", "(": "(?:"}
-# Patterns share these beginnings to make the expression shorter: Envoy has a copy for each special name.
+# Patterns with the same beginning are joined to make the expression shorter, because Envoy has a copy of the expression
+# for each special name (see special_names.py).
 _BEGINNINGS = ("(.*-)?", "(x-)?", "x-", "")
 _ENDINGS = ("<ending>", "(-.*)?", "-.*", "")
 

@@ -7,12 +7,12 @@ from chalicelib.model.base.records import References, StoredModule
 from chalicelib.model.edges import edge_modules
 from chalicelib.model.edges.edge_modules import EdgeModule, Memory
 
-MAX_NAMED = 10  # IP policies per module, and per tunnel
+MAX_NAMED = 10  # the most IP policies that a module or a tunnel can name
 
 
 @dataclass(frozen=True, kw_only=True)
 class IpRestrictionModule(StoredModule):
-    """The ids of the IP policies that decide about visitors."""
+    """The ids of the IP policies that decide which visitors may pass."""
 
     ip_policy_ids: list[str]
 
@@ -38,6 +38,6 @@ MODULE = EdgeModule(
     admits_ambiguous_paths=False,
     needs_plaintext=False,
     budget=2_100,
-    memory=lambda _: Memory(),  # edge/plan/sizes.py counts the policies' networks
+    memory=lambda _: Memory(),  # edge/plan/sizes.py estimates it from the policies' networks
     configures_route="filters.visitor_addresses.restrict_route",
 )

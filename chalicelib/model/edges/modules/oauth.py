@@ -76,8 +76,9 @@ class OAuthModule(StoredModule):
 
 
 def make_rule(module: OAuthModule) -> SignInRule | None:
-    """Return the sign-in rule of a module, without the ids of the module's route. None unless the module names exactly
-    one provider.
+    """Return the sign-in rule of a module, or None unless it has exactly one provider.
+
+    The rule has no ids of account, edge and route yet: `SignInRule.of_route` sets them.
     """
     if len(module.providers) != 1:
         return None

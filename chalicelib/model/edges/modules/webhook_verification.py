@@ -64,7 +64,7 @@ class WebhookRule:
 
 
 def webhook_context(context: Mapping[str, str]) -> dict[str, str]:
-    """Return the encryption context of a webhook secret, from the context of its route."""
+    """Return the encryption context of a webhook secret: the context of its route, with the module's name."""
     return vault.context(context["account"], f"{context['resource']}/webhook_verification")
 
 

@@ -160,7 +160,7 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     found = Write.update(item.scope, item.id, there, sets={"acted": acted})
-    acting = ApiKey(owner_id=actor["owner_id"])  # the event does not contain the end of the key
+    acting = ApiKey(owner_id=actor["owner_id"])  # without an end, which the event does not contain
     return (found, *(_kept(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
 
 
@@ -170,7 +170,7 @@ def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Set when the table removes an API key that ends, its token, and its entry in the owner's list."""
+    """Set the expiry of an API key that has an end: of its record, its token, and its entry in the owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
     item = Item.from_record(record)
@@ -199,7 +199,7 @@ def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _converted(record: Record, forms: Forms) -> Sequence[Write]:
-    """Convert the texts of a resource to the format of new records: bytes from format 3 on, text in format 2."""
+    """Convert the packed texts of a resource to the format of new records: bytes from format 3 on, text in format 2."""
     kind, item = _kind(record), Item.from_record(record)
     form = forms.kinds.get(kind) if kind else None
     if form is None or not (item.is_live and item.body) or (body := form.converted(item.body)) == item.body:
@@ -208,7 +208,7 @@ def _converted(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
-    """Replace an edge's unique keys by the keys of format 3, for its names and for its hostports within the account.
+    """Replace an edge's unique keys by keys of format 3: for its base names, and for its hostports in the account.
 
     The edge stays unchanged if another account has one of its names.
     """
@@ -238,7 +238,7 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _missing_keys(record: Record) -> list[UniqueKey]:
-    """Return the unique keys of hostports and names that an edge lacks. Return None if the edge is malformed."""
+    """Return the unique keys of hostports and base names that an edge lacks. A malformed edge lacks none."""
     item = Item.from_record(record) if _kind(record) in kinds.EDGES else None
     if item is None or not item.body:
         return []
@@ -261,7 +261,7 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add the special names of an edge or tunnel to their list. Edge hosts load this list when they start."""
+    """Add an edge or tunnel to the list of special names (special_names.py), which edge hosts load at their start."""
     kind = _kind(record)
     if kind not in (*kinds.EDGES, kinds.HTTPS_EDGE_ROUTES, kinds.TUNNELS):
         return ()
@@ -279,7 +279,7 @@ def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _selected() -> Sequence[Migration]:
-    """Return the migrations to run. Records are converted only if the environment selects a format."""
+    """Return the migrations to run. Records are converted only if RECORD_FORMAT is set."""
     return (*_ADDITIONS, *_CONVERSIONS) if places.is_format_selected() else _ADDITIONS
 
 

@@ -25,9 +25,9 @@ Add = Callable[[str, int, int], Mapping[int, int]]
 
 
 class Use(NamedTuple):
-    """The amount `cost` that a request takes of the limit `rate`. `scope` names the counter of the limit.
+    """A limit `rate` that applies to a request, and the amount `cost` that the request takes of it.
 
-    Only counts with `is_shared` are added to those of other processes.
+    `scope` names the counter of the limit. If `is_shared`, the counts of all processes are added up.
     """
 
     scope: str
@@ -54,7 +54,7 @@ class Counter:
     def __init__(self, rate: Rate, now: float) -> None:
         self.level, self.at, self.share = float(rate.burst), now, 1.0
         self.window, self.count, self.is_due = int(now // SECONDS), 0, False
-        # windows with their counts: the latest complete one, and the latest reported one
+        # pairs of a window and its count: `last` for the latest complete window, `before` for the latest reported one
         self.last = self.before = _NO_WINDOW
 
     def refill(self, rate: Rate, now: float) -> None:
@@ -116,8 +116,8 @@ class Counters:
     def __init__(self, add: Add) -> None:
         self._add = add
         self._lock = threading.Lock()
-        # by `is_shared`, then by scope, the most recently used last. Counters of unknown addresses are not shared, so
-        # even many of them do not evict a shared counter.
+        # The counters by `is_shared`, then by scope; the most recently used one is last. Counters of client addresses
+        # are not shared, so a large number of addresses does not evict a shared counter.
         self._counters: dict[bool, dict[str, Counter]] = {True: {}, False: {}}
 
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
@@ -143,7 +143,7 @@ class Counters:
         return is_admitted, standings
 
     def look(self, use: Use, now: float) -> Standing:
-        """Return the remaining amount of a limit, without using it."""
+        """Return the remaining amount of a limit, without taking any of it."""
         without_cost = use._replace(cost=0)
         with self._lock:
             return self._find(without_cost, now).standing(without_cost)

@@ -87,7 +87,7 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Check given settings as `check_settings` does. Each process checks a table only once."""
+    """Check the given settings as `check_settings` does. A process checks the same settings only once."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
@@ -156,7 +156,10 @@ def forget_settings() -> str:
 
 
 def names_in_use() -> Iterator[str]:
-    """Yield the names and ports that are in use or in cooldown. Reads the whole table. Raises aws.Unavailable."""
+    """Yield the base names and ports that are in use, or in cooldown after their release. Reads the whole table.
+
+    Raises aws.Unavailable.
+    """
     selected = "begins_with(#scope, :keys) AND attribute_exists(#account)"
     in_use = "(attribute_exists(#sharers) OR attribute_exists(#holder) OR #rests > :now)"
     values = {"keys": f"{KIND}#", "now": clock.seconds()}
@@ -189,7 +192,7 @@ def find_account(name: str, tunnel_domain: str) -> str:
 
 
 def base_name_below(host: str, below: str) -> str:
-    """Return the base name of a host: `domain` with the label before it. Return "" for a host elsewhere."""
+    """Return the base name of a host: the domain `below` with the label before it. Return "" for any other host."""
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
 

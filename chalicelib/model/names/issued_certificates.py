@@ -49,9 +49,10 @@ class UnfinishedOrder:
 
 
 class LostCertificate(NamedTuple):
-    """A certificate that must be revoked: its domain was lost, or it was issued after its policy had ended.
+    """A certificate that must be revoked: its account lost the domain, or wanted no certificate any more.
 
-    `chain` is PEM if the certificate was not stored. The next attempt is at `due_at`.
+    `chain` is the certificate chain as PEM if the certificate was not stored. `attempts` is the number of failed
+    attempts to revoke it, `due_at` the Unix second of the next one.
     """
 
     account: str
@@ -86,13 +87,11 @@ def drop_order(due: DueRenewal) -> None:
 def record(
     due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal, others: Iterable[Write] = ()
 ) -> RecordResult:
-    """Store a certificate, its event, and the domain's reference to it.
+    """Store a certificate, its audit event, and the reservation's reference to it, in one transaction.
 
-    One transaction writes all of them, and ends this issuer's claim of the order.
-
-    `others` are further writes of the transaction. If the policy now requires another type of key, a new order becomes
-    due. Nothing is written if another issuer has the claim, or if the policy or the proof has ended. Raises
-    aws.Unavailable.
+    The transaction also contains `others`, and ends the claim with which this issuer reserved the attempt. If the
+    reservation's policy now requires another type of key, another order becomes due. Nothing is written if another
+    issuer has claimed the attempt, or if the policy or the proof of the domain has ended. Raises aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
     if before is None or not renewal_schedule.has_policy(before) or _is_lost(before):
@@ -138,7 +137,7 @@ def find_reservation(certificate: Item) -> Item | None:
 
 
 def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
-    """Return the state of the automatic certificate of the domain for which a certificate was issued, or None.
+    """Return the schedule's entry of the reservation for which a certificate was issued, or None.
 
     Raises MalformedRecord, aws.Unavailable.
     """
@@ -148,10 +147,10 @@ def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
 
 
 def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
-    """Return a reservation that lost its domain, without its issued certificate. Also return writes that make the
-    issuer revoke the certificate.
+    """Return a reservation without its issued certificate, because it lost its domain.
 
-    If the domain is proved again, the issuer orders another certificate.
+    Also return the writes that make the issuer revoke the certificate. If the domain is proved again, the issuer orders
+    another certificate.
     """
     renewal = renewal_schedule.read_valid(reservation)
     id = reservation.body.get("issued_certificate_id") or (renewal.certificate_id if renewal else "")
@@ -167,7 +166,10 @@ def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
 
 
 def give_up(due: DueRenewal, order: UnfinishedOrder, chain: str) -> None:
-    """Make a certificate that is no longer wanted due for revocation, and remove its order. Raises aws.Unavailable."""
+    """Schedule the revocation of an issued certificate that is not needed, and remove its order.
+
+    Raises aws.Unavailable.
+    """
     lost = _put_lost(due.entry.account, order.certificate_id, {"chain": chain})
     dynamodb.transact([lost, remove_order(due)])
 

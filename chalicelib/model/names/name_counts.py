@@ -1,8 +1,10 @@
 """The number of names of an account, in use and in cooldown.
 
-Names in use belong to edges and reservations. A name that several of them use counts once. The transactions that take
-or release a name also change the account's counts. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. A
-cooldown that has ended still counts until `remove_ended_cooldowns` is called.
+A cooldown is the time after the release of a name in which only the same account can take the name again. A cooldown
+that has ended still counts until `remove_ended_cooldowns` is called.
+
+Names in use belong to edges and reservations. A name that several of them use counts once. A reserved domain outside
+TUNNEL_DOMAIN counts as a name in use. The transactions that take or release a name also change the account's counts.
 """
 
 from collections import Counter
@@ -24,7 +26,7 @@ MAX_COOLDOWN = 10_000  # if there are more, the oldest cooldowns end early
 COUNT = "count"  # the id of the record with the counts
 _PATH = "/names"
 _BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
-_AT_ONCE = 50  # lists of cooldowns in one transaction
+_AT_ONCE = 50  # records in one transaction; each lists the cooldowns with the same end
 
 
 class TooManyNames(LimitReached):
@@ -76,8 +78,8 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
     """Return the write that changes the name counts for a changed item.
 
-    `own` are the other writes of the item. If the change adds cooldowns, cooldowns that have ended are first removed
-    from the count. Raises aws.Unavailable.
+    `own` are the item's other writes: the attribute `counts` of each has its effect on the counts. If the change adds
+    cooldowns, cooldowns that have ended are first removed from the count. Raises aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(own, new - old)
@@ -105,12 +107,12 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
 
 
 def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
-    """Subtract ended cooldowns from the count if a change adds cooldowns. Raises aws.Unavailable."""
+    """Subtract ended cooldowns from the stored count, but only if `counts` adds some. Raises aws.Unavailable."""
     if counts.get("cooldown", 0) <= 0:
         return
     if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
         count = sum(len(it.values) for it in ended)
-        with suppress(TransactionFailed):  # another process has removed some of them
+        with suppress(TransactionFailed):  # another process has removed some of these cooldowns
             dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
 
 
@@ -136,6 +138,6 @@ def _end_oldest(account: str, count: int) -> bool:
     lists = {it: {value for of, value in chosen if of is it} for it, _ in chosen}
     changes = [write for some in ends for write in some] + [it.without(values) for it, values in lists.items()]
     if chosen:
-        with suppress(TransactionFailed):  # another process has ended some of them
+        with suppress(TransactionFailed):  # another process has ended some of these cooldowns
             dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])
     return bool(chosen)

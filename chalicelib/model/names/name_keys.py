@@ -14,7 +14,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.change_log import Place
 
-_MAX_DIRECT = 10  # reservations; if a base name has more, the keys of the matching domains are read first
+_MAX_DIRECT = 10  # reservations of a base name; of more, only the ones that cover the host are read
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class NameKey:
         return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
     def holder_of(self, kind: kinds.Kind) -> Place | None:
-        """Return the primary key of the item that has the key exclusively. Return None if it is of another kind."""
+        """Return the primary key of the item that has the key exclusively, or None if the item is of another kind."""
         is_alike = self.holder and self.scope.partition("#")[2] == kind.path
         return Place(self.scope, self.holder) if is_alike else None
 
 
-# returns the unique key with a primary key, or None if it is not read yet
+# returns the record of a unique key by its primary key, or None if that record has not been read yet
 FindKey: TypeAlias = Callable[[Place], NameKey | None]
 
 
@@ -105,11 +105,11 @@ def list_hostport_places(account: str, host: str) -> list[Place]:
 
 
 def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
-    """Return the primary keys of an account's reservations that cover a host. If there are many, return the primary
-    keys of their unique keys.
+    """Return the primary keys of the records that must be read to find an account's reservations of a host.
 
-    If a base name has few reservations, the key of the base name names them. If it has many, the unique keys of the
-    matching domains must be read first.
+    Below TUNNEL_DOMAIN, the key of the base name lists all reservations with the base name. If there are more than
+    _MAX_DIRECT, the result has the unique keys of the domains that cover the host in place of these reservations, and
+    the reservations to which these keys belong, if `find_key` returns the keys.
     """
     owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
     if not domains.is_below(host, tunnel_domain):
@@ -124,7 +124,7 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_own_keys(account: str, host: str) -> list[Place]:
-    """Return the primary keys of the unique keys that an account's reservations of a host would have, proved or not."""
+    """Return the primary keys of the unique keys that reservations of an account have if they cover a host."""
     return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 
 

@@ -69,7 +69,10 @@ def read_renewal() -> OperatorRenewal:
 
 
 def write_renewal(before: OperatorRenewal, renewal: Renewal) -> OperatorRenewal | None:
-    """Store a state. Return None, and write nothing, if another issuer has changed it. Raises aws.Unavailable."""
+    """Store the certificate's state. Return None, and write nothing, if another issuer has changed it.
+
+    Raises aws.Unavailable.
+    """
     return _commit(before, renewal, [])
 
 
@@ -90,7 +93,7 @@ def drop_order() -> None:
 
 
 def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal: Renewal) -> bool:
-    """Store a certificate, which all edge hosts then read. Return False if another issuer has the claim.
+    """Store a certificate, which all edge hosts then read. Return False if another issuer has changed its state.
 
     Raises aws.Unavailable.
     """

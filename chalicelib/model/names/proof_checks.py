@@ -22,7 +22,8 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
 _DUE = items.scope(EDGE, "/looks")
-# a Unix second. Ids begin with the seconds from the check's time until then, so the entry that is due first sorts last
+# A distant Unix second. The ids of entries begin with the number of seconds from the check's time to this second, so
+# the entry that is due first sorts last.
 _LAST = 9_999_999_999
 _AT_ONCE = 100  # records in one read
 
@@ -108,7 +109,7 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
 
 
 def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
-    """Return a checked reservation with the changes to its automatic certificate, and further writes."""
+    """Return a reservation after a check, with the effects on its automatic certificate and the writes for these."""
     if is_lost:
         return issued_certificates.withdraw(after)
     if outcome.event == "verified":

@@ -1,8 +1,11 @@
-"""The schedule of automatic certificates. The issuer makes the attempts.
+"""The schedule of automatic certificates. The issuer makes the attempts to obtain them.
 
-Each domain with a policy has one entry. The entry's id starts with the time of the next attempt. The reservation has a
-copy of the entry among its hidden values, so that responses need no further call. A write that moves an entry fails if
-the entry no longer has the id in the copy. So a write that succeeds was based on an up-to-date copy.
+Each reserved domain with a policy for certificates has one entry. The entry's id starts with the time of the next
+attempt. An issuer claims an entry for the time of its attempt, so that no other issuer makes the attempt too.
+
+The reservation has a copy of the entry among its hidden values (`unseen`), so that responses with the certificate's
+state need no further call. A write that moves an entry fails if the entry no longer has the id in the copy. So a write
+that succeeds was based on an up-to-date copy.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +27,8 @@ from chalicelib.storage.records.items import Item
 SCOPE = items.scope(EDGE, "/renewals")
 RENEWAL = "renewal"  # the name of the copy in the reservation
 _EXISTS = Condition("attribute_exists(#id)")
-# a Unix second: ids start with the seconds from an entry's time until then, so the entry that is due first sorts last
+# A distant Unix second. The ids of entries start with the number of seconds from an entry's time to this second, so the
+# entry that is due first sorts last.
 _LAST = 9_999_999_999
 
 
@@ -129,9 +133,9 @@ def postpone(due: DueRenewal, renewal: Renewal) -> bool:
 def conclude(due: DueRenewal, renewal: Renewal, now: int, *, keeps: bool = False) -> bool:
     """End an attempt that obtained no certificate: store its result, and end the claim.
 
-    If the policy has ended meanwhile, the entry is removed. With `keeps` it stays, because the entry has an unfinished
-    order that the next attempt must end. Other changes of the reservation meanwhile are applied to the entry. Return
-    False, and write nothing, if another issuer has the claim. Raises aws.Unavailable.
+    If the policy has ended meanwhile, the entry is removed. With `keeps` it stays, because there is an unfinished order
+    at the CA that the next attempt must end. Other changes of the reservation meanwhile are applied to the entry.
+    Return False, and write nothing, if another issuer has claimed the entry. Raises aws.Unavailable.
     """
     current = table.find(due.entry.scope, due.entry.reservation)
     released = replace(renewal, is_claimed=False)
@@ -179,8 +183,8 @@ def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
 def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
     """Return a changed reservation with the new state of its certificate, and the writes of its entry.
 
-    A new policy and a removed certificate make an order due. After any other change, a failed attempt is repeated soon.
-    Raises MalformedRecord.
+    A new policy, or the removal of the certificate, makes an order due. After any other change, a failed attempt is
+    repeated soon. Raises MalformedRecord.
     """
     if ReservedDomain.of(after.body).policy is None:
         return end(after)
@@ -197,7 +201,10 @@ def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
 
 
 def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a reservation that lost its domain, and the writes of its entry. It needs another certificate."""
+    """Return a reservation that lost its domain, and the writes of its entry.
+
+    A new proof of the domain will require a new certificate.
+    """
     if read_valid(reservation) is None or not has_policy(reservation):
         return reservation, []
     return _changed(reservation, lambda renewal: renewals.lose(renewal or renewals.begin(now), now))

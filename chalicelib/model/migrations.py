@@ -140,7 +140,7 @@ def what(record: Record) -> str:
 
 
 def _kind(record: Record) -> Kind | None:
-    """Return the kind of a record. Return None for unique keys, lists and internal records."""
+    """Return the kind of a record. Return None for unique keys, lists of revocations and internal records."""
     if record["id"] == unique_keys.ID or record["scope"].partition("#")[0] in (kinds.EDGE, "krl"):
         return None
     try:

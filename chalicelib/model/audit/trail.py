@@ -34,7 +34,7 @@ Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "
 BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, which contain only events
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the partition key of events without an account
-_MAX_BYTES = 4096  # bytes of a value in the details of an event, so that events stay small
+_MAX_BYTES = 4096  # the most bytes of a value in an event's details; longer values become digests
 _DAY = 24 * 60 * 60  # seconds
 _MAX_KNOWN = 10_000  # accounts in `_with_edge`
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
@@ -108,7 +108,7 @@ def operated_by(name: str, reason: str = "") -> Iterator[None]:
 
 
 def _as(name: str) -> Trail:
-    """Return the trail of a new operation that the operator starts on this host."""
+    """Return the trail of a new operation that the operator `name` starts on this host."""
     actor = EventActor("operator", name=details.cleaned(name))
     return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
@@ -129,7 +129,7 @@ def event(
     changed: Sequence[str] = (),
     shown: Details = MappingProxyType({}),
 ) -> Item:
-    """Return the audit event of a changed item or module. `item` has its new state.
+    """Return the audit event of a changed item or module. `item` has its new state, `shown` are the event's details.
 
     The event is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
     """
@@ -163,7 +163,7 @@ def reason() -> str:
 
 
 def operator_event(action: str, subject: str) -> Write:
-    """Return the write of an event without an account, with the operator's reason."""
+    """Return the write of an operator's event that belongs to no account, with the operator's reason."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
         created_at=ids.time_of(id),

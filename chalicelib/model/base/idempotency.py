@@ -24,8 +24,8 @@ class Repeated(Exception):
 class Done:
     """The digest of an earlier request, and the item that the request created.
 
-    The item is stored without modules and secrets. `once` is true if the response contained a secret, because a secret
-    is shown only once.
+    The item is stored without modules and secrets. `once` is true if the response contained a secret. Then it
+    cannot be repeated, because a secret is shown only once.
     """
 
     digest: str
@@ -35,7 +35,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Request:
-    """A request with an idempotency key. `digest` distinguishes it from other requests."""
+    """A request with an idempotency key. `digest` is the digest of its API key, path and body."""
 
     account: str
     key: str

@@ -34,7 +34,7 @@ class FunctionPacking:
 
 
 def _of_line(line: str) -> bytes:
-    """Return the wire form of an authorized_keys line, with the comment if the line is a key.
+    """Return the bytes of an authorized_keys line: SSH's wire form of the key or certificate, and a key's comment.
 
     A certificate's comment is its key id, which the wire form contains.
     """

@@ -17,9 +17,9 @@ def are_strict() -> bool:
 
 
 def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
-    """Return the references to record at their targets. Without STRICT_REFERENCES there are none.
+    """Return the references that the named resources record. Without STRICT_REFERENCES there are none.
 
-    A target with a recorded reference cannot be deleted.
+    A resource that has recorded a reference to it cannot be deleted.
     """
     if not are_strict():
         return ()

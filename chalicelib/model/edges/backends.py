@@ -55,7 +55,7 @@ def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, t
 
 
 def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
-    """Return the id of the oldest matching group for each tunnel, by tunnel id.
+    """Return the id of the oldest group that contains each tunnel, by tunnel id.
 
     Tunnels without a group are left out. Makes one query, or none if no tunnel has labels. Raises aws.Unavailable.
     """

@@ -47,7 +47,7 @@ class ServedRoute:
 
 @dataclass(frozen=True)
 class ServedEdge:
-    """An edge of any kind. An HTTPS edge has routes. Each change of a part raises `revision`.
+    """An edge of any kind. Each change of the edge or of one of its routes raises `revision`.
 
     At the TCP hostports in `proxied`, backends receive the PROXY protocol, because the reserved addresses require it.
     `error` gives the reason why the edge is closed, for example UNREADABLE, or is "".
@@ -147,7 +147,7 @@ def decode_part(item: Item) -> ServedPart:
 
 
 def empty_part(account: str, id: str) -> ServedPart:
-    """Return a backend, authority or IP policy for a malformed record."""
+    """Return the backend, authority or IP policy of a malformed record, without a value."""
     if kinds.of(id) is kinds.IP_POLICIES:
         return ServedPolicy(account, id, None)
     is_ca = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
@@ -166,7 +166,7 @@ def _decode_authority(item: Item) -> ServedAuthority:
     return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
-_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # all other kinds are backends
+_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # kinds that are missing here are backends
     kinds.CERTIFICATE_AUTHORITIES: _decode_authority,
     kinds.IP_POLICIES: ServedPolicy.of,
 }

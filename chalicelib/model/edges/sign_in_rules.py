@@ -8,8 +8,9 @@ _DAY = 24 * 60 * 60
 
 @dataclass(frozen=True)
 class SignInRule:
-    """The enabled OAuth module of a route. `of_route` sets the ids of account, edge and route. Times are in seconds; 0
-    means no limit.
+    """The enabled OAuth module of a route. `of_route` sets the ids of account, edge and route.
+
+    Times are in seconds, 0 if the module does not set them.
 
     If `client_id` is "", the operator's managed OAuth application signs visitors in. `digest` changes with every field
     that decides who may pass, and with the client secret.
@@ -38,7 +39,7 @@ class SignInRule:
 
     @property
     def audience(self) -> str:
-        """Return the audience of session tokens."""
+        """Return the audience of session tokens: they are valid only for this rule."""
         return f"{self.route}.{self.digest}"
 
     @property

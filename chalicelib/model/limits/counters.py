@@ -2,7 +2,7 @@
 
 A process that uses at least a sixteenth of a limit reports its count, so that all such processes know the sum. If the
 sum exceeds the limit, each process admits only its share. Other processes do not report, so most requests need no call
-to the store.
+to the store. Reported counts are sums over windows of SECONDS.
 """
 
 import math

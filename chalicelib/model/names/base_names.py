@@ -221,7 +221,7 @@ def key(name: str, *, field: str = "") -> UniqueKey:
 
 
 def listening_key(account: str, hostport: str) -> UniqueKey:
-    """Return the unique key of an edge for a hostport."""
+    """Return the key of an edge that makes a hostport unique within the account."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 

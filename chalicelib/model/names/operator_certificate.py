@@ -37,7 +37,7 @@ class OperatorRenewal:
 
 
 def alias_target() -> str:
-    """Return the target of the DNS alias that the operator publishes, "" without ACME_DNS_ZONE. Raises ValueError."""
+    """Return the target of the operator's alias for ACME challenges, "" without ACME_DNS_ZONE. Raises ValueError."""
     return certificate_policies.alias_target(ID)
 
 

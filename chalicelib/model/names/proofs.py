@@ -29,8 +29,8 @@ _UNKNOWN_ELSEWHERE = (
 class Proof:
     """The state of the proof of a reserved domain. `error` is a sentence about the latest check, or "".
 
-    `value` and `cname_target` contain a label that is unique to this reservation, so that a forgotten DNS record does
-    not prove the domain for a later reservation.
+    A TXT record with `value` proves the domain, or an alias of the domain to `cname_target`. Both contain a label that
+    is unique to this reservation, so that a forgotten DNS record does not prove the domain for a later reservation.
     """
 
     value: str
@@ -38,7 +38,7 @@ class Proof:
     status: ProofStatus
     since: int  # the time at which the status began
     next_at: int  # the time of the next check
-    seen_at: int = 0  # the last time at which the record was present
+    seen_at: int = 0  # the last time at which the DNS record was present
     checked_at: int = 0  # the time of the last check
     wished_at: int = 0  # the last time at which the owner requested a check
     error: str = ""

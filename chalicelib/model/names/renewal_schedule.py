@@ -25,7 +25,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 SCOPE = items.scope(EDGE, "/renewals")
-RENEWAL = "renewal"  # the name of the copy in the reservation
+RENEWAL = "renewal"  # the hidden value of a reservation that is the copy of its entry
 _EXISTS = Condition("attribute_exists(#id)")
 # A distant Unix second. The ids of entries start with the number of seconds from an entry's time to this second, so the
 # entry that is due first sorts last.
@@ -253,7 +253,7 @@ def _are_done(own: Sequence[Write]) -> bool:
 
 
 def _parse(record: Mapping[str, Any]) -> RenewalEntry | None:
-    """Return the entry of a record. Remove a malformed record and return None, so that it is not read again."""
+    """Return the entry in a record. Remove a malformed record and return None, so that it is not read again."""
     _, account, id = (*record["id"].split("/"), "", "")[:3]
     try:
         entry = RenewalEntry(account, id, decoding.decode(Renewal, record.get("body", {})))

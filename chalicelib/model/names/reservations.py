@@ -23,7 +23,7 @@ _RESERVED_DOMAIN = "reserved_domain"  # the kind of the keys that make reserved 
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedDomain(Described):
-    """The stored form of a reserved domain. `proof` is a `Proof` as a record, empty below TUNNEL_DOMAIN."""
+    """The stored form of a reserved domain. `proof` is the record of a `Proof`, empty below TUNNEL_DOMAIN."""
 
     domain: str
     region: str = ""
@@ -53,7 +53,7 @@ class ReservedDomain(Described):
 
     @property
     def is_verified(self) -> bool:
-        """Return whether the domain is proved now. False in a grace period. Raises MalformedRecord."""
+        """Return whether the domain is proved now. False while its DNS record counts as missing. Raises MalformedRecord."""
         progress = self.progress
         return progress is not None and progress.status == "verified"
 
@@ -109,7 +109,7 @@ class ServedReservation:
     proxy_protocol: bool = False
     is_readable: bool = True
     keep_headers: tuple[str, ...] = ()
-    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # not decoded
+    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # their records by name
 
     @staticmethod
     def of(item: Item) -> "ServedReservation | None":

@@ -36,12 +36,12 @@ class BasicAuthModule(StoredModule):
 
     @property
     def rule(self) -> "BasicAuthRule | None":
-        """Return the passwords rule that the edge enforces. Return None if there are no users."""
+        """Return the rule that the edge enforces. Return None if there are no users."""
         digest = hashlib.sha256("\n".join(self.usernames).encode() + self.passwords).hexdigest()[:16]
         return BasicAuthRule(digest) if self.usernames and self.passwords else None
 
     def open_passwords(self, context: Mapping[str, str]) -> Mapping[str, bytes]:
-        """Return the password digests by user. `context` is the context of the route or reservation.
+        """Return the password digests by user. `context` is the encryption context of the route or reservation.
 
         Raises aws.Unavailable, and vault.Unreadable if they cannot be decrypted.
         """
@@ -66,13 +66,13 @@ def _parse_digests(text: bytes) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class BasicAuthRule:
-    """The passwords of a route or tunnel, without the digests. `digest` changes with the passwords."""
+    """The rule that visitors of a route or tunnel need a password. `digest` changes with users and passwords."""
 
     digest: str
 
 
 def password_context(context: Mapping[str, str]) -> dict[str, str]:
-    """Return the encryption context of passwords, from the context of their route or reservation."""
+    """Return the encryption context of passwords: the context of the route or reservation, with the module's name."""
     return vault.context(context["account"], f"{context['resource']}/basic_auth")
 
 

@@ -69,7 +69,7 @@ def webhook_context(context: Mapping[str, str]) -> dict[str, str]:
 
 
 def svix_key(secret: str) -> bytes:
-    """Return the key in a secret of Svix, b"" if the secret is malformed."""
+    """Return the signing key in a webhook secret of Svix, b"" if the secret is malformed."""
     try:
         return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
     except (binascii.Error, ValueError):

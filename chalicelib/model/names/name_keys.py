@@ -14,7 +14,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.change_log import Place
 
-_MAX_DIRECT = 10  # reservations of a base name; of more, only the ones that cover the host are read
+_MAX_DIRECT = 10  # reservations of a base name; if it has more, only reservations that cover the host are read
 
 
 @dataclass(frozen=True)

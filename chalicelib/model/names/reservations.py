@@ -53,7 +53,7 @@ class ReservedDomain(Described):
 
     @property
     def is_verified(self) -> bool:
-        """Return whether the domain is proved now. False while its DNS record counts as missing. Raises MalformedRecord."""
+        """Return whether the domain is proved now. False while its DNS record is missing. Raises MalformedRecord."""
         progress = self.progress
         return progress is not None and progress.status == "verified"
 

@@ -183,9 +183,9 @@ class Change:
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
-    """Replace an item by the result of `edit`. Return it, or None if it does not exist.
+    """Replace an item by the result of `edit`. Return the result, or None if the item does not exist.
 
-    `edit` may raise errors. If another writer was faster, it is called again. Raises the errors of `commit`.
+    `edit` may raise errors. If another writer was faster, `edit` is called again. Raises the errors of `commit`.
     """
 
     def attempt() -> Item | None:

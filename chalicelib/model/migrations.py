@@ -80,7 +80,7 @@ def require_supported_record(record: Record) -> None:
 
 
 def comes_last(record: Record) -> bool:
-    """Return whether a record is an edge that lacks the unique keys of its names.
+    """Return whether a record is an edge that lacks unique keys of its hostports or base names.
 
     Such edges are migrated after all other records, oldest first.
     """
@@ -95,7 +95,7 @@ def needed(record: Record, forms: Forms) -> list[Migration]:
 def apply(record: Record, forms: Forms) -> bool:
     """Apply the needed migrations to a record. Return False if the record has changed meanwhile.
 
-    Raises aws.Unavailable, and Taken if another account has one of its names.
+    Raises aws.Unavailable, and Taken if another account has one of an edge's names.
     """
     for migration in _selected():
         if todo := migration.writes(record, forms):

@@ -1,8 +1,8 @@
 """Audit events: who changed what, when and from where. The transaction of a change also writes its event.
 
-An event never contains a secret, and no free text except the operator's reason. It cannot be changed. The events of an
-account are in one partition, or in more if the account is busy. The edge writes to a separate partition, because it has
-no right to write to the others.
+An event never contains a secret, and no free text except the operator's reason. Events cannot be changed. The events
+of an account are in one partition, or in more if the account is busy. The edge writes its events to a separate
+partition, because it has no right to write to the other partitions.
 """
 
 import getpass

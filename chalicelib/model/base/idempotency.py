@@ -1,7 +1,7 @@
 """Idempotency keys: a key of an account identifies one request and the item it created, for 24 hours.
 
-The transaction that creates an item also stores it with the key. The stored item has no modules, because a repeated
-request contains them again, and no secrets, because they would outlive the item.
+The transaction that creates an item also stores a copy of the item with the key. The copy has no modules, because a
+repeated request contains them again, and no secrets, because the copy can outlive the item.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ class Repeated(Exception):
 class Done:
     """The digest of an earlier request, and the item that the request created.
 
-    The item is stored without modules and secrets. `once` is true if the response contained a secret. Then it
-    cannot be repeated, because a secret is shown only once.
+    The item is stored without modules and secrets. `once` is true if the response contained a secret. Then the
+    response cannot be repeated, because a secret is shown only once.
     """
 
     digest: str

@@ -49,7 +49,7 @@ class LimitReached(NotReady):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """The base class of all stored resources and modules. Its secrets are encrypted, and `vault` decrypts them.
+    """The base class of all stored resources and modules. Secrets in it are encrypted, and `vault` decrypts them.
 
     `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of a
     nested stored value, events show only its own `AUDITED` fields. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE`

@@ -41,7 +41,7 @@ def is_on(item: Item) -> bool:
 
 
 def is_key_on(attributes: Mapping[str, Any]) -> bool:
-    """Return whether the attributes of a unique key show no suspension of its item."""
+    """Return whether a unique key's item is not suspended, given the key's attributes."""
     return not attributes.get(SUSPENDED)
 
 

@@ -21,7 +21,7 @@ class HttpResponse(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelGroup(Described):
-    """The stored form of a group of tunnels. It contains all online tunnels that have all its labels.
+    """The stored form of a group of tunnels. The group contains all online tunnels that have all of its labels.
 
     A group without labels is empty.
     """

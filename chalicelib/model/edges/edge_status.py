@@ -176,7 +176,7 @@ def list_rejected_certificates() -> frozenset[RejectedCertificate]:
 
 
 def remove_host(host: str) -> None:
-    """Remove a host with its reports. The call can be repeated. Raises aws.Unavailable."""
+    """Remove a host with its reports. After a failure, the call can be repeated. Raises aws.Unavailable."""
     written = [item.id for item in table.every(_scope(host))]
     for start in range(0, len(written), _AT_ONCE):
         dynamodb.transact([Write.delete(_scope(host), id) for id in written[start : start + _AT_ONCE]])

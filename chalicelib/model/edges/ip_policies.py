@@ -1,6 +1,6 @@
 """IP policies and their rules, which allow or deny visitors by their address.
 
-A policy's record has a copy of its rules, so that the edge reads all of them at once. Their number is limited.
+A policy's record has a copy of its rules, so that the edge reads all of them at once. The number of rules is limited.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,7 +91,7 @@ _MALFORMED = "The record of the IP policy {} is malformed: no visitor is admitte
 
 
 def parse_cidr(text: str) -> Network:
-    """Return the network of a rule. An IPv4-mapped network becomes one of IPv4. Raises ValueError."""
+    """Return the network of a rule. An IPv4-mapped network becomes an IPv4 network. Raises ValueError."""
     try:
         return policy_expressions.parse_network(text)
     except UnsupportedPolicy:

@@ -1,7 +1,7 @@
 """The expressions of traffic policies: a small part of CEL. Pure.
 
-Anything outside this grammar is an error. If it were a condition that does not match, a `deny` rule would admit
-clients.
+Anything outside this grammar is an error. If an unknown expression counted as a condition that does not match, a `deny`
+rule with this expression would admit clients.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +93,7 @@ def parse_address(text: str) -> Network:
 
 
 def parse_network(text: str) -> Network:
-    """Return a network. An IPv4-mapped network becomes one of IPv4. Raises UnsupportedPolicy."""
+    """Return a network. An IPv4-mapped network becomes an IPv4 network. Raises UnsupportedPolicy."""
     try:
         network = ip_network(text)
     except ValueError:
@@ -237,7 +237,7 @@ class _Parser:
         return number
 
     def _take(self, text: str) -> bool:
-        """Skip the next token if it is the given sign. Return whether it was."""
+        """Skip the next token and return True if it is the given sign, otherwise return False."""
         is_next = self._token.kind == "sign" and self._token.text == text
         self._position += is_next
         return is_next

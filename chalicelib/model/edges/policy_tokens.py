@@ -32,7 +32,10 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of an expression, with an end token. Raises UnsupportedPolicy, also if it exceeds a limit."""
+    """Return the tokens of an expression, with an end token.
+
+    Raises UnsupportedPolicy, also if the expression exceeds a limit.
+    """
     tokens = [*_read_tokens(text), Token("end", "", len(text))]
     if sum(it.text in _OPERATORS for it in tokens if it.kind == "sign") > MAX_OPERATORS:
         raise UnsupportedPolicy(f"has more than {MAX_OPERATORS} operators.")

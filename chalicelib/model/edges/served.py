@@ -113,7 +113,7 @@ ServedPart: TypeAlias = ServedBackend | ServedAuthority | ServedPolicy
 def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
     """Return the edge of an item, with its routes.
 
-    If the item or a route is malformed, the edge has an `error`, and the hostports in its unique keys.
+    If the item or a route is malformed, the edge has an `error`, and its hostports are from its unique keys.
     """
     try:
         stored = records.decode(HttpsEdge, item)

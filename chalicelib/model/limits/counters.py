@@ -90,7 +90,7 @@ class Counter:
         self.level -= self._cost(use)
 
     def correct(self, use: Use, add: Add) -> None:
-        """Report the count of the last window, and compute the share from the window before. Raises aws.Unavailable.
+        """Report the last window's count, and compute the share from the window before it. Raises aws.Unavailable.
 
         The share comes from the earlier window, because by now all processes have reported their counts of it.
         """
@@ -121,7 +121,7 @@ class Counters:
         self._counters: dict[bool, dict[str, Counter]] = {True: {}, False: {}}
 
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
-        """Return whether a request exceeds none of its limits, and their remaining amounts.
+        """Return whether a request exceeds none of its limits, and the limits' remaining amounts.
 
         A rejected request takes nothing. Each request also reports the counts that are due, but an admitted request
         does so only in the second half of a window.

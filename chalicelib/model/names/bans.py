@@ -1,4 +1,4 @@
-"""Patterns of host names that the operator has banned. No account can get a name that matches one.
+"""Patterns of host names that the operator has banned. No account can get a name that matches a pattern.
 
 `*` matches any characters, including dots. A gateway reads all patterns every two seconds. The API reads them for each
 request that names a host.

@@ -1,7 +1,8 @@
 """Names below TUNNEL_DOMAIN and ports of TCP_PORTS. Each belongs to one account.
 
-The base name of a host is its label directly left of TUNNEL_DOMAIN: in both x.team.D and *.team.D it is `team.D`. A
-base name has one record, a shared key (see `shared_keys`). `name_counts` counts the names of an account.
+The base name of a host is the name one label below TUNNEL_DOMAIN to which the host belongs. If TUNNEL_DOMAIN is D, the
+base name of x.team.D and *.team.D is `team.D`. A base name has one record, a shared key: several items of its account
+can have the key (see `shared_keys`). `name_counts` counts the names of an account.
 """
 
 import os
@@ -67,7 +68,7 @@ def parse_ports(text: str) -> range:
 def check_settings() -> None:
     """Store TUNNEL_DOMAIN and TCP_PORTS in the table if it has no settings.
 
-    Raises OtherSettingsError if the table has other settings, ValueError.
+    Raises OtherSettingsError if the table has other settings, and ValueError if TUNNEL_DOMAIN is malformed.
     """
     check_given_settings(domain(), ports_text())
 
@@ -75,8 +76,8 @@ def check_settings() -> None:
 def check_settings_for(hosts: Iterable[str]) -> None:
     """Check the settings for an edge or tunnel with these hosts.
 
-    Settings that differ from the table's are accepted if no host is below the TUNNEL_DOMAIN of either. Raises
-    OtherSettingsError, ValueError.
+    Settings that differ from the table's are accepted if no host is below TUNNEL_DOMAIN or the table's
+    domain. Raises OtherSettingsError, ValueError.
     """
     try:
         check_settings()

@@ -43,7 +43,7 @@ class TunnelRecord:
 class FormerEdge:
     """An edge that used a hostport until `ended_at`, or "" if it still uses the hostport.
 
-    The edge's audit events show when it began to use the hostport.
+    The edge's audit events show when the edge began to use the hostport.
     """
 
     account: str

@@ -22,7 +22,7 @@ _ABSENT = Condition("attribute_not_exists(#id)")
 
 @dataclass(frozen=True)
 class OpenedCertificate:
-    """The certificate chain as PEM, and its private key as DER. It must not be stored."""
+    """The certificate chain as PEM, and its decrypted private key as DER, which must not be stored."""
 
     chain: str
     key: bytes = field(repr=False)
@@ -93,7 +93,7 @@ def drop_order() -> None:
 
 
 def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal: Renewal) -> bool:
-    """Store a certificate, which all edge hosts then read. Return False if another issuer has changed its state.
+    """Store a certificate, which all edge hosts then read. Return False if another issuer was first.
 
     Raises aws.Unavailable.
     """

@@ -1,4 +1,4 @@
-"""The schedule of the DNS checks that prove reserved domains, and the results of the checks. The live edge makes them.
+"""The schedule of the DNS checks that prove reserved domains, and their results. The live edge makes the checks.
 
 The schedule is one partition, sorted by time, so one query returns the checks that are due. The transaction that
 changes a reservation also moves the reservation's entry in the schedule.
@@ -109,7 +109,7 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
 
 
 def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
-    """Return a reservation after a check, with the effects on its automatic certificate and the writes for these."""
+    """Return a reservation after a check, with the effects on its automatic certificate, and their writes."""
     if is_lost:
         return issued_certificates.withdraw(after)
     if outcome.event == "verified":
@@ -123,7 +123,7 @@ def schedule(reservation: Item) -> list[Write]:
 
 
 def unschedule(reservation: Item) -> list[Write]:
-    """Return the writes that remove a reservation's scheduled check and its proof."""
+    """Return the writes that remove a reservation from the schedule and from the list of proved domains."""
     return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *list_proved(reservation, None)]
 
 

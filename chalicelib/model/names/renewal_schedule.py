@@ -98,9 +98,9 @@ def list_entries() -> Iterator[RenewalEntry]:
 
 
 def order_now(account: str, id: str, now: int) -> RenewalEntry | None:
-    """Make an order of a reservation due, but at least a minute after the previous attempt. Raises aws.Unavailable.
+    """Make the next order for a reservation due, at the earliest a minute after the previous attempt.
 
-    Return its entry, or None if the reservation has no policy, or an attempt is running.
+    Return the reservation's entry, or None if it has no policy, or an attempt is running. Raises aws.Unavailable.
     """
     due = find(account, id)
     if due is None or due.entry.renewal.is_claimed:

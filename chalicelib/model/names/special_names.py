@@ -87,8 +87,8 @@ def find_place(owner: SpecialOwner) -> Place:
 
 
 def find_owner(place: Place) -> SpecialOwner | None:
-    """Return the edge or tunnel of an entry, given its primary key. Return None if the primary key is not one of an
-    entry.
+    """Return the edge or tunnel of an entry, given its primary key. Return None if no entry can have this primary
+    key.
     """
     account, _, id = place.id.partition("/")
     is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)

@@ -29,7 +29,7 @@ class HeadersModule(StoredModule):
 def declare(
     name: str, check_name: Callable[[str], str], configures_route: str
 ) -> EdgeModule[HeadersModule, HeadersModule]:
-    """Return the declaration of a module that changes headers. `check_name` is for the names of its headers."""
+    """Return the declaration of a module that changes headers. `check_name` checks the names of the headers."""
 
     def read(module: HeadersModule) -> HeadersModule | None:
         try:

@@ -22,7 +22,7 @@ _RESPONSE = rf"(?:{_CONNECTION}|alt-svc|content-encoding|x-envoy-.*)"
 
 
 def check_request_name(name: str) -> str:
-    """Return the name of a request header. Raises ValueError if a route may not change it."""
+    """Return the name of a request header. Raises ValueError if routes must not change it."""
     # imported here, because compiling the long expression of `claims` takes time, and only requests with a body need it
     from chalicelib.model.edges.headers import claims
 
@@ -36,7 +36,7 @@ def check_request_name(name: str) -> str:
 
 
 def check_response_name(name: str) -> str:
-    """Return the name of a response header. Raises ValueError if a route may not change it."""
+    """Return the name of a response header. Raises ValueError if routes must not change it."""
     _check_form(name)
     if re.fullmatch(_RESPONSE, _as_read(name)):
         raise ValueError(

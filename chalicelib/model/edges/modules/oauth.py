@@ -39,7 +39,7 @@ class StoredProvider(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthModule(StoredModule):
-    """The OAuth module of a route. `provider` has all eight providers by name. One of them is set.
+    """The OAuth module of a route. `provider` has all eight providers by name; all except one are None.
 
     Times are in seconds. The client secret is encrypted for its route, and cannot be decrypted for another route.
     """

@@ -100,7 +100,7 @@ class Change:
     def end(self, item: Item, lease: Mapping[str, Any] | None = None) -> "Change":
         """Remove an item, for example a tunnel, after the end of its lease.
 
-        `lease` is the other record that contains the lease, for example of the tunnel's gateway, if there is one.
+        `lease` is the separate record that contains the lease (a tunnel's lease is in its gateway's record), if any.
         """
         kind = kinds.of_item(item)
         ending = kind.stored_type.ending(item, lease) if kind else None
@@ -211,7 +211,7 @@ def delete(change: Change, scope: str, id: str) -> bool:
 
 
 class _Endings:
-    """Ends items with a lapsed lease, when other items take their unique keys. Their stored types return the writes."""
+    """Ends items with a lapsed lease when others take their unique keys. The items' stored types return the writes."""
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> Place | None:
         kind = kinds.at(home.partition("#")[2])

@@ -49,7 +49,7 @@ class Kind:
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Return whether such resources can exist without a record in the table. True for edges and routes."""
+        """Return whether resources of this kind can exist without a record in the table. True for edges and routes."""
         return self.path.startswith("/edges/")
 
     @cached_property
@@ -69,7 +69,7 @@ class Kind:
 
     @cached_property
     def stored_type(self) -> type[Stored]:
-        """Return the class that decodes its records, Stored if `stored` is empty."""
+        """Return the class that decodes records of this kind, or Stored if `stored` is empty."""
         return _type(self.stored) if self.stored else Stored
 
 
@@ -223,7 +223,7 @@ EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
 
 TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 
-_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # with one file for each module of edges or reservations
+_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # a package with one file for each of these modules
 _OTHER_MODULES: Mapping[str, str] = {  # the stored types of other modules, by module name
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",

@@ -134,9 +134,9 @@ class Stored:
 
     @classmethod
     def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the primary key of the other record that contains an item's lease.
+        """Return the primary key of the separate record that contains an item's lease.
 
-        For example, a tunnel has the lease of its gateway. Return None if the item's own record contains the lease.
+        For example, a tunnel's lease is in its gateway's record. Return None if the lease is in the item's own record.
         `attributes` are stored with a unique key of the item.
         """
         return None
@@ -153,7 +153,7 @@ class Stored:
     def ending(cls, item: Item, lease: Mapping[str, Any] | None = None) -> Ending | None:
         """Return the event details and writes for the end of an item's lease. Return None if such ends have no event.
 
-        `lease` is the other record that contains the lease, or None if the item's own record contains it.
+        `lease` is the separate record that contains the lease, if there is one.
         """
         return None
 

@@ -19,7 +19,7 @@ def are_strict() -> bool:
 def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
     """Return the references that the named resources record. Without STRICT_REFERENCES there are none.
 
-    A resource that has recorded a reference to it cannot be deleted.
+    A resource with a record of a reference to it cannot be deleted.
     """
     if not are_strict():
         return ()

@@ -109,7 +109,7 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
 
 
 def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
-    """Return a reservation after a check, with the effects on its automatic certificate, and their writes."""
+    """Return a reservation with a check's effects on its automatic certificate, and the writes of these effects."""
     if is_lost:
         return issued_certificates.withdraw(after)
     if outcome.event == "verified":

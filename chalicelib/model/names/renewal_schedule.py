@@ -1,6 +1,6 @@
 """The schedule of automatic certificates. The issuer makes the attempts to obtain them.
 
-Each reserved domain with a policy for certificates has one entry. The entry's id starts with the time of the next
+Each reserved domain with a policy for certificates has one entry. The entry's id encodes the time of the next
 attempt. An issuer claims an entry for the time of its attempt, so that no other issuer makes the attempt too.
 
 The reservation has a copy of the entry among its hidden values (`unseen`), so that responses with the certificate's

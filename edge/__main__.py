@@ -173,10 +173,10 @@ async def _issuer(settings: Settings, _: asyncio.Event) -> None:
 
 
 async def _run_with_store(part: str, settings: Settings, run: RunWithStore) -> None:
-    """Run a part of the edge with the store, and with the CA for connections between hosts.
+    """Connect to the store, read the CA for connections between hosts, and run a part of the edge.
 
-    Raises SettingError if the store fails while the part starts. If the store throttles calls, the start is repeated.
-    Once the part serves, it waits for the store instead.
+    While the part starts, calls that the store throttles are repeated; any other failure of the store raises
+    SettingError. A part that already serves does not end if the store fails.
     """
     from edge.process import tasks
     from edge.store import table, threads

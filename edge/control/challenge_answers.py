@@ -1,4 +1,4 @@
-"""Answers of control to challenges over HTTP-01 (RFC 8555, section 8.3). Pure."""
+"""Decides the responses to HTTP-01 challenges of a CA (RFC 8555, section 8.3). Pure."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 from chalicelib.model.serving import pages
 from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 
-Standing = Literal["known", "unreserved", "unknown"]  # whether an account has the requested host, and has reserved it
+Standing = Literal["known", "unreserved", "unknown"]  # "unknown": no account has the requested host
 
 _MOST = 10_000  # remembered domains
 _PATH = "/.well-known/acme-challenge/"

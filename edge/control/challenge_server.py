@@ -26,14 +26,15 @@ from edge.store.records import Store, Unavailable
 _TIMEOUT = 10.0  # seconds for one request
 _LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log
 _MAX_WAITING = 500  # requests that wait for a read of the change log
-_SHARE = 10  # requests without TLS are cheap, so they get a tenth of the budget for reads of cold names
+_SHARE = 10  # the server uses 1/_SHARE of `budget`: anybody can send many requests without TLS
 _READ_SIZE = 65536  # the most bytes in one read from a connection
 
 
 class ChallengeServer:
     """Answers each request from the current records. So the issuer does not have to notify edge hosts of orders.
 
-    Reads that only decide between a redirect and 404 use at most a tenth of `budget`.
+    `budget` limits the reads of the store for names that this host has not loaded. At most a tenth of it is used to
+    decide between a redirect and 404, for requests without a pending challenge.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class ChallengeServer:
         self._log_read, self._waiting = asyncio.Event(), 0
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle the changes that one read of the change log returned. Wake the requests that wait for it."""
+        """Handle the changes that one read of the change log returned. Wake the requests that wait for such a read."""
         for place in places:
             if domain := challenge_records.find_domain(place):
                 self._domains.add(domain, time.time())

@@ -1,6 +1,7 @@
 """Control: loads the names that Envoy requests, and keeps special names loaded.
 
-It listens before it reads any records. It follows the log of changes, and passes each change to the names that use it.
+Special names are hosts and ports that Envoy must know before a visitor comes. Control listens before it reads any
+records. It follows the log of changes, and passes each change to the names that use it.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the change log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between _read_sign_in, and between renew_sign_in_pair
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between calls of each task
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the change log after which the host is not ready
 _STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
@@ -96,7 +97,7 @@ class Control:
         self._challenges = ChallengeServer(settings, store, self._resolver, self._reads, self._loader.budget)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
-        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
+        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # when gateways are read next
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
         self._blocked: tuple[list[str], list[str]] | None = None  # the networks and hosts that the latest read found
         self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy drops what the catalog lacks
@@ -108,7 +109,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # a listener without the special names would refuse them
+        self.discovery.catalog.has_all_listeners = False  # a listener would refuse unloaded special names
         settings, link = self._settings, self._link_authority.pem
         always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
         self.discovery.apply({it.key: it for it in always})
@@ -151,7 +152,7 @@ class Control:
         with progress.report_waiting("control is waiting for the store", Unavailable):
             await self._read_gateways()
             await self._reads.of_change(self._operator.refresh)
-            await self._special.start(progress.report)  # until then, Envoy is not ready
+            await self._special.start(progress.report)  # Envoy is not ready until special names are loaded
         self.discovery.send_listeners()
 
     async def _read_changes(self, follower: Follower) -> None:
@@ -207,14 +208,14 @@ class Control:
         if (keys, apps) != (self._serving.public_keys, self._managed_apps):
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
-            self._loader.replan()  # the loader also plans the routes of special names
+            self._loader.replan()  # also for special names: the loader plans their routes
 
     def _service(self) -> Service:
         settings = self._settings
         return Service(settings.tunnel_domain, settings.tcp_ports, self._operator_names, self._managed_apps)
 
     def _read_renewed(self) -> Changes:
-        """Return secrets for renewed certificates of the operator, and of Envoy's connections to gateways."""
+        """Return Envoy secrets for renewed certificates: the operator's, and those for connections to gateways."""
         pairs = {name: pair() for name, pair in self._pairs.items()}
         new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
         self._published |= new
@@ -257,7 +258,7 @@ class Control:
         return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)
 
     async def _read_other_metrics(self) -> bytes:
-        """Return the metrics of names. Add those metrics of the sign-in service and the issuer that this host has."""
+        """Return the metrics of names, of the sign-in service and of the issuer, if they run on this host."""
         found = await self._read_name_metrics()
         for socket in (self._settings.sign_in_metrics_socket, self._settings.issuer_metrics_socket):
             with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Ends the tunnels of gateways that died.
+"""Sweeps: end the tunnels of dead gateways in the store.
 
 A gateway that dies writes nothing, and its lease ends. Then one edge host marks the gateway's record as ended, and one
-edge host ends its tunnels.
+edge host ends the gateway's tunnels.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from edge.store.records import Store, Unavailable
 from edge.store.threads import Threads
 
 _PERIOD = 20.0  # seconds between two sweeps, unless a dead gateway is found earlier
-_CLAIM = 60  # seconds in which no other host sweeps the gateway
+_CLAIM = 60  # seconds in which no other host ends tunnels of the same gateway
 MAX_RATE = 100  # the most tunnels that are ended in a second
 _MAX_AT_ONCE = 8  # the most tunnels that are ended at the same time
 
@@ -31,7 +31,7 @@ class GatewaySweeps:
         self.task = PeriodicTask("sweeps", self.sweep, _PERIOD, failures=Unavailable)
 
     def apply(self, found: Sequence[Gateway]) -> None:
-        """Remember the gateways that are ended or have a lapsed lease. Start a sweep if there are any."""
+        """Remember the gateways that are marked as ended, or have a lapsed lease. Wake `sweep` if there are any."""
         self._dead = [it for it in found if it.ended or it.has_lapsed(gateways.clock_skew())]
         if self._dead:
             self.task.wake()
@@ -42,7 +42,7 @@ class GatewaySweeps:
             if gateway.ended:
                 await self._end_tunnels(gateway)
             else:
-                await self._threads.call(self._store.fence_gateway, gateway.id)  # the log then wakes the sweep
+                await self._threads.call(self._store.fence_gateway, gateway.id)  # `apply` then starts a sweep
 
     async def _end_tunnels(self, gateway: Gateway) -> None:
         """End all tunnels of an ended gateway, and remove its record after the last one. Raises Unavailable."""

@@ -38,10 +38,10 @@ class Ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Record a port in the file of open ports. Its tunnel is recorded if Envoy has opened the port."""
+        """Add a tunnel's port to the file of open ports if Envoy has opened it. Otherwise, remove the port."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # then the gateway stops waiting for the port after some seconds
+        with suppress(OSError):  # without the record, a gateway stops waiting for the port after some seconds
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)

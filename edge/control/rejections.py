@@ -29,7 +29,7 @@ _LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
 
 @dataclass(frozen=True)
 class _Rejected:
-    """The errors about one revision of an edge, by hostport or listener."""
+    """The errors about one revision of an edge, by the hostport or listener that Envoy rejected."""
 
     account: str
     revision: int
@@ -70,9 +70,8 @@ class Rejections:
     def forget(self, places: Iterable[Place]) -> None:
         """Forget the errors that changed records may have resolved.
 
-        These are all errors of a changed edge, and the refusals of names of an account with any changed record.
-
-        The next request for a refused name reports its error again.
+        These are all errors of a changed edge. For an account with any changed record, they are also the errors because
+        of which names are not served. The next request for such a name reports its error again.
         """
         changed = {it for it in places if is_relevant(it)}
         self._forget_certificates(changed)

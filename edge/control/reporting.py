@@ -1,4 +1,4 @@
-"""The reports of this host about edges: errors of Envoy, and results of trials."""
+"""The reports of this host about edges: Envoy's errors, and results of trials (test connections)."""
 
 import secrets
 from collections.abc import Callable, Iterable

@@ -1,4 +1,11 @@
-"""The special names and ports of an edge host, which stay loaded. At start, only the list of them is read in full."""
+"""Special names: hosts and ports that Envoy must know before a visitor comes, so they stay loaded.
+
+The store has a list with an entry for each edge or tunnel that has special names. At start, control reads this list,
+and then the records of these edges and tunnels.
+
+A handshake requirement is an edge's TLS version, or a digest if the edge demands client certificates or OAuth. The
+name of Envoy's scope contains it.
+"""
 
 import asyncio
 import time
@@ -51,7 +58,7 @@ class EnvoyPublisher:
                     await asyncio.sleep(_FORM_POLL)
 
     def _has_scope(self, host: str, requirement: str) -> bool:
-        """Return whether all loaded names that match a host have Envoy's scope for the host's handshake requirement."""
+        """Return whether all loaded names at a host have the scope for the host's handshake requirement."""
         loaded = self._sender.scopes
         return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
 
@@ -79,7 +86,7 @@ class SpecialNames:
         self._reading: set[SpecialOwner] = set()  # owners of the entries that are being read now
         self._waiting: dict[str, set[Place]] = {}  # by account: changed records to handle after that read
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
-        self._suspects: set[Place] = set()  # changes that only a resync found; the change log may still report them
+        self._suspects: set[Place] = set()  # changes found by resyncs, not yet by the change log
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property
@@ -137,11 +144,11 @@ class SpecialNames:
             account.missed.clear()
 
     def add(self, entry: SpecialEntry) -> None:
-        """Add an entry that the stored list lacks. An earlier version of the API has changed the edge."""
+        """Add an entry that the stored list lacks because an earlier version of the API changed the edge."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def carry_over(self, plan: NamePlan) -> None:
-        """Add the entry of a special name if the stored list lacks it."""
+        """Add an entry for the plan of a special name if the stored list lacks it."""
         account = self._accounts.get(plan.account)
         if account and account.covers(plan.name):
             return
@@ -212,7 +219,7 @@ class SpecialNames:
 
     @property
     def _is_reading(self) -> bool:
-        """Return whether entries of the stored list, or changed records that wait for them, are unread."""
+        """Return whether changed entries, or changed records that are read after these entries, are unread."""
         return bool(self._unread or self._reading or self._waiting)
 
     def _change(self, account: SpecialAccount, place: Place) -> None:
@@ -226,7 +233,7 @@ class SpecialNames:
             account.change([place])
 
     def _has_unread(self, account: str) -> bool:
-        """Return whether entries of an account, or changed records that wait for them, are unread."""
+        """Return whether changed entries of an account, or records that are read after these, are unread."""
         return account in self._waiting or any(it.account == account for it in self._unread | self._reading)
 
     async def _read_entries(self) -> None:

@@ -1,4 +1,9 @@
-"""The special names of one account: their records, plans, and Envoy's resources."""
+"""The special names of one account: their records, plans, and Envoy's resources.
+
+A special name is a host or port that Envoy must know before a visitor comes. The stored list has an entry for each edge
+or tunnel with special names. A handshake requirement is an edge's TLS version, or a digest if the edge demands client
+certificates or OAuth. A resync is a read of all records of the account, in case the change log lacks a change.
+"""
 
 import asyncio
 import time
@@ -38,7 +43,7 @@ class Publisher(Protocol):
         """Send clusters that loaded names can share. Remove the earlier clusters of `owner` that no name uses."""
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        """Wait, at most a second, until loaded names have scopes for the handshake requirements of their hosts."""
+        """Wait, at most a second, until the loaded names at these hosts have scopes for these requirements."""
 
     async def publish(self, changes: Changes) -> None:
         """Send resources that only special names use: additions first, removals last."""
@@ -79,7 +84,7 @@ class SpecialAccount:
     def __init__(self, account: str, shared: Shared) -> None:
         self.account = account
         self.plans = SpecialPlans()
-        self.missed: set[Place] = set()  # addresses of changed records that only a resync found
+        self.missed: set[Place] = set()  # primary keys of changed records that only a resync found
         self.was_tried = False  # whether the account's names were planned or closed since the start
         self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
@@ -121,7 +126,7 @@ class SpecialAccount:
         return name in hosts or f"{WILDCARD}{name.partition('.')[2]}" in hosts
 
     def put_first(self, entry: SpecialEntry) -> None:
-        """Add an entry that Envoy may already serve. Its hosts are closed while its records cannot be read."""
+        """Add an entry at the start of control. Its hosts are closed while its records cannot be read."""
         self._closed |= {entry.owner.id}
         self.put(entry.owner.id, entry)
 
@@ -137,7 +142,7 @@ class SpecialAccount:
         self.wake()
 
     def resync(self) -> None:
-        """Read all records again. Add to `missed` the changed records that the log has not reported."""
+        """Schedule a resync. It adds changed records that the change log has not reported to `missed`."""
         self._work.is_resync = True
         self.wake()
 
@@ -215,7 +220,7 @@ class SpecialAccount:
             if known and work.is_resync:
                 known = await self._resync(known)
         except Undecodable:
-            known, had = None, frozenset()  # read all entries again, to find those with the malformed record
+            known, had = None, frozenset()  # read every entry again: some may have no malformed record
         known, more = await self._read_entries(sorted(ids - had), known)
         if any(it.startswith(WILDCARD) for it in special_plans.list_hosts(self._handled.values())):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
@@ -243,7 +248,7 @@ class SpecialAccount:
         return known, first | second
 
     async def _resync(self, known: AccountRecords) -> AccountRecords:
-        """Read all records again and return them. Add to `missed` the changes that the log has not reported."""
+        """Read all records again. Add changes that the change log has not reported to `missed`."""
         lapsed = self._find_lapsed()
         found: AccountRecords = await self._shared.run(self._shared.reader.resync, known)
         both = known.versions.keys() & found.versions.keys()
@@ -276,5 +281,5 @@ class SpecialAccount:
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:
-        """Return the addresses of tunnel records with an ended lease."""
+        """Return the primary keys of tunnel records with an ended lease."""
         return {*self._records.list_lapsed(time.time())} if self._records else set()

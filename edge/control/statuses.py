@@ -24,7 +24,7 @@ R = TypeVar("R")
 _POLL = 0.2  # seconds between checks of pending writes
 _WRITE_PAUSE = 2.0  # seconds between two writes for one edge
 _MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # concurrent writes: of all accounts, of one account
-_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds between renewals of the host's lease, and of a lease
+_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds between renewals of the host's lease, and the lease's duration
 _WITHDRAW_TIMEOUT = 5.0  # seconds to wait for the store at shutdown
 _GRACE = 60 * 60  # seconds after the end of a host's lease until its reports are removed
 
@@ -51,7 +51,7 @@ class Statuses:
         self._not_before: dict[str, float] = {}  # by edge: the monotonic time before which it is not written again
         self._pending: dict[str, tuple[str, Report | None]] = {}  # by edge: its account and the report to write
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        # Separate threads, so that slow writes delay nothing else. One more thread removes lapsed hosts.
+        # Separate threads, so that slow writes delay nothing else. One more thread removes hosts with an ended lease.
         self._threads = Threads(_MAX_WRITES + 1, "statuses")
         self._announcer = Threads(1, "announcing")  # one thread, so that the lease's end is written last
         self._is_announced = False

@@ -1,4 +1,7 @@
-"""Loads, updates and unloads the names of one account, one step after the other."""
+"""Loads, updates and unloads the names of one account, one step after the other.
+
+A resync is a read of all records of the account, in case the change log lacks a change.
+"""
 
 import asyncio
 import random
@@ -38,7 +41,7 @@ class AccountNames:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.account = account
-        # to spread the reads of accounts
+        # random, so that the accounts are not read all at the same time
         self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)
         self._shared, self._plans = shared, AccountPlans(account, shared)
         self._work = _Steps()
@@ -63,12 +66,12 @@ class AccountNames:
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
 
     def want(self, name: str, found: Found | None = None) -> None:
-        """Load a name, or send its secret again. `found` is what the search for the account of the name has read."""
+        """Load a name, or send its certificate again. `found` is the result of the search for its account."""
         self._work.wanted[name] = found
         self._wake()
 
     def release(self, name: str) -> None:
-        """Forget a withdrawn name that now belongs to another account."""
+        """Forget a name that is not served any more and now belongs to another account."""
         self._plans.release(name)
 
     def change(self, places: Iterable[Place]) -> None:
@@ -83,7 +86,7 @@ class AccountNames:
         self._wake()
 
     def check(self) -> None:
-        """Start the steps that are due. These can be a resync, a repeated read, or a plan after the end of a lease."""
+        """Start the steps that are due: a resync, a repeated read, or new plans after the end of a lease."""
         if self._plans.unread:
             self.change(self._plans.unread)
         if self.resync_at <= time.monotonic():

@@ -35,7 +35,7 @@ class AccountPlans:
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
         self._records_by_name: dict[str, AccountRecords] = {}  # a cache with the records of the latest name only
-        self.used: dict[str, frozenset[Place]] = {}  # by loaded name: the addresses of the records that its plan uses
+        self.used: dict[str, frozenset[Place]] = {}  # by loaded name: primary keys of its records
         self.expires_at = float("inf")  # the Unix time at which the next lease or certificate begins or ends
         self.has_unread_keys = False  # whether the store failed when a loaded name's new key was read
         self._account = account
@@ -84,7 +84,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
-            self._plans.pop(name, None)  # so that `_drop` does not end the report with Envoy's errors
+            self._plans.pop(name, None)  # `_drop` would report that the name has no errors
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
@@ -127,9 +127,9 @@ class AccountPlans:
         self._drop(unused)
 
     def report_again(self) -> None:
-        """Report the errors of loaded names again. A change in the log ends the reports about its record.
+        """Report Envoy's errors about loaded names again.
 
-        Control may have read that record, and Envoy may have rejected it, before the log had the change.
+        A reported change ends the errors about its record, although Envoy may already have rejected the changed record.
         """
         for plan, errors in self._errors.values():
             self._shared.report(plan, replace(errors, certificates=self._rejected_certificates(plan)))
@@ -247,9 +247,9 @@ class AccountPlans:
         return self._pairs.get(plan.certificate)
 
     def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:
-        """Return a plan without the part that Envoy rejected, or None.
+        """Return a plan to try after a rejection, or None.
 
-        It has the next certificate, or it admits no visitors if the rejected routes restrict visitors.
+        It has another certificate if Envoy rejected that, or admits no visitors if rejected routes restrict visitors.
         """
         if rejection.kind == "secret" and plan.certificate != OPERATOR:
             self._rejected[plan.certificate] = rejection.error
@@ -261,7 +261,7 @@ class AccountPlans:
         return None if closed == plan else closed
 
     async def _make_room(self, plan: NamePlan) -> Refusal:
-        """Unload other names of the account if memory is short. Return the bound that refuses the plan, or ""."""
+        """Unload other names of the account if memory is short. Return why the plan does not fit, or ""."""
         if (room := self._loaded.make_room(self._measure(plan, None))).refusal == "account":
             log.event("name_rejected", account=plan.account, host=plan.name, reason=_TOO_LARGE)
             self._report(plan, NameErrors(_TOO_LARGE))

@@ -1,4 +1,7 @@
-"""Changes of the unique keys that decide which account has a name. Pure."""
+"""Changes of the records that decide which account has a name. Pure.
+
+The record of a base name or of a proved domain contains its account. The store has at most one record for each.
+"""
 
 from collections.abc import Iterable
 
@@ -7,12 +10,12 @@ from chalicelib.model.names import base_names
 from chalicelib.model.names.reservations import PROVED_DOMAIN
 from edge.plan import cold_reads
 
-# Prefixes of the partition keys (`scope`) of unique keys.
+# Prefixes of the partition keys (`scope`) of these records.
 BASE_NAME, PROVED = f"{base_names.KIND}#", f"{PROVED_DOMAIN}#"
 
 
 class KeyChanges:
-    """The base names and proved domains with changed unique keys, from the partition keys of the changes."""
+    """The base names and proved domains that have changed records. `scopes` are partition keys of changed records."""
 
     def __init__(self, scopes: Iterable[str], tunnel_domain: str) -> None:
         every, self._tunnel_domain = list(scopes), tunnel_domain
@@ -20,7 +23,7 @@ class KeyChanges:
         self._proved = [it.removeprefix(PROVED) for it in every if it.startswith(PROVED)]
 
     def concern(self, server_name: str) -> bool:
-        """Return whether a change of these unique keys can decide which account has a name."""
+        """Return whether the changed records can decide which account has a name."""
         name = server_name.lower()
         if self._bases and domains.is_below(name, self._tunnel_domain):
             return cold_reads.find_base_name(name, self._tunnel_domain) in self._bases

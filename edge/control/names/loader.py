@@ -33,7 +33,7 @@ from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable, Undecodable
 
-_SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of this many parts of the accounts
+_SWEEP, _PARTS = 0.5, 4  # seconds between calls of `sweep`; each call checks one of _PARTS parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; concurrent searches for the account of a name
 _MAX_RESTORING = 32  # names from Envoy's earlier configuration that are loaded at the same time
@@ -65,7 +65,7 @@ class Loader:
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
-        self._suspects: set[Place] = set()  # changes that only a resync found; the change log may still report them
+        self._suspects: set[Place] = set()  # changes found by resyncs, not yet by the change log
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
@@ -158,7 +158,7 @@ class Loader:
     def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
         """Return why a name is refused without a read of the store, or ""."""
         is_followed = self._is_followed(name)
-        if is_followed and not has_capitals:  # other spellings use the budget, because a name has very many
+        if is_followed and not has_capitals:  # spellings with capitals use the budget: a name has very many
             return ""
         if not is_followed and (refusal := self._cold_refusal(name)):
             return refusal
@@ -248,11 +248,11 @@ class Loader:
         if place.scope.startswith(PROVED):
             return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
-            return ()  # the log also reports the tunnel, edge or reservation to which the unique key belongs
+            return ()  # the same change of the log contains the tunnel, edge or reservation that has the base name
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
     def _drop_answers(self, changed: Collection[str], is_affected: Callable[[str], bool]) -> None:
-        """Forget which names are not served, for names of changed accounts and for names that `is_affected` returns."""
+        """Forget the unserved names of changed accounts, and unserved names for which `is_affected` returns true."""
         pages, visited = self._unserved.take_affected(changed, is_affected)
         self._end_pages(pages)
         for name in visited:

@@ -99,8 +99,9 @@ class Loading:
 
     `report` receives Envoy's errors about a plan, and an empty NameErrors when the name is unloaded. `answer` receives
     each wanted name, its account, the outcome and the key pair of the name, and answers the visitors. `pages` are the
-    server names for which Envoy has only a certificate. `missed` has the addresses of changed records that only a
-    resync found. `resync_period` is in seconds.
+    server names for which Envoy has only a certificate. A resync is a read of all records of an account, every
+    `resync_period` seconds. `missed` has the primary keys of changed records that a resync found, but the change log
+    has not reported.
     """
 
     reader: AccountReader

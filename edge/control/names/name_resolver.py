@@ -24,9 +24,9 @@ from chalicelib.storage.records.change_log import Place
 from edge.link.authority import KeyPair
 from edge.process import log
 
-_MAX_READS = 32  # lists that are read at the same time
+_MAX_READS = 32  # lists of records that are read at the same time
 _NOTHING: Mapping[str, Set[Place]] = {}
-_MAX_RESOLVED = 1_000  # the most hosts in `_resolved`
+_MAX_RESOLVED = 1_000  # hosts with results of `find_account` that `read` has not used yet
 
 
 class NameResolver:
@@ -38,8 +38,8 @@ class NameResolver:
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways that the latest refresh read
-        self._gateways: dict[Place, Found] = {}  # the live gateways, by the address of the record
-        # Unique keys that `find_account` has read, by host: `read` does not read them again.
+        self._gateways: dict[Place, Found] = {}  # the live gateways, by primary key
+        # Records that `find_account` has read, by host: `read` does not read them again.
         self._resolved: dict[str, Mapping[Place, Found]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
@@ -68,11 +68,10 @@ class NameResolver:
     def read_changed(
         self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
     ) -> AccountRecords:
-        """Return the records of an account after the records at `places` have changed.
+        """Return the records of an account after a change. `places` are primary keys of changed records.
 
-        Reads only the changed records, and the records to which they refer now and did not refer before. `used` has
-        the addresses of the records that each loaded name uses, if known. Does not read gateways: call
-        `refresh_gateways` before.
+        Reads only the changed records, and records to which they did not refer before. `used` has the primary keys of
+        the records that each loaded name uses, if known. Does not read gateways: call `refresh_gateways` before.
         """
         changed, account = frozenset(places), records.account
         fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
@@ -105,7 +104,7 @@ class NameResolver:
         return _unseal(found) if found else None
 
     def refresh_gateways(self) -> frozenset[Place]:
-        """Read all gateways. Return the addresses of the records that changed.
+        """Read all gateways. Return the primary keys of the changed ones.
 
         A gateway whose lease has ended counts as changed, although the change log does not report it.
         """
@@ -125,25 +124,25 @@ class NameResolver:
         return name_keys.list_owner_places(host, self._tunnel_domain) if is_normal else []
 
     def _find_gateways(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Return the gateways among some records, as the latest refresh read them."""
+        """Return the gateways among `places`, as `refresh_gateways` has read them."""
         used = [place for place in places if place.scope == gateways.GATEWAYS]
         return {place: self._gateways.get(place, Found()) for place in used}
 
     def _update(
         self, before: AccountRecords, updates: Mapping[Place, Found | None], used: Mapping[str, Set[Place]]
     ) -> AccountRecords:
-        """Return the records with new values. Find the records of a name again only if one of its values differs."""
+        """Return records with updates. The records of a name are found again only if one of them differs."""
         found = {**before.found, **{place: it for place, it in updates.items() if it}}
         for place in [place for place, it in updates.items() if it is None]:
             found.pop(place, None)
         different = {place for place, it in updates.items() if before.found.get(place) != it}
-        known = frozenset(found)  # a comparison of two sets does not compute the hashes of the addresses again
+        known = frozenset(found)  # as a set, because comparing two sets computes no hashes again
         same = {name for name, places in used.items() if places.isdisjoint(different) and places <= known}
         changed = replace(before.wanted, hosts=before.wanted.hosts - same)
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
         others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
         changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
-        changed_values |= {place: found[place] for place in others & updates.keys()}  # only leases differ
+        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal except for leases
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
@@ -159,7 +158,7 @@ class NameResolver:
         )
 
     def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Read items in one call, and lists at the same time.
+        """Read records and lists of records. All records take one call, and each list takes a concurrent call.
 
         If there are gateways among `places`, return only these.
         """

@@ -20,7 +20,8 @@ _CHECK = 0.1  # seconds between two checks while a visitor waits
 class StoreReads:
     """Reads for visitors who wait, and reads of changed records. Each kind has its own threads.
 
-    So neither kind delays the other. A read that `_give_up` has failed still occupies its thread.
+    So neither kind delays the other. A visitor's read fails early if the store does not answer, but its thread stays
+    occupied until the call to the store ends.
     """
 
     def __init__(self, count: int = 32) -> None:
@@ -28,7 +29,7 @@ class StoreReads:
         self._of_changes = ThreadPoolExecutor(count, "changes")
         self._waiting: dict[asyncio.Future[Any], float] = {}  # when each read for a visitor began
         self._check: asyncio.TimerHandle | None = None
-        self._busy = 0.0  # seconds by which the event loop was late for checks: it starts no reads in this time
+        self._busy = 0.0  # seconds in all by which checks were late, because the event loop was busy
         self._answered_at = self._now()
         self.is_away = False
 

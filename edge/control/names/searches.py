@@ -1,4 +1,7 @@
-"""Searches for the account of a cold name. If the account is not loaded, the search also reads its records."""
+"""Searches for the account of a cold name: a name that is not loaded.
+
+If the account has no loaded names either, the search also reads the account's records.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +35,7 @@ class Searches:
         self, reader: AccountReader, reads: StoreReads, tunnel_domain: str, is_loaded: Callable[[str], bool]
     ) -> None:
         self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
-        self._changed: dict[str, set[Place]] = {}  # by name: addresses of records that changed during its search
+        self._changed: dict[str, set[Place]] = {}  # by name: primary keys of records that changed during its search
         self._claims: dict[str, str] = {}  # by account: the name for which a search reads the account's records
 
     async def find(self, name: str) -> Found:

@@ -23,7 +23,7 @@ _MANY, _MAX_RETRIES = 1_000_000, 100
 _TO_LISTENER = parts.assignment("", v3.Address(envoy_internal_address=v3.EnvoyInternalAddress()))
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
-_PRIVATE = v3.ProxyProtocolConfig(  # forbids the gateway to forward the PROXY header. Envoy requires a value
+_PRIVATE = v3.ProxyProtocolConfig(  # forbids the gateway to forward the header. The value means nothing
     version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=b"\0")]
 )
 _NAMING_TUNNEL = v3.ProxyProtocolConfig(
@@ -37,15 +37,15 @@ _NAMING_TUNNEL = v3.ProxyProtocolConfig(
 
 
 class _Sockets(NamedTuple):
-    """Transport sockets to gateways: without visitors' addresses, with them for the gateway, and also for tunnels."""
+    """The transport sockets of connections to gateways."""
 
-    plain: v3.TransportSocket
-    private: v3.TransportSocket
-    public: v3.TransportSocket
+    plain: v3.TransportSocket  # does not send the visitor's address
+    private: v3.TransportSocket  # sends it to the gateway, which does not forward it
+    public: v3.TransportSocket  # sends it to the gateway, which forwards it to the upstream
 
 
 def http2_name(upstream: str) -> str:
-    """Return the name of the HTTP/2 cluster beside a gateway's or group's cluster. gRPC needs HTTP/2."""
+    """Return the name of the HTTP/2 cluster (for gRPC) of a gateway or tunnel group."""
     return f"{upstream}/http2"
 
 
@@ -57,8 +57,8 @@ def group_name(backend: str) -> str:
 def stream_name(plan: Plan) -> str:
     """Return the name of the cluster for an edge that forwards bytes.
 
-    It differs for each set of client CAs. If Envoy rejects a listener with new CAs, it keeps the old listener, which
-    must not find the new cluster.
+    The name differs for each set of client CAs. If Envoy rejects a listener with new CAs, it keeps the old listener,
+    which must not forward visitors to the new cluster.
     """
     return f"stream/{plan.edge.id}/{plan.digest}" if plan.trusted else f"stream/{plan.edge.id}"
 
@@ -69,7 +69,7 @@ def proxied_name(upstream: str) -> str:
 
 
 def bytes_name(gateway: str) -> str:
-    """Return the name of a gateway's cluster for byte connections."""
+    """Return the name of a gateway's cluster for byte connections, which are forwarded without reading HTTP."""
     return f"{gateway}/bytes"
 
 

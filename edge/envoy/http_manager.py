@@ -88,7 +88,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
     7.6.1).
 
     Some servers merge trailers into headers, so the edge's own headers are removed from trailers too. Other headers
-    stay in trailers, because another expression would take memory for each special name.
+    stay in trailers, because a second regular expression would take memory in each HTTP connection manager.
     """
     connection = v3.HeaderValueOption(
         header=v3.HeaderValue(key="connection", value="upgrade"), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS

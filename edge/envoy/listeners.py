@@ -1,6 +1,7 @@
 """Builds Envoy's listeners at public ports, and internal listeners for special names. Pure.
 
-The public HTTPS listener passes connections for some special names to internal listeners. Envoy accepts or rejects a
+Special names are names that Envoy must know before a visitor comes. The public HTTPS listener passes connections for
+some of them, for example with TLS passthrough, to internal listeners. Envoy accepts or rejects a
 listener as a whole, so a bad internal listener affects no other names.
 """
 
@@ -78,7 +79,7 @@ def build_port_listener(
 def _port_template(settings: Settings) -> v3.Listener:
     """Return a template for listeners of TCP ports. It accepts clients that wait for the server's first byte (SSH).
 
-    The other Envoy instance of this host can open the same ports.
+    A host can run two instances of Envoy, and both can open the same ports.
     """
     return v3.Listener(
         stat_prefix="port",

@@ -76,11 +76,14 @@ def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
 
 
 def _brings_visitors(key: Key) -> bool:
-    """Return whether visitors reach other resources by this one: a part, a port's listener, a name's cluster."""
+    """Return whether visitors come to other resources through this one.
+
+    Those are matcher parts, listeners of TCP ports, and clusters that are selected by server name.
+    """
     prefix = {"cluster": NAME_PREFIX, "listener": PORT_PREFIX}.get(key.kind)
     return not _is_whole_or_refuses(key.part) or bool(prefix and key.name.startswith(prefix))
 
 
 def _is_whole_or_refuses(part: str) -> bool:
-    """Return whether this is a whole resource, or a part that refuses visitors. Such parts are added first."""
+    """Return whether this is a whole resource, or the part of a listener that refuses blocked networks."""
     return part in ("", BLOCKED_PART)

@@ -1,4 +1,7 @@
-"""Builds Envoy's filters for byte connections: limits, forwarding and access log. Pure."""
+"""Builds Envoy's filters for byte connections: limits, forwarding and access log. Pure.
+
+A byte connection is a visitor's connection that the edge forwards without reading HTTP.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -40,7 +43,7 @@ def build_edge_filters(plan: Plan, settings: Settings) -> list[v3.Filter]:
 
 
 def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[v3.Filter]:
-    """Return the filters for byte connections to a tunnel. Their number has the same limit as its channels."""
+    """Return the filters for byte connections to a tunnel, at most as many as its SSH channels."""
     proxy = _build_proxy(settings, {"account": tunnel.account, "tunnel": tunnel.id})
     proxy.cluster = clusters.bytes_name(tunnel.gateway)
     limit = build_connection_limit("tunnel", settings.limits.max_channels_per_tunnel)

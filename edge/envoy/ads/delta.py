@@ -180,7 +180,7 @@ class Stream:
         return known
 
     def _append_different(self, kind: Kind) -> None:
-        """Queue the different resources of a kind: Envoy subscribes to them or has them, in another version."""
+        """Queue the subscribed resources of a kind that differ between Envoy and the catalog."""
         known = self._subscriptions[kind]
         in_catalog = (it.name for it in self._catalog.names(kind) if known.wants_all)
         different = [it for it in {*known.names, *known.versions, *in_catalog} if self._differs(kind, it)]

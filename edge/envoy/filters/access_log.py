@@ -1,8 +1,8 @@
 """The configuration of Envoy's access logs. Pure.
 
 A line has at most 4 KiB. Texts from visitors are truncated, because a byte can become four bytes in JSON. The field
-`header_bytes` is the size of all headers before that. Of refused requests, and of requests for unknown hosts, only one
-in ten is logged.
+`header_bytes` is the size of all headers before the truncation. Of refused requests, and of requests for unknown hosts,
+only one in ten is logged.
 """
 
 from collections.abc import Mapping
@@ -102,7 +102,8 @@ def _log(file: v3.FileAccessLog) -> v3.AccessLog:
 def _important_requests() -> v3.AccessLogFilter:
     """Return the log filter for requests that are always logged, and not only one in ten.
 
-    These are requests for hosts of accounts that no limit refuses, and all requests with unusual statuses.
+    These are all requests with a status other than 403, 404, 421 and 429. With one of these statuses, they are requests
+    for hosts of accounts, unless the visitor's network is blocked or the visitor is above the rate limit.
     """
     unusual = all_of(*map(_status_is_not, (403, 404, 421, 429)))
     return _any_of(unusual, matches(f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')"))

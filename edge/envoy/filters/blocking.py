@@ -53,8 +53,9 @@ def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resourc
 
 
 class BlockedListeners:
-    """Adds a matcher part that refuses blocked networks to each listener for byte connections.
+    """Refuses blocked networks in each listener for byte connections.
 
+    The refusal is a matcher part: a part of the listener with only a part of its matcher, which changes separately.
     Filter chains stay the same, so a change of the networks closes no connections.
     """
 
@@ -63,12 +64,12 @@ class BlockedListeners:
         self._networks: tuple[str, ...] = ()
 
     def block(self, networks: Sequence[str]) -> Changes:
-        """Replace the blocked networks. Return the changed matcher parts."""
+        """Replace the blocked networks. Return the changed matcher parts of all listeners."""
         self._networks = tuple(networks)
         return dict(map(self._part, self._names))
 
     def guard(self, changes: Changes) -> Changes:
-        """Return changes of listeners, together with the matcher parts that these need or lose."""
+        """Return changes of listeners. Add the matcher parts that new listeners need and removed listeners lose."""
         added = {key.name for key, it in changes.items() if it and _takes_bytes(it)}
         gone = {key.name for key, it in changes.items() if it is None and key == Key("listener", key.name)}
         removed: Changes = {Key("listener", name, BLOCKED_PART): None for name in gone & self._names}

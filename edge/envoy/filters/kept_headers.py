@@ -15,7 +15,7 @@ _FILTER = "envoy.filters.http.header_to_metadata"
 _MUTATION = "envoy.filters.http.header_mutation"
 RECORDER = v3.HttpFilter(
     name=_FILTER, typed_config=parts.pack(v3.HeaderToMetadata())
-)  # the filter that records the headers that a virtual host names
+)  # the filter that records headers, as each virtual host configures it
 
 
 def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:

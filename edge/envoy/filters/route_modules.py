@@ -1,4 +1,7 @@
-"""Configures Envoy's routes for the modules of an edge's route. A module's declaration names its function. Pure."""
+"""Configures Envoy's routes for the modules of an edge's route. Pure.
+
+The declaration of each module names the function in `edge.envoy` that configures a route for it.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import cache

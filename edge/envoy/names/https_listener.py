@@ -1,6 +1,7 @@
 """Builds Envoy's public HTTPS listener, which requests certificates on demand. Pure.
 
-Its matcher has an entry for each special name. All other names use the filter chain of the default TLS version.
+Special names are names that Envoy must know before a visitor comes, for example because of another TLS version. The
+listener's matcher has a part for each of them. All other names use the filter chain of the default TLS version.
 """
 
 import re
@@ -13,7 +14,7 @@ from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import NAME_PREFIX, Key, Resource, encode, encode_part
 from edge.process.settings import Settings
 
-INTERNAL = "passed-on"  # the name of the filter chain for names with an internal listener, except wildcards
+INTERNAL = "passed-on"  # the filter chain for names (not wildcards) that have an internal listener
 _NO_NAME = " "  # a text that is never a server name
 # Selects the cluster by the server name, with a prefix. Envoy's tcp_proxy reads this key.
 _NAME_TO_CLUSTER = v3.NetworkFilterState(
@@ -47,14 +48,14 @@ def build_https_listener(settings: Settings) -> Resource:
 def build_special_part(name: str, chain: str, settings: Settings) -> Resource:
     """Return the matcher part that makes connections for a name use a filter chain.
 
-    `chain` is a TLS version, or INTERNAL for the internal listener behind the cluster `name/<name>`. A name below a
-    special wildcard that is not special itself needs a matcher part with DEFAULT_VERSION.
+    `chain` is a TLS version, or INTERNAL for the internal listener behind the cluster `name/<name>`. A name
+    that is below a special wildcard, but is not special, needs a matcher part with DEFAULT_VERSION.
     """
     return _build_part(name, chain, matchers.choose(_chain_name(name, chain)), settings)
 
 
 def build_unreserved_special_part(name: str, chain: str, settings: Settings) -> Resource:
-    """Return the matcher part for a special name that refuses TLS-ALPN-01 challenges."""
+    """Return the matcher part for a special name that is not reserved. It also refuses TLS-ALPN-01 challenges."""
     return _build_part(name, chain, matchers.refuse_challenges(_chain_name(name, chain)), settings)
 
 
@@ -65,7 +66,7 @@ def _build_chain(version: str, settings: Settings) -> v3.FilterChain:
 
 
 def _front_limit(settings: Settings) -> v3.Filter:
-    """Return the filter that limits open connections, so that `max_handshakes` more can always begin."""
+    """Return the filter that limits open connections. It leaves room for `max_handshakes` new ones."""
     return stream_filters.build_connection_limit(listeners.FRONT, settings.limits.max_connections)
 
 

@@ -80,9 +80,9 @@ def build_names_manager(
 ) -> v3.Filter:
     """Return the HTTP connection manager that finds the scope of a connection by its server name.
 
-    `requirement` is the handshake requirement of the connections. `client` are headers about the client's certificate,
-    and `guards` are the filters of an edge with OAuth. With either, the manager belongs to one edge, and does not have
-    the script that remembers passwords, which takes 280 KiB.
+    `requirement` is the connections' handshake requirement (see `tls_contexts`). `client` are headers about the
+    client's certificate, and `guards` are the filters of an edge with OAuth. With either, the manager belongs to one
+    edge, and does not have the script that remembers passwords, which takes 280 KiB.
     """
     manager = v3.HttpConnectionManager()
     manager.CopyFrom(_template(settings, client))

@@ -34,7 +34,7 @@ sign_in.exempt_host(_MISDIRECTED_BESIDE_OAUTH)
 
 
 class Backends(Protocol):
-    """The gateways, and the backends of edges, among an account's records."""
+    """The records of gateways and backends that an account uses."""
 
     @property
     def gateways(self) -> Mapping[str, Gateway]: ...
@@ -51,7 +51,7 @@ def scope_name(plan: NamePlan) -> str:
 
 
 def handshake_requirement(plan: Plan) -> str:
-    """Return the handshake requirement of an edge. Return "" for the default. It is part of the name of the scope."""
+    """Return the handshake requirement in the name of an edge's scopes. Return "" for the default."""
     return (
         plan.digest
         if plan.trusted or plan.requires_sign_in

@@ -1,4 +1,7 @@
-"""Builds TLS contexts for handshake requirements: TLS versions and client certificates. Pure."""
+"""Builds TLS contexts for handshake requirements: TLS versions and client certificates. Pure.
+
+A handshake requirement is an edge's TLS version, or a digest if the edge demands client certificates or OAuth.
+"""
 
 from collections.abc import Mapping
 from functools import lru_cache

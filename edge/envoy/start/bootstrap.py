@@ -12,7 +12,7 @@ from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
 # RE2 instructions of a regular expression. The default, 100, is too few for `claims` and user agent filters
 _PROGRAM_SIZE = 10_000
-_RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # free memory
+_RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # to the OS
 # Counters of each name, certificate or edge. Envoy omits them, because control has these numbers too, and counting
 # takes memory and half of the time of a start.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")

@@ -74,5 +74,5 @@ def build_listener(settings: Settings) -> v3.Listener:
         name="stats",
         address=v3.Address(pipe=v3.Pipe(path=settings.own_file(STATS_SOCKET).name, mode=0o660)),
         filter_chains=[v3.FilterChain(filters=[v3.Filter(name=name, typed_config=parts.pack(manager))])],
-        ignore_global_conn_limit=True,  # the metrics must be readable when that limit is reached
+        ignore_global_conn_limit=True,  # the metrics stay readable when the global limit is reached
     )

@@ -98,9 +98,9 @@ class AccountKeeper:
                 renewal_schedule.order_now(entry.account, entry.reservation, clock.seconds())
 
     def _check_caa(self, authority: CaAccount) -> CaaState:
-        """Return whether CAA records permit only this ACME account for the tunnel domain.
+        """Return "published" if CAA records permit only this ACME account for the tunnel domain.
 
-        Return "" if they are unknown.
+        Otherwise, return "missing". Return "" if the CAA records are unknown.
         """
         records = self._find_caa()
         if records is None:

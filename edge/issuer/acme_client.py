@@ -280,7 +280,7 @@ class AcmeClient:
             if error.code == "accountDoesNotExist":  # the next request registers the account again
                 self._connected, self._account = False, ""
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
-            is_ours = error.code == "unauthorized"  # no fault of the domain, but of the account, for example its key
+            is_ours = error.code == "unauthorized"  # a fault of our account, not of the domain
             failure = outcomes.internal() if is_ours else _failure(error, not_before)
             raise _RequestFailed(failure, str(error), self._status, error.code or "") from None
         except (errors.Error, requests.RequestException, DeserializationError, ValueError) as error:

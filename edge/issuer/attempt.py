@@ -51,7 +51,7 @@ class Current(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """Makes attempts. `txt` is None if the operator offers no challenges by DNS."""
+    """Makes attempts. `txt` writes TXT records for challenges by DNS, or is None if the operator offers none."""
 
     ca: AttemptCa
     preflight: Preflight
@@ -83,7 +83,7 @@ class Attempt:
         except AttemptFailed as failed:
             self._report(stored.domain if stored else "", failed)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random(), failed.reason)
-            # `keeps`: the next attempt needs the order
+            # `keeps` keeps the unfinished order for the next attempt
             renewal_schedule.conclude(due, failure, self._second, keeps=True)
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:

@@ -128,7 +128,10 @@ class Issuer:
 
 
 def _counts(due: DueRenewal) -> bool:
-    """Return whether an entry counts towards the service-wide limit. It must have a policy, and be no renewal."""
+    """Return whether an entry counts towards the service-wide limit on orders.
+
+    It counts if its domain has a certificate policy, and the order is not a renewal.
+    """
     renewal = due.entry.renewal
     is_first = not renewal.certificate_id or (renewal.started_at > 0 and renewal.renews_at > renewal.due_at)
     return due.item is not None and renewal_schedule.has_policy(due.item) and is_first

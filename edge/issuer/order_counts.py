@@ -12,7 +12,7 @@ from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import order_bounds, outcomes
 from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
-# The counts in which every order is counted, and those that leave out orders that replace a certificate.
+# Counts of all orders, and counts like the CA's, which leave out orders that replace a certificate.
 _ORDERED, _MIRRORED = ("account",), ("every", "registered")
 
 
@@ -30,7 +30,7 @@ class OrderCounts:
     def count(self, account: str, domain: str, now: int, *, replaces: bool) -> None:
         """Count an order before it is sent. Raises AttemptFailed if a limit forbids the order.
 
-        Orders that replace a certificate do not count towards the limits that the CA has too.
+        An order that replaces a certificate counts only towards limits that the CA does not have.
         """
         sets = self._sets(account, domain)
         names = _ORDERED if replaces else (*_ORDERED, *_MIRRORED)

@@ -1,4 +1,7 @@
-"""Revokes certificates of lost domains, deletes replaced ones, and replaces the certificates that Envoy rejects."""
+"""Revokes certificates of domains that an account has lost.
+
+Also deletes certificates that were replaced, and orders another certificate if Envoy rejects one.
+"""
 
 import asyncio
 import random
@@ -25,7 +28,7 @@ _AT_ONCE = 100  # certificates that are revoked after one read
 
 
 class RevokingCa(Protocol):
-    """The request to the CA that revocations need. It blocks."""
+    """Sends requests for revocations to the CA. The method blocks."""
 
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
         """Revoke a certificate. Raises AttemptFailed."""
@@ -118,8 +121,9 @@ class Retired:
     def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:
         """Return whether an edge host may still serve a replaced certificate. Raises MalformedRecord, aws.AwsError.
 
-        After a restart, a host reports a rejected certificate again only when a visitor requests the name. But the
-        entry in the schedule shows the rejection until another certificate is issued.
+        Envoy can have rejected the new certificate. After a restart, a host reports that again only when a visitor
+        requests the name. So the entry in the renewal schedule counts too: it shows the rejection until another
+        certificate is issued.
         """
         if RejectedCertificate(replaced.account, replaced.replaced_by) in rejected:
             return True

@@ -53,7 +53,7 @@ class _Opening(asyncio.Protocol):
         secured.begin()
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
-        """Return the protocol for the connection. Return None if another gateway has answered."""
+        """Return the protocol for the connection. Return None if the certificate is not the wanted gateway's."""
         names = (secured.tls.getpeercert() or {}).get("subjectAltName", ())
         if ("DNS", self._gateway.lower()) not in names:
             self.failed()

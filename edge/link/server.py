@@ -70,7 +70,7 @@ async def serve(
         return None
 
     def renew() -> None:
-        loop.call_later(period, renew)  # before the renewal, which can fail, for example without free file descriptors
+        loop.call_later(period, renew)  # first, because the renewal can fail: for example without free file descriptors
         authority.load_into(context, link_authority.issue(gateway.lower()))
 
     loop = asyncio.get_running_loop()
@@ -98,7 +98,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     finally:
         os.umask(before)
     try:
-        # `async with` would wait until all connections have ended, from Python 3.12.1 on
+        # From Python 3.12.1 on, `async with` would wait until all connections have ended.
         with contextlib.closing(server):
             yield
     finally:
@@ -106,7 +106,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
 
 
 class _PendingConnections(set["_Pending"]):
-    """The connections for which no tunnel is known yet. They are also added to `accepted`, and stay there."""
+    """Connections for which no tunnel is known yet. `accepted` gets each of them, and keeps it after that."""
 
     def __init__(self, accepted: Accepted | None) -> None:
         super().__init__()

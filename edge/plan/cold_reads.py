@@ -1,6 +1,6 @@
 """Decides for which cold names the store is read, and remembers which names are not served. Pure.
 
-Times are seconds of a monotonic clock.
+A cold name is a requested name that is not loaded. Times are seconds of a monotonic clock.
 """
 
 import math
@@ -13,10 +13,10 @@ from chalicelib import domains
 
 Exceeded = Literal["", "host", "domain"]  # the budget that is used up
 
-_KEYS = 4  # parents of a host, each a possible domain, that count as one read
+_KEYS = 4  # parent domains of a host that count as one read, because each can be a proved domain
 _SHARE = 10  # each domain gets a tenth of the budget
 _PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds for which a page, and a refusal, are remembered
-_MAX_LOADED_AGAIN = 4  # names below a base name that are loaded for open connections after one read of the log
+_MAX_LOADED_AGAIN = 4  # names below a base name that are loaded for open connections after a change
 
 
 @dataclass
@@ -42,7 +42,7 @@ class ReadBudget:
         domains.registrable(tunnel_domain)  # loads the public suffix list now, not while a visitor waits
 
     def take(self, name: str, now: float) -> Exceeded:
-        """Take the reads for a name from the budgets. If a budget is used up, take nothing and return which one."""
+        """Count the reads for a name in both budgets. If one is used up, count nothing and return which one."""
         domain, cost = self._group(name), self._cost(name)
         self._all.refill(self._rate, now)
         if self._all.tokens < min(cost, self._rate):
@@ -76,11 +76,11 @@ class ReadBudget:
 
 
 class Answers:
-    """Names that are not served, each remembered for `lifetime` seconds with its account or "", oldest first."""
+    """Names that are not served, oldest first, with the account or "". They are forgotten after `lifetime` seconds."""
 
     def __init__(self, lifetime: float, most: int) -> None:
         self._lifetime, self._most = lifetime, most
-        self._names: dict[str, tuple[str, float]] = {}  # by name: its account, and when the answer expires
+        self._names: dict[str, tuple[str, float]] = {}  # by name: its account, and when it is forgotten
 
     def __len__(self) -> int:
         return len(self._names)
@@ -143,7 +143,7 @@ class Unserved:
     def take_affected(self, accounts: Collection[str], is_named: Callable[[str], bool]) -> tuple[list[str], list[str]]:
         """Forget the names of changed accounts, and the names for which `is_named` returns true.
 
-        Return those with a 404 page in Envoy, and the names to load for open connections: the latest of each base name.
+        Return the names with a 404 page in Envoy, and the latest names of each base name, to load for open connections.
         """
         self.refused.take_affected(accounts, is_named)
         by_base: defaultdict[str, list[str]] = defaultdict(list)

@@ -1,4 +1,7 @@
-"""Evaluation of CAA records (RFC 8659 and 8657). Pure: the caller finds the records of the closest ancestor."""
+"""Evaluates CAA records (RFC 8659 and 8657). Pure.
+
+The caller finds the records: of the domain, or of its closest parent that has any.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,7 +19,7 @@ class CaaRecord(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """An order, as far as CAA records restrict it. `identities` are the CA's names in CAA records."""
+    """The values of an order that CAA records can restrict. `identities` are the CA's names in CAA records."""
 
     identities: tuple[str, ...]
     account_url: str

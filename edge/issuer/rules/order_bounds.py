@@ -61,7 +61,7 @@ class Limit:
 def find_limit(bounds: OrderBounds, history: History, now: int, *, replaces: bool) -> Limit | None:
     """Return the reached bound that delays the order longest. Return None if the order is admitted now.
 
-    Orders that replace a certificate do not count towards the bounds that the CA has too.
+    An order that replaces a certificate counts only towards bounds that the CA does not have.
     """
     checks = [(bounds.failed, history.failed), (bounds.account, history.account)]
     if not replaces:

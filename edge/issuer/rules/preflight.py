@@ -1,4 +1,7 @@
-"""Decides by the results of the preflight about an order: its challenge, or why it would fail. Pure."""
+"""Decides which challenge an order uses, or why it would fail. Pure.
+
+The results of the preflight decide: DNS lookups, and requests to the domain.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

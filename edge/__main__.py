@@ -31,7 +31,7 @@ _LOCK_TIMEOUT = 5.0  # seconds to wait for the lock: an old process can outlive 
 
 _GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that a SIGTERM drains. A host can run two instances of each
 
-# a drain starts when the event is set
+# A function that runs a part of the edge, and starts a drain when the event is set.
 Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"
 RunWithStore: TypeAlias = "Callable[[TableStore, Authority], Awaitable[None]]"
 

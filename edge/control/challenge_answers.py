@@ -7,7 +7,8 @@ from typing import Literal
 from chalicelib.model.serving import pages
 from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 
-Standing = Literal["known", "unreserved", "unknown"]  # "unknown": no account has the requested host
+# "known": an account has the requested host. "unreserved": without a reservation. "unknown": no account has it.
+Standing = Literal["known", "unreserved", "unknown"]
 
 _MOST = 10_000  # remembered domains
 _PATH = "/.well-known/acme-challenge/"

@@ -56,7 +56,7 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the change log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between calls of each task
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads, and between renewals
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the change log after which the host is not ready
 _STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
@@ -97,7 +97,7 @@ class Control:
         self._challenges = ChallengeServer(settings, store, self._resolver, self._reads, self._loader.budget)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
-        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # when gateways are read next
+        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # `_gateways_at` is when they are read next
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
         self._blocked: tuple[list[str], list[str]] | None = None  # the networks and hosts that the latest read found
         self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy drops what the catalog lacks
@@ -109,7 +109,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # a listener would refuse unloaded special names
+        self.discovery.catalog.has_all_listeners = False  # listeners wait: they would refuse unloaded special names
         settings, link = self._settings, self._link_authority.pem
         always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
         self.discovery.apply({it.key: it for it in always})
@@ -258,7 +258,7 @@ class Control:
         return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)
 
     async def _read_other_metrics(self) -> bytes:
-        """Return the metrics of names, of the sign-in service and of the issuer, if they run on this host."""
+        """Return the metrics of names, and of a sign-in service and an issuer that run on this host."""
         found = await self._read_name_metrics()
         for socket in (self._settings.sign_in_metrics_socket, self._settings.issuer_metrics_socket):
             with suppress(OSError):
@@ -285,7 +285,7 @@ class Control:
 
 
 def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
-    """Return a gateway with the path of its socket, relative to Envoy's folder.
+    """Return a gateway with the path of its Unix socket, relative to Envoy's folder.
 
     The path is "" if the gateway is not on this host.
     """

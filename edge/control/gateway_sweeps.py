@@ -42,7 +42,7 @@ class GatewaySweeps:
             if gateway.ended:
                 await self._end_tunnels(gateway)
             else:
-                await self._threads.call(self._store.fence_gateway, gateway.id)  # `apply` then starts a sweep
+                await self._threads.call(self._store.fence_gateway, gateway.id)  # the next `apply` then wakes `sweep`
 
     async def _end_tunnels(self, gateway: Gateway) -> None:
         """End all tunnels of an ended gateway, and remove its record after the last one. Raises Unavailable."""

@@ -1,6 +1,7 @@
 """The operator's certificate on an edge host. It comes from the settings or the ACME issuer.
 
-Without both, an authority for a local domain issues it."""
+Without both, an authority for a local domain issues it.
+"""
 
 import base64
 from datetime import UTC, datetime

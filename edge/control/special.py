@@ -86,7 +86,7 @@ class SpecialNames:
         self._reading: set[SpecialOwner] = set()  # owners of the entries that are being read now
         self._waiting: dict[str, set[Place]] = {}  # by account: changed records to handle after that read
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
-        self._suspects: set[Place] = set()  # changes found by resyncs, not yet by the change log
+        self._suspects: set[Place] = set()  # changes that resyncs found, and the change log has not reported
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property
@@ -112,7 +112,8 @@ class SpecialNames:
     async def start(self, report: Callable[[str], None]) -> None:
         """Load all special names, and report the progress. Raises Unavailable.
 
-        After some seconds, the names of accounts that cannot be read are closed, until a later check reads them.
+        After some seconds, the names of accounts that cannot be read are closed: connections to them fail. A later
+        check reads the accounts.
         """
         for entry in await threads.call(self._store.list_special_names):
             self._account(entry.owner.account).put_first(entry)
@@ -144,7 +145,7 @@ class SpecialNames:
             account.missed.clear()
 
     def add(self, entry: SpecialEntry) -> None:
-        """Add an entry that the stored list lacks because an earlier version of the API changed the edge."""
+        """Add an entry that the stored list lacks. An earlier version of the API changed the edge without it."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def carry_over(self, plan: NamePlan) -> None:

@@ -43,7 +43,7 @@ class Publisher(Protocol):
         """Send clusters that loaded names can share. Remove the earlier clusters of `owner` that no name uses."""
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        """Wait, at most a second, until the loaded names at these hosts have scopes for these requirements."""
+        """Wait, at most a second, until loaded names have scopes for these requirements, given by host."""
 
     async def publish(self, changes: Changes) -> None:
         """Send resources that only special names use: additions first, removals last."""
@@ -157,7 +157,7 @@ class SpecialAccount:
             self.wake()
 
     def wake(self) -> None:
-        """Start the task that does pending reads and plans all names again, unless it runs."""
+        """Start the task that does pending reads and plans all names again, unless the task runs already."""
         self._has_work = True
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -196,9 +196,9 @@ class SpecialAccount:
         return True
 
     async def _close_unread(self) -> None:
-        """Close the hosts with records that could not be read since the start.
+        """Close the hosts with records that could not be read since the start: connections to them fail.
 
-        Otherwise their visitors would get 421.
+        Otherwise, Envoy would accept the connections, and answer 421.
         """
         if self._list_closed() != self.plans.closed:
             try:

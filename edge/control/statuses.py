@@ -30,7 +30,7 @@ _GRACE = 60 * 60  # seconds after the end of a host's lease until its reports ar
 
 
 class Statuses:
-    """Writes the reports of one edge host, independent of serving, and renews the lease of the host.
+    """Writes the reports of one edge host, and renews the lease of the host. Neither delays serving.
 
     `has_envoy` returns whether Envoy is connected. `operator_names` returns the names in the operator's certificate.
     At start, `on_found` receives the account and id of each edge about which an earlier process of this host has
@@ -92,7 +92,7 @@ class Statuses:
         await self._announcer.call(self._store.announce_host, self._host, self._operator_names(), lease=lease)
 
     async def _read_previous(self) -> None:
-        """Read the reports that this host's previous process has stored. Remove those that are not replaced."""
+        """Read the stored reports of this host's previous process. Remove them, unless this process replaces them."""
         found = await self._threads.call(self._store.list_statuses, self._host)
         self._written = {edge: (account, it) for (account, edge), it in found.items()}
         removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}

@@ -38,7 +38,7 @@ _MAX_NAMES = 4  # the most names to which the trial of an edge connects
 _MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials: of all accounts, of one account
 _HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # the label that replaces the "*" of a wildcard
-# By EDGE_HOST: the address for connections from this host.
+# The address to which this host connects, for values of EDGE_HOST that mean every address.
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (connects)
 
 _Key = tuple[str, str]  # the account and the id of an edge
@@ -66,7 +66,7 @@ class Trials:
 
     def __init__(self, host: EdgeHost) -> None:
         self._host = host
-        self._due: dict[_Key, tuple[float, int]] = {}  # the time of the next trial, and how many had no result
+        self._due: dict[_Key, tuple[float, int]] = {}  # the time of the next trial, and how many trials had no result
         self._tasks: dict[_Key, asyncio.Task[None]] = {}
         self._refused: dict[_Key, None] = {}  # edges with errors in their latest trial
         self._live_hosts: list[str] = []

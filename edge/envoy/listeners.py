@@ -1,8 +1,8 @@
 """Builds Envoy's listeners at public ports, and internal listeners for special names. Pure.
 
 Special names are names that Envoy must know before a visitor comes. The public HTTPS listener passes connections for
-some of them, for example with TLS passthrough, to internal listeners. Envoy accepts or rejects a
-listener as a whole, so a bad internal listener affects no other names.
+some of them, for example with TLS passthrough, to internal listeners. Envoy accepts or rejects a listener as a whole,
+so a bad internal listener affects no other names.
 """
 
 import socket
@@ -152,7 +152,7 @@ def build_secret(name: str, chain: str, private_key: str) -> Resource:
 def build_tls_chain(
     name: str, socket: v3.TransportSocket, filters: Iterable[v3.Filter], settings: Settings
 ) -> v3.FilterChain:
-    """Return a filter chain that ends TLS."""
+    """Return a filter chain that terminates TLS."""
     return v3.FilterChain(
         name=name,
         transport_socket=socket,

@@ -23,7 +23,7 @@ class TsigKey:
 
 @dataclass(frozen=True)
 class DnsSettings:
-    """The DNS zone with the targets of aliases, and the server for its updates."""
+    """The DNS zone with the targets of aliases for challenges, and the server that updates the zone."""
 
     zone: str
     host: str

@@ -53,7 +53,7 @@ class Side(asyncio.Protocol):
         other._follow(self)
 
     def write_end(self) -> None:
-        """Send an end of data. Close the connection if the peer has sent its end, too."""
+        """Send an end of data. Close the connection if the peer has also sent an end of data."""
         if self.transport:
             self.transport.write_eof()
             if self._has_ended:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 Address: TypeAlias = tuple[str, int]
 TUNNEL = 0xE0  # the type of a value that contains a tunnel's id. Applications may use types from 0xE0 on
-PRIVATE = 0xE1  # the type of an empty value, which forbids the gateway to forward the header
+PRIVATE = 0xE1  # the type of a value that forbids the gateway to forward the header
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _TEXT, _MAX_TEXT = b"PROXY ", 107  # the first bytes, and the largest size, of a header of version 1

@@ -86,7 +86,7 @@ class AccountNames:
         self._wake()
 
     def check(self) -> None:
-        """Start the steps that are due: a resync, a repeated read, or new plans after the end of a lease."""
+        """Start due steps: a resync, a repeated read, or new plans after a lease has ended."""
         if self._plans.unread:
             self.change(self._plans.unread)
         if self.resync_at <= time.monotonic():
@@ -102,7 +102,7 @@ class AccountNames:
             self._wake()
 
     def end_page(self, name: str) -> None:
-        """Schedule the removal of a name's 404 page from Envoy. A name that is served by then keeps its resources."""
+        """Schedule the removal of a name's 404 page from Envoy, unless the name is served before the removal."""
         self._work.ended_pages.add(name)
         self._wake()
 

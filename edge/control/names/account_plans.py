@@ -1,4 +1,4 @@
-"""The plans of an account's loaded names, and the resources that Envoy receives for them."""
+"""Plans how the loaded names of an account are served, and sends Envoy the resources for the plans."""
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ class AccountPlans:
         return frozenset(self._plans)
 
     def find_pair(self, name: str) -> KeyPair | None:
-        """Return the key pair of a name that was loaded with its secret."""
+        """Return the key pair for the certificate of a loaded name."""
         plan = self._plans.get(name)
         if plan and plan.certificate == OPERATOR:
             return self._shared.builder.operator_pair()
@@ -186,7 +186,7 @@ class AccountPlans:
             return NamePlan(name, self._account, refusal=_FAILED)
 
     def _records_of(self, name: str) -> AccountRecords:
-        """Return only the records that a name uses. They are cached until another name needs its records."""
+        """Return only the records that a name uses. They are cached until the records of another name are needed."""
         if name not in self._records_by_name:
             found = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
             self._records_by_name = {name: replace(found, rejected=self._rejected)}
@@ -217,7 +217,7 @@ class AccountPlans:
         self._shared.report(plan, errors)
 
     def _report_refused(self, plan: NamePlan) -> None:
-        """Report a refused name. The report has errors only if Envoy rejected its certificates."""
+        """Report a name that is not served. The report has errors only if Envoy rejected certificates for the name."""
         certificates = self._rejected_certificates(plan)
         self._report(plan, NameErrors(plan.refusal if certificates else "", "", certificates))
 
@@ -280,7 +280,7 @@ class AccountPlans:
                 self._shared.report(plan, NameErrors())
 
     def _put(self, plan: NamePlan, secret_removed_at: float | None) -> None:
-        """Store the plan of a name. `secret_removed_at` is None if Envoy has or gets its secret."""
+        """Store the plan of a name. `secret_removed_at` is None if Envoy has or gets the name's secret."""
         self._plans[plan.name] = plan
         self.used[plan.name] = frozenset(self._records_of(plan.name).versions)
         self._loaded.put(self._measure(plan, secret_removed_at))

@@ -1,6 +1,7 @@
 """Changes of the records that decide which account has a name. Pure.
 
-The record of a base name or of a proved domain contains its account. The store has at most one record for each.
+The record of a base name (a name directly below TUNNEL_DOMAIN) or of a proved domain contains the account that has it.
+The store has at most one record for each.
 """
 
 from collections.abc import Iterable

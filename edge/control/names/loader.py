@@ -65,7 +65,7 @@ class Loader:
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
-        self._suspects: set[Place] = set()  # changes found by resyncs, not yet by the change log
+        self._suspects: set[Place] = set()  # changes that resyncs found, and the change log has not reported
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
@@ -248,7 +248,7 @@ class Loader:
         if place.scope.startswith(PROVED):
             return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
-            return ()  # the same change of the log contains the tunnel, edge or reservation that has the base name
+            return ()  # the change log also reports the tunnel, edge or reservation that has this base name
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
     def _drop_answers(self, changed: Collection[str], is_affected: Callable[[str], bool]) -> None:

@@ -70,8 +70,9 @@ class NameResolver:
     ) -> AccountRecords:
         """Return the records of an account after a change. `places` are primary keys of changed records.
 
-        Reads only the changed records, and records to which they did not refer before. `used` has the primary keys of
-        the records that each loaded name uses, if known. Does not read gateways: call `refresh_gateways` before.
+        Reads only the changed records, and records to which they refer now but did not refer before. `used` has the
+        primary keys of the records that each loaded name uses, if known. Does not read gateways: call
+        `refresh_gateways` before.
         """
         changed, account = frozenset(places), records.account
         fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))

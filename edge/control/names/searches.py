@@ -16,12 +16,15 @@ from edge.control.names.loading import AccountReader
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 
-_MAX_SEARCHES = 3  # tries to find the account of a name while its keys change
+_MAX_SEARCHES = 3  # tries to find the account of a name, if the records that decide it change meanwhile
 
 
 @dataclass(frozen=True)
 class Found:
-    """The account of a name, or "". If the search read them, also its records, and its key pairs by certificate id."""
+    """The account of a name, or "".
+
+    `records` and `pairs` are the account's records and key pairs (by certificate id), if the search has read them.
+    """
 
     account: str
     records: AccountRecords | None = None
@@ -29,7 +32,7 @@ class Found:
 
 
 class Searches:
-    """Runs searches in threads. `is_loaded` returns whether an account's records are loaded, so need no read."""
+    """Runs searches in threads. `is_loaded` returns whether an account's records are loaded already."""
 
     def __init__(
         self, reader: AccountReader, reads: StoreReads, tunnel_domain: str, is_loaded: Callable[[str], bool]

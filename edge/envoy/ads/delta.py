@@ -90,7 +90,7 @@ class Stream:
         self._demand = Demand()
 
     def receive(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
-        """Process a message from Envoy. Return Envoy's answers about resources that are in it."""
+        """Process a message from Envoy. Return the answers about resources that the message contains."""
         kind = _KINDS.get(request.type_url)
         if kind is None:
             return []

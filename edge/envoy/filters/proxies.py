@@ -41,5 +41,5 @@ def guard_matcher(matcher: v3.Matcher, settings: Settings, *others: str) -> v3.M
 
 
 def guard_part(matcher: v3.Matcher, settings: Settings) -> v3.Matcher:
-    """Return a part that can be merged into a matcher of `guard_matcher`: both have the same nesting."""
+    """Return a part to merge into a matcher of `guard_matcher`. Both have the same nesting."""
     return v3.Matcher(on_no_match=OnMatch(matcher=matcher)) if settings.proxy_protocol_from else matcher

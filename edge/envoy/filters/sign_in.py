@@ -30,7 +30,7 @@ _CACHED = 500  # verified tokens that Envoy caches for each route
 _METADATA = "envoy.filters.http.jwt_authn"
 _PAYLOAD = "session"
 _ASK, _RECORD, _RESTORE = "sign-in", "cookies/record", "cookies/restore"
-_KEPT = "cookies"  # the metadata namespace that records the cookies of the upstream
+_KEPT = "cookies"  # the metadata namespace for the cookies that the upstream receives
 _OPTIONS = v3.HeaderMatcher(name=":method", string_match=v3.StringMatcher(exact="OPTIONS"))
 _IS_SIGNED_IN = v3.MetadataMatcher(
     filter=_METADATA,

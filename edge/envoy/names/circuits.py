@@ -29,7 +29,7 @@ def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Re
 def _detection(module: CircuitBreakerModule) -> v3.OutlierDetection:
     """Return Envoy's outlier detection, which ejects a tunnel only because of its share of failures.
 
-    Each ejection of a tunnel lasts as long as the first one.
+    By default, Envoy ejects a tunnel longer each time. Here, every ejection lasts equally long.
     """
     lasting, zero = parts.seconds(module.tripped_duration), parts.number(0)
     return v3.OutlierDetection(

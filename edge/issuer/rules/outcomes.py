@@ -49,7 +49,7 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: st
 
 
 def find_retry(attempts: int, now: int, random: float) -> int:
-    """Return the time of the next attempt after a failure, which followed `attempts` others.
+    """Return the time of the next attempt after a failure that followed `attempts` other failures.
 
     `random` is from 0 to 1.
     """

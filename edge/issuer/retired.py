@@ -59,8 +59,8 @@ class Retired:
     def revoke_lost(self) -> None:
         """Revoke the certificates of lost domains, and certificates that were issued too late. Raises aws.AwsError.
 
-        A certificate that cannot be revoked does not delay others. It is tried again, at the same intervals as an
-        order, until it expires.
+        A certificate that cannot be revoked does not delay others. Until the certificate expires, the revocation is
+        tried again, at the same intervals as an order.
         """
         now = int(self._now())
         for lost in issued_certificates.find_lost(now)[:_AT_ONCE]:

@@ -56,7 +56,7 @@ class Searches:
         return replace(found, records=None) if is_stale else found
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Record changed records, so that running searches notice if they have read them before the change."""
+        """Notify running searches of changed records, so that they return no outdated records."""
         for changed in self._changed.values():
             changed.update(places)
 

@@ -9,12 +9,12 @@ T = TypeVar("T")
 
 
 class SharedReads(Generic[K, T]):
-    """Reads by key, one at a time for each key. A request never gets the result of a read that began earlier."""
+    """Reads by key, one at a time for each key. A request never gets the result of a read that began before it."""
 
     def __init__(self, read: Callable[[K], Awaitable[T]]) -> None:
         self._read = read
         self._running: dict[K, asyncio.Task[T]] = {}
-        self._waiting: dict[K, asyncio.Task[T]] = {}  # the read for each key that begins when its running read ends
+        self._waiting: dict[K, asyncio.Task[T]] = {}  # by key: the read that begins when the running one ends
 
     async def get(self, key: K) -> T:
         """Return the result of a read that begins after this call. Raises the errors of the read."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 
 class Turns:
-    """A queue of names for which at most `most` tasks do `work`. Waiting names have no task: each would take 10 KiB."""
+    """A queue of names for which at most `most` tasks do `work`. Waiting names have no task: a task takes 10 KiB."""
 
     def __init__(self, work: Callable[[str], Awaitable[None]], most: int) -> None:
         self._work, self._most = work, most

@@ -20,7 +20,7 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoded:
-    """The encoding of a resource or of a part, and its digest."""
+    """An encoded resource, or an encoded part of a resource, with the digest of the encoding."""
 
     digest: int
     value: bytes

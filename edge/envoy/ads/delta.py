@@ -34,7 +34,7 @@ class Demand:
     """The secrets that Envoy requests, and the resources that it had when it connected (`held`).
 
     `requested` are names of secrets that Envoy does not have: server names as visitors spell them, with capitals, or
-    names from `parts.reserved_secret`. If the catalog has the secret, the stream sends it without the caller.
+    names from `parts.reserved_secret`. The stream sends those that the catalog has, and the caller handles the others.
     """
 
     requested: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class _Subscription:
 class _Batch:
     """Resources of one kind that are sent in one response. The first response of a kind is sent even if it is empty.
 
-    If `is_refusal`, the response removes resources that Envoy has requested, even if it never had them.
+    If `is_refusal`, the response removes resources that Envoy has requested, even if Envoy never had them.
     """
 
     kind: Kind

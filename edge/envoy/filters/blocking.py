@@ -38,7 +38,7 @@ def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resourc
     """Return the resources with the rules of the filters.
 
     Requests from blocked networks or for banned hosts get 403, also on open connections. Byte connections to banned
-    hosts are closed. The API refuses banned hosts too, but a wildcard edge or an older edge can serve one.
+    hosts are closed. The API refuses banned hosts too, but a wildcard edge or an older edge can serve a banned host.
     """
     sources = [v3.Principal(remote_ip=it) for it in parts.networks(networks)]
     hosts = [parts.regex(regex) for regex in _regexes(banned)]

@@ -1,4 +1,4 @@
-"""Reads the visitor's address from trusted proxies in front of the public listeners, and refuses others. Pure."""
+"""Reads visitors' addresses from trusted proxies in front of public listeners. Refuses other connections. Pure."""
 
 from edge.envoy import matchers, parts, v3
 from edge.envoy.matchers import REFUSED, OnMatch, Predicate

@@ -23,7 +23,7 @@ class Bound:
     limit: str
 
     def admits_at(self, times: Sequence[int], now: int) -> int:
-        """Return when the next order is admitted after earlier orders at `times`. Return 0 for now."""
+        """Return when the next order is admitted after earlier orders at `times`. Return 0 if it is admitted now."""
         recent = sorted(it for it in times if it > now - self.seconds)
         return recent[-self.count] + self.seconds if len(recent) >= self.count else 0
 

@@ -45,7 +45,7 @@ class GatewaySweeps:
                 await self._threads.call(self._store.fence_gateway, gateway.id)  # the next `apply` then wakes `sweep`
 
     async def _end_tunnels(self, gateway: Gateway) -> None:
-        """End all tunnels of an ended gateway, and remove its record after the last one. Raises Unavailable."""
+        """End all tunnels of an ended gateway, and then remove the gateway's record. Raises Unavailable."""
         if not await self._threads.call(self._store.claim_sweep, gateway.id, seconds=_CLAIM):
             return
         while tunnels := await self._threads.call(self._store.list_tunnels, gateway.id):

@@ -1,4 +1,4 @@
-"""The share of Envoy's connection limits in use, written to the file that its overload manager reads."""
+"""The share of Envoy's connection limits in use, written to the file that Envoy's overload manager reads."""
 
 from edge.envoy.start import overload
 from edge.envoy.start import stats as counts

@@ -43,7 +43,7 @@ class ProofStore(Protocol):
     def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
         """Write a result, its audit event and the domain's owner in one transaction.
 
-        `loser` is the previous owner, with its own result, if it loses the domain.
+        `loser` is the previous owner with a new result, if that reservation loses the domain.
 
         Return False, without a write, if a reservation has changed or another reservation owns the domain.
         """

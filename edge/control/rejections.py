@@ -49,7 +49,7 @@ class Rejections:
         self._certificates: dict[str, str] = {}  # by the id of a rejected certificate: its account
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
-        """Replace the errors about the hostport that serves a name. Add the errors about its certificates."""
+        """Replace the errors about the hostport that serves a name. Add the errors about the name's certificates."""
         self._report_certificates(plan.account, errors.certificates)
         if (edge := plan.edge or plan.refused_by) is None:
             return

@@ -226,7 +226,7 @@ class SpecialNames:
     def _change(self, account: SpecialAccount, place: Place) -> None:
         """Read a changed record again, but only after the changed entries of its account.
 
-        If the record were read first, a name would be closed for a moment when one tunnel takes it over from another.
+        If the record were read first, a name would be closed for a moment when a tunnel takes the name over.
         """
         if self._has_unread(account.account):
             self._waiting.setdefault(account.account, set()).add(place)

@@ -83,7 +83,7 @@ class Statuses:
         return _RENEWAL_PERIOD if self._has_envoy() else _POLL
 
     async def _withdraw(self) -> None:
-        """End the lease of this host, so that readers ignore its reports. They stay stored for the next start."""
+        """End the lease of this host, so that readers ignore the reports, which stay stored for the next start."""
         if self._is_announced:
             with suppress(Unavailable, TimeoutError):
                 await asyncio.wait_for(self._announce(0), _WITHDRAW_TIMEOUT)

@@ -96,7 +96,7 @@ def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Sett
 
 @lru_cache(256)
 def build_proxied_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
-    """Return the HTTP clusters of a gateway that send its tunnels a PROXY protocol header."""
+    """Return the HTTP clusters of a gateway for tunnels that get a PROXY protocol header."""
     return _proxied_http_clusters(proxied_name(gateway.id), *_to_gateway(gateway, link_authority, settings))
 
 
@@ -125,7 +125,7 @@ def build_group_clusters(backend: str, members: Members, link_authority: str, se
 def build_proxied_group_clusters(
     backend: str, members: Members, link_authority: str, settings: Settings
 ) -> list[Resource]:
-    """Return the clusters of a tunnel group that send its tunnels a PROXY protocol header."""
+    """Return the clusters of a tunnel group for edges that send a PROXY protocol header to tunnels."""
     return _proxied_http_clusters(proxied_name(group_name(backend)), *_to_group(members, link_authority, settings))
 
 

@@ -39,8 +39,8 @@ class Key(NamedTuple):
 class Resource:
     """An encoded resource, or a part of one. A part is a message with only some fields.
 
-    Envoy receives all parts joined. `is_emptied` marks a cluster that loses its last endpoint. It is sent after the
-    routes that use other clusters.
+    Envoy receives all parts joined. `is_emptied` marks a cluster that loses its last endpoint. Such a cluster is
+    sent after the routes that use other clusters.
     """
 
     key: Key

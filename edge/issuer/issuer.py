@@ -62,7 +62,7 @@ class Issuer:
     async def serve(self) -> None:
         """Make attempts, until cancelled.
 
-        Running attempts end with the process. When their claims expire, an issuer continues their orders.
+        Running attempts end with the process. When the claims of these attempts expire, an issuer continues the orders.
         """
         try:
             await self._polling.run()

@@ -78,7 +78,7 @@ class Side(asyncio.Protocol):
 
 
 class Held(Side):
-    """A held connection. `visitor` is its PROXY protocol header, or None. `on_end` is called when it is closed."""
+    """A held connection. `visitor` is its PROXY protocol header, or None. `on_end` is called when it closes."""
 
     def __init__(self, visitor: Header | None, on_end: "Callable[[Held], None]") -> None:
         super().__init__()

@@ -112,7 +112,7 @@ class Answers:
         return self._take(expired)
 
     def take_affected(self, accounts: Iterable[str], is_named: Callable[[str], bool]) -> list[str]:
-        """Forget the names of changed accounts, and the names for which `is_named` returns true. Return them."""
+        """Forget and return the names of changed accounts, and the names for which `is_named` returns true."""
         changed = frozenset(accounts)
         return self._take([it for it, (account, _) in self._names.items() if account in changed or is_named(it)])
 

@@ -197,7 +197,7 @@ class AccountNames:
         return await self._plans.load(name)
 
     async def _read(self, name: str, names: frozenset[str]) -> None:
-        """Read the records of a name. For the account's first name, the search may have read them."""
+        """Read the records of a name. For the account's first name, the search for the account may have done so."""
         reader, known, found = self._shared.reader, self._plans.records, self._work.wanted[name]
         if found and found.records and not names:
             await self._plans.replace(found.records, found.pairs)

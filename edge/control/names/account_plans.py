@@ -71,7 +71,7 @@ class AccountPlans:
         await self.update(users)
 
     async def load(self, name: str) -> Outcome:
-        """Plan a name, and send its resources with its secret to Envoy. Raises Unavailable."""
+        """Plan a name, and send Envoy the planned resources with the name's secret. Raises Unavailable."""
         plan, is_new = self._plan(name), name not in self._plans
         if not plan.certificate:
             self._report_refused(plan)
@@ -147,7 +147,7 @@ class AccountPlans:
             self._report(plan, NameErrors(refusal))
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
-        """Stop serving names, but still handle changes of their records: open connections can use their routes."""
+        """Stop serving names, but still handle changes of records: open connections can use the names' routes."""
         known = [it.name for it in plans if it.name in self._plans]
         self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
         gone = [it for it in plans if self._is_served(it.name)]

@@ -1,4 +1,4 @@
-"""Finds the accounts with tunnels at a gateway, because only their names depend on the gateway's record. Pure."""
+"""Finds the accounts with tunnels at a gateway. Only names of these accounts depend on the gateway. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable

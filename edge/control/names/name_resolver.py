@@ -58,11 +58,11 @@ class NameResolver:
         return account
 
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
-        """Read the records of one more host. Return them together with the known records of the account."""
+        """Read the records of one more host. Return them together with `known`, the records already loaded."""
         return self._add(Wanted(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
-        """Read the records of edges and tunnels. Return them together with the known records of the account."""
+        """Read the records of edges and tunnels. Return them together with `known`, the records already loaded."""
         return self._add(Wanted(account, ids=frozenset(ids)), known, {})
 
     def read_changed(
@@ -147,7 +147,7 @@ class NameResolver:
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
-        """Read more records. Return them together with the known records of the account."""
+        """Read more records. Return them together with `known`, the records already loaded."""
         if known is None:
             return self._complete(more, keys, {})
         return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))

@@ -69,8 +69,8 @@ class Answer:
 class Catalog:
     """All resources, and the latest answer of each Envoy (its stream) about each resource.
 
-    `key` is the key of the hashes. It is secret, because otherwise accounts could choose names so that digests cancel
-    each other out.
+    `key` is the key of the hashes. The key is secret, because otherwise accounts could choose names so that digests
+    cancel each other out.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -130,9 +130,9 @@ class Catalog:
         self._answers[stream] = self._answers.pop(None, {})
 
     def end_stream(self, stream: Hashable) -> set[Name]:
-        """Forget the answers of a stream, and return the resources that its Envoy has rejected.
+        """Forget the answers of a stream, and return the resources that the stream's Envoy has rejected.
 
-        If no other stream is open, keep its answers for the next stream, and return nothing.
+        If no other stream is open, keep the answers for the next stream, and return nothing.
         """
         answers = self._answers.pop(stream)
         if not self._answers:

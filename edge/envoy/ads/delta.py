@@ -46,7 +46,7 @@ class Demand:
 
 @dataclass
 class _Subscription:
-    """A stream's subscription to all or some resources of a kind. `versions` are those that Envoy has."""
+    """A stream's subscription to all or some resources of a kind. `versions` has the versions that Envoy has."""
 
     versions: dict[str, str]
     wants_all: bool

@@ -70,7 +70,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             await server.stop(None)
 
     def apply(self, changes: Changes) -> list[Name]:
-        """Apply changes to the catalog, and send the changed resources. Return their names."""
+        """Apply changes to the catalog, and send the changed resources. Return the names of the changed resources."""
         names = self.catalog.apply(changes)
         self.send(names)
         return names
@@ -81,7 +81,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self.send([name])
 
     def send(self, names: Iterable[Name]) -> None:
-        """Send resources again, although they have not changed. Envoy may now accept those that it rejected."""
+        """Send resources again, although they have not changed. Envoy may now accept rejected resources."""
         for stream, woken in self._streams.items():
             stream.enqueue(names)
             woken.set()

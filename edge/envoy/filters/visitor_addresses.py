@@ -26,7 +26,7 @@ def restrict(route: v3.Route | v3.VirtualHost, refusals: tuple[Condition, ...]) 
 
 
 def restrict_route(route: v3.Route, _module: IpRestrictionModule, _plan: Plan, target: RouteTarget) -> None:
-    """Configure a route to answer 403 to some visitors. The IP policies of the route or its edge refuse these."""
+    """Configure a route to answer 403 to visitors that IP policies of the route or of its edge refuse."""
     restrict(route, target.refusals)
 
 

@@ -13,7 +13,7 @@ from edge.envoy.resources import Resource, encode
 
 
 def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Resource]) -> Iterator[Resource]:
-    """Yield the clusters that only this route uses. They are copies of its tunnel groups' clusters."""
+    """Yield the clusters that only this route uses: copies of the clusters of the route's tunnel groups."""
     for group in groups:
         cluster = v3.Cluster.FromString(group.encoded)
         cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)

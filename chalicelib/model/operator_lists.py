@@ -23,7 +23,7 @@ class Entry(Created):
 
 @dataclass(frozen=True)
 class OperatorList:
-    """A list that is stored below a path. Its events are `<noun>.create` and `<noun>.delete`."""
+    """A list of texts. Its partition key ends with `path`. Audit events are `<noun>.create` and `<noun>.delete`."""
 
     path: str
     noun: str

@@ -32,7 +32,7 @@ def _response(module: BackendModule, _holder: Item, call: Call) -> dict[str, Any
 
 
 def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a copy of a shape with a description that names one kind of edge or route."""
+    """Return a subclass of the model `shape`. Its description names `holder`, for example "a TLS edge"."""
     return type(shape.__name__, (shape,), {"__doc__": f"The backend that answers the traffic of {holder}."})
 
 

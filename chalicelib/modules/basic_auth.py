@@ -65,7 +65,7 @@ class ShownBasicAuth(Enabled):
 
 
 def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a copy of a shape. Its description names `holder`, for example "an HTTPS edge route"."""
+    """Return a subclass of the model `shape`. Its description names `holder`, for example "an HTTPS edge route"."""
     described = f"Lets only visitors of {holder} pass that send a user name and its password (RFC 7617)."
     return type(shape.__name__, (shape,), {"__doc__": described})
 

@@ -42,7 +42,7 @@ def _response(module: IpRestrictionModule, _holder: Item, call: Call) -> dict[st
 
 
 def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a copy of a shape. Its description names `holder`, for example "an HTTPS edge"."""
+    """Return a subclass of the model `shape`. Its description names `holder`, for example "an HTTPS edge"."""
     described = f"Admits only visitors of {holder} that IP policies allow, by their address."
     return type(shape.__name__, (shape,), {"__doc__": described})
 

@@ -44,7 +44,7 @@ def _only_with_an_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
 class OAuthProvider(Shape):
     """An identity provider, and the users that may pass."""
 
-    # without this setting, pydantic does not check a default client_secret together with client_id
+    # by default, pydantic does not validate default values: client_id would be accepted without client_secret
     model_config = {"validate_default": True}
 
     client_id: Annotated[Text, max_bytes(1024)] = ""

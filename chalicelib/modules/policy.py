@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
 _RECENT = ("require_bind", "allowed_bind")  # fields that require record format 4
-_MAX_STARS = 8  # few in a pattern, because signing can compare 256 patterns with 256 principals
+_MAX_STARS = 8  # per pattern; few, because signing can compare 256 patterns with 256 principals
 
 
 def _distinct(values: list[str]) -> list[str]:
@@ -166,7 +166,11 @@ def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict
 
 
 def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
-    """Return the validation errors of the bind rules, and of fields that processes of earlier versions would ignore."""
+    """Return the validation errors of a policy, by field.
+
+    They are about the rules in its default extensions, and about fields that require record format 4, because processes
+    of earlier versions would ignore them.
+    """
     if request is None:
         return {}
     wrong = _check_default_rules(request.user) if request.user else {}

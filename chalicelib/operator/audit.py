@@ -21,8 +21,8 @@ from chalicelib.operator.command_line import CommandError, OperatorGroup, accoun
 from chalicelib.resources.audit import audit_events
 from chalicelib.storage.records.items import Item
 
-_SETTLED = 60  # seconds; longer than the gateway's timeout of a request
-_CHUNK = 65536  # bytes
+_SETTLED = 60  # seconds after which no request can add an earlier event
+_CHUNK = 65536  # bytes to read at once from the end of an export
 
 group = OperatorGroup("audit", help="Audit events.")
 
@@ -92,7 +92,7 @@ def _start(after: str) -> str:
 
 
 def _repair(file: Path) -> str:
-    """Remove an incomplete last line; return the last event's id, or "". Raises CommandError."""
+    """Remove an incomplete last line of an export. Return the last event's id, or "". Raises CommandError."""
     if not file.exists():
         return ""
     with file.open("r+b") as lines:

@@ -52,7 +52,7 @@ def migrate(applies: bool, folder: Path | None) -> None:
 
 
 def forms() -> Forms:
-    """Return the stored types of each kind and of its modules."""
+    """Return the stored type of each kind, and the stored types of its modules."""
     # accounts have no endpoint, so no `Resource` declares their stored type
     own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
     served = {resource.kind: resource for resource in (*resources.load_all(), *edges.load_all())}
@@ -126,7 +126,7 @@ class Run:
 
 
 def _said(sentences: Generator[str, None, T]) -> Generator[str, None, T]:
-    """Yield the sentences of a generator as lines of JSON. Return the generator's own result."""
+    """Yield each sentence from a generator as a line of JSON. Return the result of the generator."""
     while True:
         try:
             yield json.dumps({"say": next(sentences)})

@@ -17,7 +17,7 @@ group = OperatorGroup("names", help="Banned host names and ports.")
 
 
 def ban_name(name: str) -> None:
-    """Ban a host name, port or pattern, and end its tunnel. Raises CommandError."""
+    """Ban a host name or port and end its tunnel, or ban a pattern of names. Raises CommandError."""
     try:
         bans.ban(bans.normalize(name)) if "*" in name else name_bans.ban_name(parse_host(name))
     except ValueError as error:

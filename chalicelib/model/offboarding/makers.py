@@ -56,7 +56,7 @@ class TreeResource:
 
 
 class MakerEvents:
-    """Events of creations by API keys and federated credentials."""
+    """Audit events of resources that API keys and federated credentials created."""
 
     def __init__(self, account: str) -> None:
         """Read the newest events of an account. Raises aws.Unavailable."""
@@ -74,7 +74,7 @@ class MakerEvents:
             self._latest.setdefault(made.maker, {})[made.id] = made
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return the resources that some makers created, from the events of the last `refresh`. No read."""
+        """Return the resources that these makers created lately,  as of the last `refresh`. Reads nothing."""
         return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:

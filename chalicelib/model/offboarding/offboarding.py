@@ -21,8 +21,8 @@ from chalicelib.model.offboarding.makers import MakerEvents, TreeResource
 from chalicelib.model.offboarding.tree_ends import MAX_KEPT, Choice, Ends, OutOfTime
 from chalicelib.storage.records import items, table
 
-_EXPLORING = 4.0  # seconds of reading, after which the resources that were found are ended before the walk continues
-_AT_ONCE = 100  # resources that are read before the API keys among them are locked
+_EXPLORING = 4.0  # seconds of search; then the resources that were found are ended, before the search continues
+_AT_ONCE = 100  # resources to find in one step; each step ends by locking the API keys among them
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class OffboardingResult:
 def offboard(change: Change, account: str, id: str, choice: Choice) -> OffboardingResult | None:
     """Offboard a user, bot, API key or federated credential, for at most 8 seconds.
 
-    Returns None if it does not exist. `change` has the actor of all audit events. Raises LastAdmin, ListFull,
+    Returns None if it does not exist. All audit events get the actor of `change`. Raises LastAdmin, ListFull,
     MalformedRecord, aws.Unavailable.
     """
     root = roots.close(change, account, id)
@@ -83,7 +83,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:
-        """Return the owner of each resource that was kept. Also return how many kept resources are not listed."""
+        """Return the resources that were not ended, with their owners, at most MAX_KEPT. Also count all others."""
         found = sorted((self._progress.kept | self.ends.kept).items())
         return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
 
@@ -112,7 +112,11 @@ class Walk:
         self._end_exchanged(events, federated)
 
     def _save(self, is_whole: bool) -> None:
-        """Store the progress of the walk. If keys were locked, the offboarding can only be complete later."""
+        """Store the progress of the walk.
+
+        If this call locked API keys, requests with them can still be running. So the time from which a walk can
+        complete the offboarding is postponed.
+        """
         if self.ends.has_locked:
             self.ends.root = roots.postpone(self.ends.root, roots.SETTLING)
         if is_whole:
@@ -147,9 +151,9 @@ class Walk:
             self.ends.revoke([one for one in _of(kinds.SSH_USER_CERTIFICATES, made) if one.owner == self._root.id])
 
     def _explore(self, events: MakerEvents) -> list[TreeResource]:
-        """Return resources that waiting keys and credentials created, and lock the API keys among these resources.
+        """Return resources that the keys and credentials in `_waiting` created. Lock the API keys among them.
 
-        The time for this is limited, so that each call ends some resources.
+        The time for this search is limited, so that each call also ends some resources.
         """
         found: list[TreeResource] = []
         until = time.monotonic() + _EXPLORING
@@ -167,7 +171,7 @@ class Walk:
         return found
 
     def _read_own_keys(self) -> None:
-        """Read more of the present and former keys of a user or bot, and delete the present ones."""
+        """Read the next page of a user's or bot's API keys, also deleted ones. Delete those that exist."""
         ids, has_more = reading.page_of_keys(self._root.account, self._root.id, before=self._before or None)
         self._before = ids[-1] if has_more else None
         new = dict.fromkeys((id for id in ids if id not in self._owners), self._root.id)
@@ -176,9 +180,9 @@ class Walk:
         self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
 
     def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
-        """Lock the API keys among some resources, and the API keys that those created recently.
+        """Lock the API keys among these resources, and the API keys that the locked keys created in the last minute.
 
-        The resources that they created are read later.
+        Their other resources are found later.
         """
         while made:
             ended = [one for one in made if not self._is_kept(one)]

@@ -12,7 +12,8 @@ from chalicelib.storage.records import direct_writes
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
-# entries of `waiting` in a record, so that lists of roots stay fast; a walk with more entries begins again
+# keys and credentials in the `waiting` of a stored walk; a longer record would slow down lists of users, bots and keys,
+# so a walk with more is not stored, and begins again
 _MAX_WAITING = 3000
 
 
@@ -21,8 +22,8 @@ class Progress(Stored):
     """The state of a walk between two calls.
 
     - `began`: the Unix second at which it began
-    - `choice`: the choice of the first call
-    - `waiting`: the keys and credentials with created resources that must still be read, with their owners
+    - `choice`: the options of the first call, as one text
+    - `waiting`: keys and credentials, with their owners; the resources that they created must still be read
     - `before`: for a user or bot, the last of its API keys that was read, "" at the start, None when all were read
     - `has_ended`: whether the walk has ended any resource
     - `kept`: resources that were kept, with their owners
@@ -44,7 +45,7 @@ def begin(choice: str, waiting: dict[str, str], before: str | None) -> Progress:
 
 
 def read(root: Item, choice: str) -> Progress | None:
-    """Return the progress of a walk that an earlier call with the same choice has begun, or None."""
+    """Return the progress of a walk that an earlier call with the same options has begun, or None."""
     stored = root.unseen.get(WALK)
     try:
         found = Progress.of(stored) if isinstance(stored, dict) else None

@@ -74,7 +74,9 @@ def shut_out(root: Item) -> None:
 
 
 def list_federated(account: str, owner: str) -> list[Item]:
-    """Return the federated credentials that act for a user or bot, or that read their owner from a claim. One query.
+    """Return the federated credentials that can act for a user or bot. One query.
+
+    They name this owner, or take the owner from a claim of the identity token.
 
     Raises aws.Unavailable.
     """

@@ -24,7 +24,7 @@ from chalicelib.storage.records.revocation_lists import Chunk
 from chalicelib.storage.records.writes import Overtaken
 
 BUDGET = 7.0  # seconds from the start of a call to its last transaction, so that the call ends within _CALL
-_CALL = 8  # seconds
+_CALL = 8  # seconds that a call takes at most
 MAX_KEPT = 100  # kept resources in one response
 
 _CERTIFICATE = "ssh_user_certificate_id"
@@ -36,7 +36,11 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """The treatment of user certificates, and of resources that keys of the tree created for other owners."""
+    """The options of an offboarding.
+
+    `others`: whether to end resources that keys of the tree created for other users and bots. `certificates`: whether
+    to revoke user certificates.
+    """
 
     others: Literal["end", "keep"]
     certificates: Literal["revoke", "keep"]
@@ -87,13 +91,19 @@ class Ends:
                 self._count(kinds.of(item.id), 1)
 
     def remove_made(self, kind: Kind, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Delete resources of one kind in a tree, except `keep`. Raises OutOfTime, aws.Unavailable."""
+        """Delete the resources `made`, all of one kind. Report the resources `keep` as kept.
+
+        Raises OutOfTime, aws.Unavailable.
+        """
         found = self._find(kind, [*made, *keep])
         self._keep(one for one in keep if one.id in found)
         self.remove(found[one.id] for one in made if one.id in found)
 
     def disable_made(self, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Disable the federated credentials of a tree, except `keep`. Raises OutOfTime, aws.Unavailable."""
+        """Disable the federated credentials `made`. Report the credentials `keep` as kept.
+
+        Raises OutOfTime, aws.Unavailable.
+        """
         found = self._find(kinds.FEDERATED_CREDENTIALS, [*made, *keep])
         self._keep(one for one in keep if one.id in found)
         self.disable(found[one.id] for one in made if one.id in found)
@@ -108,7 +118,10 @@ class Ends:
                 self._count(kinds.FEDERATED_CREDENTIALS, 1)
 
     def revoke(self, certificates: Collection[TreeResource]) -> None:
-        """Revoke user certificates, or keep them as chosen. Raises OutOfTime, ListFull, aws.Unavailable."""
+        """Revoke user certificates, or keep them if `choice` requires it.
+
+        Raises OutOfTime, ListFull, aws.Unavailable.
+        """
         for authority, group in _by_authority(certificates):
             left = [one for one in group if not grouped_revocations.is_revoked(self._list(authority), _revocation(one))]
             if self.choice.certificates == "keep":
@@ -130,9 +143,10 @@ class Ends:
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
     def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
-        """Return the authority of a revocation list. Return None if there is no list and no certificate.
+        """Return the authority that issued these certificates. Return None if it cannot be found.
 
-        The list of a deleted authority can have expired. In that case, the authority's key is read from a certificate.
+        It is found by its revocation list. The list of a deleted authority can have expired. In that case, the
+        authority's key is read from a stored certificate.
         """
         account = self.root.account
         if found := revocations.find_issuer(account, authority):
@@ -142,7 +156,7 @@ class Ends:
         return next((Issuer(account, authority, stored.signed().authority) for _, stored in decoded), None)
 
     def _list(self, authority: str) -> list[Chunk]:
-        """Return the chunks of a revocation list, read once per call."""
+        """Return the records with the entries of a revocation list ("chunks"), read once per call."""
         if authority not in self._lists:
             self._lists[authority] = revocation_lists.chunks(authority)
         return self._lists[authority]
@@ -169,7 +183,7 @@ class Ends:
 
 
 def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
-    """Yield the valid certificates by authority."""
+    """Yield each authority's id with its certificates that are still valid."""
     found: dict[str, list[TreeResource]] = {}
     for one in certificates:
         if not one.has_ended():
@@ -178,6 +192,6 @@ def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, l
 
 
 def _revocation(made: TreeResource) -> Revocation:
-    """Return the revocation of a certificate."""
+    """Return the revocation of a user certificate, made from the audit event of its creation."""
     named = {name: str(made.details.get(name, "")) for name in ("serial", "valid_until")}
     return replace(Revocation(**named), **{_CERTIFICATE: made.id})

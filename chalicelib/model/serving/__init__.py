@@ -1,1 +1,4 @@
-"""Decides from an account's records which edge or tunnel serves each name. For the live edge and for statuses."""
+"""Decides from an account's records which edge or tunnel serves each name.
+
+The live edge applies these decisions. The API shows them in the status of an edge.
+"""

@@ -1,4 +1,8 @@
-"""Decides which values that were read earlier must be read again after a change. Pure."""
+"""Decides which records of an account must be read again after some of them changed. Pure.
+
+`found` has the values of earlier reads, by place: the primary key of a record, or the partition key of a list. A unique
+key is the record that makes a name unique: it refers to the items that have the name.
+"""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
@@ -27,15 +31,15 @@ _NAMING_PATHS = frozenset(kind.path for kind in _NAMING)
 
 
 def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> bool:
-    """Return whether the change of the record at `place` can affect an account for which `found` was read."""
+    """Return whether the change of a record can affect an account. `found` has the account's earlier reads."""
     return place in found or place.scope.startswith(f"{account}#") or _key_of_ban(place) in found
 
 
 def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Place, Found]) -> set[Place]:
-    """Return the places of changed items that must be read. These are items that were read before, and items that can
-    have names.
+    """Return the places of changed items that must be read.
 
-    Gateways are left out, because the caller already has the live ones.
+    An item must be read if it was read before, or if items of its kind can have a name or port. Gateways are left out,
+    because the caller already has the live ones.
     """
     naming = {items.scope(account, kind.path) for kind in _NAMING}
     known = {it for it in places if it.id and (it in found or it.scope in naming)}
@@ -45,7 +49,10 @@ def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Pla
 def find_updates(
     account: str, places: Set[Place], found: Mapping[Place, Found], fresh: Mapping[Place, Found], tunnel_domain: str
 ) -> dict[Place, Found | None]:
-    """Return the new values after changes, and None for values that must be read again."""
+    """Return the new values after changes, by place. None means that the value must be read again.
+
+    `places` have changed. `fresh` has the values of the items that were read since.
+    """
     stale = {key for place in places if (key := _key_of_ban(place))} - fresh.keys()
     for place, it in fresh.items():
         named = _named_keys(it, found, tunnel_domain) & found.keys()
@@ -62,7 +69,7 @@ def _key_of_ban(place: Place) -> Place | None:
 
 
 def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
-    """Return the places of the unique keys that were read and that name an item as holder or sharer."""
+    """Return the places of the unique keys in `found` that refer to an item."""
     if item.scope.partition("#")[2] not in _NAMING_PATHS:
         return set()
     return {
@@ -73,7 +80,10 @@ def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
 
 
 def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
-    """Return the places of the unique keys that an item must have, according to its own record."""
+    """Return the places of the unique keys that an item requires.
+
+    For a reserved address, these are all unique keys of ports in `found`.
+    """
     match fresh.value:
         case Item(unique_keys=keys):
             return {name_keys.key_place(key) for key in keys}
@@ -87,7 +97,10 @@ def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) 
 
 
 def _merged(account: str, found: Mapping[Place, Found], fresh: Mapping[Place, Found]) -> dict[Place, Found]:
-    """Return the list of an account's tunnels with labels, updated by `fresh`. {} if the list was not read."""
+    """Return the list of an account's labelled tunnels, by its place, with the changes in `fresh`.
+
+    Return {} if the list was not read before, or has no changes.
+    """
     place = tunnels_place(account)
     before = found.get(place)
     changed = {it.id: value.value for it, value in fresh.items() if it.scope == place.scope}

@@ -1,7 +1,8 @@
-"""Lists the places of the records that decide what an account's names serve. It follows the values of earlier reads.
-Pure.
+"""Lists the places of the records that decide which edge or tunnel answers at an account's names. Pure.
 
-The place of a record is its primary key: `scope` and `id`. The place of a list is a partition key with the id "".
+The place of a record is its primary key: `scope` and `id`. The place of a list is a partition key with the id "". The
+values that were read already refer to further places. A unique key is the record that makes a name unique: it refers to
+the items that have the name.
 """
 
 import hashlib
@@ -67,7 +68,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A request for an account. It has the hosts and ports that the caller needs, and ids of edges and tunnels."""
+    """A request for all records about some hosts and ports of an account, and about edges and tunnels by id."""
 
     account: str
     hosts: frozenset[str] = frozenset()
@@ -81,7 +82,7 @@ def digest(versions: Iterable[str]) -> str:
 
 
 def item_place(account: str, id: str) -> Place:
-    """Return the place of an item of an account."""
+    """Return the place of the item with an id in an account."""
     return Place(items.scope(account, kinds.of(id).path), id)
 
 
@@ -99,7 +100,7 @@ def routes_place(edge: Place) -> Place:
 
 
 def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
-    """Return the places of the records that decide about the wanted hosts, ports, edges and tunnels.
+    """Return the places of all records about the wanted hosts, ports, edges and tunnels.
 
     The values at these places can refer to further places. Read the places that are missing in `found`, and call this
     function again until none is missing.
@@ -170,8 +171,9 @@ class _Walk:
         return [key for place in wanted if (key := self._find_key(place))]
 
     def _add_restrictions_of(self, host: str) -> None:
-        """Add the account's reservations that cover a tunnel's host, proved or not. Add the IP policies of those that
-        were read.
+        """Add the account's reservations that cover a tunnel's host, proved or not.
+
+        If a reservation was read already, also add its IP policies.
         """
         covering = name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key)
         if not domains.is_below(host, self._tunnel_domain):
@@ -191,7 +193,7 @@ class _Walk:
                 self._add_parts(sites.list_policies(found))
 
     def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
-        """Add the item that holds a unique key. Return False if another account has the key."""
+        """Add the account's item to which a unique key refers. Return False if there is none."""
         places = [place for kind in of_kinds if (place := self._holder(key, kind))]
         for place in places:
             if kinds.of(place.id) is kinds.TUNNELS:
@@ -245,7 +247,7 @@ class _Walk:
                 self.places.update(it for it in key.sharers if kinds.RESERVED_ADDRS.has(it.id))
 
     def _add_proved_below(self, edge: ServedEdge) -> None:
-        """Add the list of domains that are proved directly below an edge's wildcards."""
+        """Add the list of domains that accounts have proved one label below an edge's wildcards, and its entries."""
         for host in edge.hosts:
             if host.startswith(WILDCARD) and not domains.is_below(host, self._tunnel_domain):
                 below = Place(reservations.proved_scope(host.removeprefix(WILDCARD)), "")
@@ -253,7 +255,10 @@ class _Walk:
                 self.places.update(it for it in self._entries(below) if isinstance(it, Place))
 
     def _add_parts(self, ids: Iterable[str]) -> None:
-        """Add backends with their child backends, authorities, IP policies, and the tunnels of groups."""
+        """Add the backends, certificate authorities and IP policies with these ids.
+
+        A weighted backend also adds its child backends. A tunnel group adds the account's labelled tunnels.
+        """
         for id in ids:
             place = item_place(self._account, id)
             if kinds.of(id) is kinds.OTHER_BACKENDS or place in self.places:
@@ -272,7 +277,7 @@ class _Walk:
         self.places.update(Place(gateways.GATEWAYS, it.gateway) for it in found)
 
     def _entries(self, place: Place) -> tuple[object, ...]:
-        """Return the entries of a list. Return no entries if the list has not been read."""
+        """Return the entries of the list at a place. Return () if the list has not been read."""
         value = self._value(place)
         return value if isinstance(value, tuple) else ()
 

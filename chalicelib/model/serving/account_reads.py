@@ -1,4 +1,8 @@
-"""Reads the records that decide what an account's names serve. The result has one value for each place."""
+"""Reads the records that decide which edge or tunnel answers at an account's names.
+
+Results are by place: the primary key of a record, or the partition key of a list. A unique key is the record that makes
+a name unique.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -33,14 +37,14 @@ _RESERVED = frozenset((kinds.RESERVED_DOMAINS.path, kinds.RESERVED_ADDRS.path))
 
 
 def read_items(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the values of unique keys and items, 100 per call. Raises aws.Unavailable."""
+    """Return the unique keys and items at these places. One call reads up to 100. Raises aws.Unavailable."""
     wanted = list(places)
     records = table.records((it.scope, it.id) for it in wanted)
     return {it: _decode(it, records.get((it.scope, it.id))) for it in wanted}
 
 
 def read_places(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the values at some places: one call for all items, and one for each list. Raises aws.Unavailable."""
+    """Return the values at these places. All items are read together, each list separately. Raises aws.Unavailable."""
     wanted = list(places)
     found = read_items(it for it in wanted if it.id)
     return found | {it: read_list(it) for it in wanted if not it.id}
@@ -52,10 +56,10 @@ def complete(
     tunnel_domain: str,
     read: Callable[[Iterable[Place]], Mapping[Place, Found]] = read_places,
 ) -> dict[Place, Found]:
-    """Return the values at all places that a request needs. `known` has values of earlier reads.
+    """Return the values at all places that `wanted` requires. `known` has values of earlier reads.
 
-    Missing places are read in rounds. Edges in `known` may not be decoded yet, for example after a change. Raises the
-    errors of `read`.
+    The function `read` is called until no place is missing, because values refer to further places. Edges in `known`
+    may not be decoded yet, for example after a change. Raises the errors of `read`.
     """
     found = {**known}
     undecoded = [place for place, it in known.items() if isinstance(it.value, Item)]
@@ -67,7 +71,7 @@ def complete(
 
 
 def read_list(place: Place) -> Found:
-    """Return the entries of a list. Raises aws.Unavailable."""
+    """Return the entries of the list at a place. Raises aws.Unavailable."""
     account, _, path = place.scope.partition("#")
     if path == kinds.TLS_CERTIFICATES.path:
         certificates = tuple(tls_certificates.read_certificates(account))
@@ -85,9 +89,10 @@ def read_list(place: Place) -> Found:
 
 
 def _decode_edges(places: Iterable[Place], found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
-    """Decode the edges and routes at some places that are not decoded yet. Return their values. Raises aws.Unavailable.
+    """Return the edges at these places, decoded together with their routes. Decoded values are left out.
 
-    If the record of an edge is malformed, the hostports in its unique keys are used, so that no tunnel answers there.
+    If the record of an edge is malformed, its hostports are taken from the unique keys that refer to the edge. So no
+    tunnel answers there. Raises aws.Unavailable.
     """
     made: dict[Place, Found] = {}
     for place in places:
@@ -135,10 +140,10 @@ def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
 
 
 def _is_whole_or_damaged(item: Item) -> bool:
-    """Return whether an item exists. It may be malformed.
+    """Return whether a record is an existing item. The item may be malformed.
 
-    An edge or route with only modules has an empty body and does not exist. A reservation with an empty body is
-    malformed.
+    The record of an edge or route can have modules but an empty body: then the edge or route does not exist. A
+    reservation with an empty body exists, but is malformed.
     """
     return bool(item.body or item.malformed or item.path in _RESERVED)
 
@@ -169,5 +174,5 @@ def _decode_address(item: Item) -> ServedAddress:
 
 
 def _found(value: Value, *versions: str) -> Found:
-    """Return a value that consists of several records, with one version for all of them."""
+    """Return a value with one version, made from the versions of the records in it."""
     return Found(digest(versions), value)

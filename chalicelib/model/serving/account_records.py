@@ -1,4 +1,4 @@
-"""The records of one account that decide what its loaded names serve. Pure."""
+"""The records of one account that decide which edge or tunnel answers at some of its names. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -35,12 +35,12 @@ _NOTHING = Wanted("")
 
 @dataclass(frozen=True)
 class AccountRecords:
-    """The records of one account that decide what some of its names serve.
+    """The records of one account that decide which edge or tunnel answers at the hosts `names`.
 
-    `names` are these names. `reservations` can belong to other accounts. `gateways` are the live ones. `addresses` are
-    the reserved addresses of tunnels, by host:port. `versions` has a text for every record and list that was read. The
-    text changes with the record, and is "" if there is no record. `wanted` is the request, and `found` has the values
-    that were read. Both are needed to read changed records again.
+    `reservations` can belong to other accounts. `gateways` are live. `addresses` are the reserved addresses of tunnels,
+    by host:port. `wanted` is the request for these records. `found` has the values that were read, by place: the
+    primary key of a record, or the partition key of a list. Both are needed to read changed records again. `versions`
+    has a text for every place. The text changes with the value, and is "" if there is none.
     """
 
     account: str
@@ -64,7 +64,7 @@ class AccountRecords:
     def of(wanted: Wanted, found: Mapping[Place, Found], rejected: Mapping[str, str]) -> "AccountRecords":
         """Return the records, given the values that were read.
 
-        `rejected` may contain unknown certificates, which are ignored.
+        `rejected` has Envoy's errors by certificate id. Ids of unknown certificates are ignored.
         """
         switch = found.get(Place(accounts.SCOPE, wanted.account), Found()).value
         every = _group_values(found)
@@ -147,9 +147,9 @@ class AccountRecords:
         return {place for place in places if before(place) != now(place)}
 
     def list_lapsed(self, now: float) -> frozenset[Place]:
-        """Return the places of tunnels with a separate lease that ended before a Unix time.
+        """Return the places of tunnels with a lease in their own record that ended before a Unix time.
 
-        They must be read again, because renewals are not in the change log.
+        They must be read again: the lease may have been renewed, and the change log does not contain renewals.
         """
         ended = (it for it in self.tunnels.values() if it.has_lapsed(now))
         return frozenset(item_place(it.account, it.id) for it in ended)
@@ -175,7 +175,7 @@ class _Values:
 
 
 def _group_values(found: Mapping[Place, Found]) -> _Values:
-    """Return all values, including the entries of lists. One pass, because an account can have thousands."""
+    """Return all values and all entries of lists, grouped. They are read once: an account can have thousands."""
     values = _Values()
     for it in found.values():
         if isinstance(it.value, tuple):
@@ -191,7 +191,7 @@ def _by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _is_separate(value: object) -> bool:
-    """Return whether a value is in only one mapping of AccountRecords. Then it can be replaced there."""
+    """Return whether `replace` can replace a value in one mapping of AccountRecords, because no other depends on it."""
     is_part = isinstance(value, ServedBackend | ServedAuthority | ServedPolicy)
     return is_part or value is None or value == () or (isinstance(value, ServedEdge) and _is_https(value))
 
@@ -209,7 +209,10 @@ def _is_https(edge: ServedEdge) -> bool:
 
 
 def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Iterator[ServedReservation]:
-    """Yield the domains that other accounts have proved, read from their unique keys."""
+    """Yield the domains that other accounts have proved.
+
+    The record that makes a proved domain unique contains the id of the account.
+    """
     for place, it in found.items():
         if not isinstance(key := it.value, NameKey) or key.account == account:
             continue

@@ -117,8 +117,9 @@ class AccountView:
         return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether the certificate that is used for a host covers it. Only the operator's certificate can fail
-        to.
+        """Return whether a host's certificate covers the host.
+
+        Only the operator's certificate is checked: other certificates are chosen because they cover the host.
         """
         names = self.service.operator_names
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
@@ -165,8 +166,8 @@ class AccountView:
     def edge_at_port(self, port: str) -> ServedEdge | None:
         """Return the edge that has a port, or None. Even a closed edge takes precedence over a tunnel.
 
-        Returns None unless an edge of the account has the port below TUNNEL_DOMAIN. The port is never served at a
-        domain that another account has proved.
+        Returns None unless an edge of the account has the port with a name below TUNNEL_DOMAIN. Names with domains that
+        another account has proved do not count.
         """
         every = [it for it in self._oldest_edges if port in map(port_of, it.hosts)]
         names = {it.id: [name for name in it.hosts if port_of(name) == port] for it in every}
@@ -175,7 +176,7 @@ class AccountView:
         return next((it for it in every if any(self.may_serve(it.account, name) for name in names[it.id])), None)
 
     def names_below(self, domain: str) -> list[str]:
-        """Return the names directly below a domain that edges or tunnels of the account, or other accounts, have."""
+        """Return the names directly below a domain that the account's edges or tunnels have, or another has proved."""
         hosts = {name for name in self._edges_by_name if _parent(name) == domain and self.edge_at_host(name)}
         named = (it.name for it in self._records.tunnels.values() if it.name and _parent(it.name) == domain)
         tunnels = {it for it in named if self.may_serve(self.account, it)}
@@ -206,7 +207,7 @@ class AccountView:
         return found is not None and bool(self.members(found))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
-        """Return the authorities that an edge trusts. An authority that the account lacks is None."""
+        """Return the authorities that an edge trusts. An unknown authority is None."""
         module = edge.modules.get(mutual_tls.MODULE)
         ids = module.certificate_authority_ids if module else []
         return [self._records.authorities.get(id) for id in ids]

@@ -1,7 +1,7 @@
 """The choice of the certificate for a host name. Pure.
 
-A reservation can name a certificate. It is used while it is valid and covers the host. At other times visitors would
-reject it, so another certificate is chosen automatically.
+A reservation can name a certificate. This certificate is used while it is valid and covers the host. At other times
+browsers would reject it, so another certificate is chosen automatically.
 """
 
 from collections.abc import Iterable

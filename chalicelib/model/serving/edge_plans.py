@@ -66,7 +66,10 @@ class RouteTarget:
 
     @property
     def admits_ambiguous_paths(self) -> bool:
-        """Return whether no visitor can bypass the route's modules with a path that the upstream reads differently."""
+        """Return whether Envoy may accept a path that the upstream can read as a different path.
+
+        It may if such a path cannot bypass a module of the route.
+        """
         return self.page != pages.NOT_ENFORCED and self.route.modules.admit_ambiguous_paths
 
 
@@ -122,15 +125,15 @@ class Plan:
 
     @property
     def routes_name(self) -> str:
-        """Return the name of the edge's routes in Envoy. It changes if the edge requires something else of handshakes.
+        """Return the name of the edge's routes in Envoy. It changes with the requirements on TLS handshakes.
 
-        So a connection with a handshake that met only the earlier requirements finds no routes.
+        So an open connection that met only the earlier requirements finds no routes.
         """
         return f"edge/{self.edge.id}/{self.digest}"
 
     @cached_property
     def digest(self) -> str:
-        """Return a digest of the edge's requirements on handshakes."""
+        """Return a digest of the edge's requirements on TLS handshakes and of its need for sign-in."""
         termination = self.edge.modules.get(tls_termination.MODULE)
         asked = [termination.min_version or "" if termination else "", *self.trusted]
         asked += ["sign-in"] if self.requires_sign_in else []
@@ -155,7 +158,10 @@ def close_refused(before: Plan, error: str) -> Plan:
 
 
 def listener_name(edge: str, certificate: str) -> str:
-    """Return the name of an edge's listener for a certificate, "" if TLS ends upstream."""
+    """Return the name of the Envoy listener for an edge's hosts with a certificate.
+
+    `certificate` is "" for hosts with TLS upstream.
+    """
     return f"edge/{edge}/{certificate or 'upstream'}"
 
 
@@ -224,7 +230,10 @@ def _gather_facts(
 
 
 def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
-    """Return the problems with an edge's IP policies. If bytes are forwarded, its routes are included."""
+    """Return the problems with the IP policies of an edge.
+
+    If the edge forwards connections as bytes, this includes the IP policies of its routes.
+    """
     routes = edge.routes if edge.is_stream else ()
     modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in routes))
     problems = [ip_policies.describe_problems(it, view.policies) for it in modules]
@@ -278,7 +287,7 @@ def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tu
 
 
 def _names_served_elsewhere(edge: ServedEdge, view: AccountView) -> Iterator[str]:
-    """Yield the names directly below an edge's wildcards that the edge does not serve."""
+    """Yield names one label below an edge's wildcards that belong to other edges, tunnels or accounts."""
     own = set(edge.hosts)
     for name in own:
         if name.startswith("*."):

@@ -1,4 +1,7 @@
-"""The status of an edge, decided from the records and the reports of edge hosts. Pure."""
+"""The status of an edge, decided from the records and the reports of edge hosts. Pure.
+
+After a change of an edge, one edge host connects to some of its names. This test is the "trial" of the revision.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +27,7 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.model.serving.streams import is_group
 
-TRIAL_TIME = timedelta(seconds=60)  # how long the status waits for the result of a trial after a change
+TRIAL_TIME = timedelta(seconds=60)  # how long a status waits for the first report after a change
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,10 @@ class ReportedStatus:
 
 
 def decide(plan: Plan, view: AccountView, reports: Reports, changed: datetime, now: datetime) -> ReportedStatus:
-    """Return the status of an edge. `changed_at` is the time of its last change.
+    """Return the status of an edge. `changed` is the time of its last change.
 
-    The status is "waiting" while no host is live, and until the trial of the revision has a result, for at most
-    TRIAL_TIME.
+    The status is "waiting" while no edge host is live. After a change, it is also "waiting" until a trial or host has
+    reported about the new revision, for at most TRIAL_TIME.
     """
     if not (reports.hosts and plan.hosts):
         return ReportedStatus(NO_STATUS)
@@ -98,7 +101,10 @@ class _Current:
         return RouteStatus(id, of_hostports if hidden else found, since, reason)
 
     def _application_error(self, route: str) -> tuple[State, str, str] | None:
-        """Return the state, time and error after a failed sign-in or decryption of a secret, or None."""
+        """Return the state, time and error of a route that could not sign in a visitor or decrypt a secret, or None.
+
+        Errors about earlier settings of the route's modules are ignored.
+        """
         for key in application_errors.list_keys(route):
             error = self._application_errors.get(key)
             if error and error.digest == self._digests.get(key):
@@ -122,7 +128,10 @@ class _Current:
 
 
 def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
-    """Yield the digests of a route's modules, by the keys under which their errors are stored."""
+    """Yield a key and a digest for each module of a route that can have an application error.
+
+    The error is stored under the key. It is about the module's current settings if it has the same digest.
+    """
     if target.rule:
         yield target.route.id, target.rule.digest
     modules, id = target.route.modules, target.route.id
@@ -148,6 +157,6 @@ def _is_open(target: RouteTarget) -> bool:
 
 
 def _list_current(reports: Reports, revision: int) -> list[Report]:
-    """Return the reports about a revision, including the trial."""
+    """Return the reports about a revision: of live hosts, and of the trial."""
     every = [*reports.statuses.values(), *([reports.trial] if reports.trial else [])]
     return [it for it in every if it.revision == revision]

@@ -29,7 +29,7 @@ _NO_PATH = "No request can match the path, since it contains ? or #."
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The facts that decide about an edge's host (for a TCP edge, host:port).
+    """The facts that decide the state of an edge's host (for a TCP edge, of a host:port).
 
     `reservation` is the account's reservation that covers the host. `port_error` gives the reason why a TCP edge has no
     port, `refusal` the reason why its connections cannot be forwarded. `error` describes a problem with the backends.
@@ -148,9 +148,9 @@ def _covering_names(host: str) -> str:
 
 
 def _filter_cost_error(route: ServedRoute) -> str:
-    """Return an error if a route's filter costs too much, or "". Only earlier versions stored such filters.
+    """Return an error if a route's user agent filter costs too much to match, or "".
 
-    Envoy itself reports filters that do not compile.
+    Only earlier versions stored such filters. Envoy itself reports filters that do not compile.
     """
     rules = route.modules.get(user_agent_filter.MODULE)
     try:

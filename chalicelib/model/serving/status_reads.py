@@ -17,7 +17,7 @@ from chalicelib.storage.records.items import Item
 
 
 def read(edge: Item) -> ReportedStatus:
-    """Return the status of an edge. If no edge host is live, only the reports are read. Raises aws.Unavailable."""
+    """Return the status of an edge. Its records are read only if an edge host is live. Raises aws.Unavailable."""
     reports = edge_status.read_reports(edge.account, edge.id)
     if not reports.hosts:
         return ReportedStatus(NO_STATUS)

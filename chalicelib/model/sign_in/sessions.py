@@ -65,12 +65,13 @@ def write(id: str, session: Session, *, until: int) -> None:
 
 
 def replace(id: str, session: Session, before: Session) -> bool:
-    """Replace the state of a session.
+    """Replace the state of a session after a check of its user at the identity provider.
 
-    Return False if it has ended, or was checked meanwhile. Raises aws.Unavailable.
+    Return False if the session has ended, or if another process has checked it since `before` was read. Raises
+    aws.Unavailable.
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
-    # without `seen_at`, which only `record_seen` writes
+    # `seen_at` is left out, because only `record_seen` writes it
     sets = {f"body.{name}": it for name, it in session.to_record().items() if name != "seen_at"}
     return _update(id, {**sets, "checking": None}, unchanged)
 
@@ -86,8 +87,9 @@ def record_seen(id: str, second: int) -> bool:
 
 
 def begin_check(id: str, now: int, *, until: int) -> bool:
-    """Record that this process asks the provider about the user until a Unix second. Return False if another process
-    does.
+    """Reserve the check of a session's user at the identity provider, until a Unix second.
+
+    Return False if another process has reserved it, if the check was postponed, or if the session has ended.
 
     Raises aws.Unavailable.
     """

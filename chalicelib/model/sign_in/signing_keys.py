@@ -1,7 +1,7 @@
 """Keys of the sign-in service in pairs: one key signs session tokens, the other encrypts the OAuth parameter `state`.
 
 A pair is replaced every 30 days. It is published from an hour before it signs until an hour after the next pair begins
-to sign. The public key is stored unencrypted, because control reads only the public key.
+to sign. The public key is stored unencrypted, because the edge's control process reads only this key.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:
 
 
 def create(kid: str, signs_from: int, public: Mapping[str, str], sealed: bytes) -> bool:
-    """Store a new pair. Return False if another process has stored a pair with this name. Raises aws.Unavailable."""
+    """Store a new pair. Return False if a pair with this `kid` is stored already. Raises aws.Unavailable."""
     pair = KeyPair(kid=kid, signs_from=signs_from, public=public, sealed=sealed)
     expires = signs_from + PERIOD + _SLACK
     record = {"scope": SCOPE, "id": kid, "body": pair.to_record(), "revision": 1, "expires": expires}

@@ -36,7 +36,7 @@ class SshAuthority(Described):
         return {**super().audited_fields(), "fingerprint": details.ssh_fingerprint(self.public_key)}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key of the authority's fingerprint."""
+        """Return the fingerprint of the public key as a unique key: no other authority can have it."""
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), {"account": account, "id": id}),)
 
     def parameters(self) -> dict[str, Any]:

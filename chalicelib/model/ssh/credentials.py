@@ -32,7 +32,10 @@ class SshCredential(Owned):
         return {**super().audited_fields(), "fingerprint": found}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key of the public key, with the ACL. `switching` later adds the state of the owner."""
+        """Return the public key's fingerprint as a unique key, with a copy of the ACL.
+
+        The module `switching` later adds whether the owner is active.
+        """
         repeated = {"account": account, "id": id, "owner_id": self.owner_id, "acl": self.acl}
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), repeated),)
 
@@ -49,7 +52,10 @@ class Credential:
 
 @dataclass(frozen=True, kw_only=True)
 class _KeyFields(Stored):
-    """The attributes of the item that keeps a public key unique. `active` is None until the owner's state is copied."""
+    """The attributes of the item that keeps a public key unique.
+
+    `active` is a copy of the owner's state, or None if this state has not been copied yet.
+    """
 
     account: str
     id: str

@@ -1,6 +1,7 @@
 """Revocations of many certificates of one authority, 30 per transaction.
 
-Serials are random, so almost each entry of a transaction belongs to another chunk of the list.
+The entries of a revocation list are in 64 records (chunks). Serials are random, so the entries of a transaction belong
+to many different chunks.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ AT_ONCE = 30
 
 
 def is_revoked(chunks: Sequence[Chunk], revocation: Revocation) -> bool:
-    """Return whether a list contains a revocation, given its chunks. Raises MalformedRecord."""
+    """Return whether the chunks of a revocation list contain a revocation. Raises MalformedRecord."""
     entry = revocation.entry
     return any(
         revocation_lists.is_for(chunk, entry) and crypto.packed_revocations.holds(chunk.packed, entry)
@@ -60,6 +61,6 @@ def _attempt(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int
 
 
 def _missing(chunk: Chunk, packed: bytes, group: Sequence[Revocation]) -> list[Revocation]:
-    """Return the revocations that belong to a chunk but are not among its valid entries."""
+    """Return the revocations that a chunk must have, but that are not in `packed`, its valid entries."""
     own = [revocation for revocation in group if revocation_lists.is_for(chunk, revocation.entry)]
     return [it for it in own if not crypto.packed_revocations.holds(packed, it.entry)]

@@ -172,7 +172,7 @@ def _check_principals(
 def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str, str]]:
     allowed = bounds.allowed_extensions
     for name in certificate.extensions:
-        # permitted even if the policy does not list it, because this extension only restricts the certificate
+        # the extension with ACL rules is always permitted, because it only restricts the certificate
         if allowed is not None and name not in allowed and name != acl.EXTENSION:
             yield (
                 f"extensions.{name}",
@@ -230,9 +230,9 @@ def _matches(pieces: list[str], text: str) -> bool:
 
 
 def _join_first(names: list[str], between: str) -> str:
-    """Return the first names as one text.
+    """Return the first ten of these names as one text.
 
-    Only the first ones, because an error can repeat the text for a hundred fields.
+    The text must be short, because errors can repeat it for a hundred fields.
     """
     return between.join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
 

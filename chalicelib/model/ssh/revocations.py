@@ -160,7 +160,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
         return False
     try:
         entry = records.decode(Revocation, record).entry
-    except MalformedRecord as malformed:  # the entry is unknown, so it stays in the list
+    except MalformedRecord as malformed:  # it does not say which entry to remove, so the entry stays
         decoding.report(scope, id, malformed)
         return changes.delete(change, scope, id)
 
@@ -197,7 +197,7 @@ def build_record(issuer: Issuer, revocation: Revocation) -> Item:
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
     """Add an entry to a revocation list.
 
-    `add` is called to commit the writes: with the writes, and with whether the list lacked the entry.
+    The function `add` commits the change. It gets whether the entry is new to the list, and the writes of the list.
     """
 
     def change(head: Head, chunk: Chunk) -> T:
@@ -240,6 +240,9 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 def new_head(issuer: Issuer) -> Head:
-    """Return the head of an empty list. The list of a deleted authority expires with its last entry."""
+    """Return the head of an empty list: the record with its properties.
+
+    The list of a deleted authority expires with its last entry.
+    """
     is_there = authorities.read(issuer.account, issuer.id) is not None
     return Head(issuer.id, issuer.account, issuer.public_key, expires=None if is_there else 0)

@@ -31,7 +31,7 @@ def read_certificate(account: str, id: str) -> Item | None:
 def _read_valid(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
     """Return the certificate, or None if it is not valid.
 
-    A certificate is also not valid if its record, or a record that decides about it, is malformed.
+    A certificate is also not valid if its record is malformed, or a record that is read to check it.
     """
     try:
         found = read()
@@ -50,7 +50,7 @@ def build_krl(heads: Sequence[Head]) -> bytes:
     live = {
         head: [crypto.packed_revocations.expire(packed, now) for packed in revocation_lists.packed(head.authority)]
         for head in heads
-        if head.count  # an empty list has no chunks
+        if head.count  # an empty list has no records with entries
     }
     return crypto.krl.make(
         version=sum(head.version for head in heads),

@@ -47,7 +47,7 @@ def _authority(item: Item) -> str:
 
 
 def _read_heads(authorities: Iterable[str]) -> dict[str, Head]:
-    """Return the heads of lists by authority. Expired lists are left out."""
+    """Return the head of each authority's list: the record with its properties. Expired lists are left out."""
     wanted = list(dict.fromkeys(authorities))
     found: dict[str, Head] = {}
     for start in range(0, len(wanted), 100):

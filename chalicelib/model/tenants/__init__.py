@@ -1,1 +1,1 @@
-"""Accounts as a whole: the classes of their records, exports, deletions, and where their secrets are."""
+"""Accounts as a whole: export, import and deletion of all their records, and the encrypted values in records."""

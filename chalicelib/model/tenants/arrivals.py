@@ -32,12 +32,12 @@ class Arrivals:
     """The result of validating an export. `lost` lists the secrets that must be created again."""
 
     account: str
-    # pairs of a unique key's partition key and the path of its item: from the records of items, and from the records of
-    # unique keys
+    # unique keys with the items that have them, each as a partition key and the item's path. Both sets must be equal:
+    # `claims` is read from the items, `held` from the records of unique keys.
     claims: set[tuple[str, str, str]] = field(default_factory=set)
     held: set[tuple[str, str, str]] = field(default_factory=set)
-    # copies of rules of IP policies: those that the records of policies contain, and those that the records of rules
-    # require
+    # rules of IP policies. Both sets must be equal: `copies` is read from the policies, which contain copies of their
+    # rules, and `rules` from the rules.
     copies: set[tuple[str, str, str]] = field(default_factory=set)
     rules: set[tuple[str, str, str]] = field(default_factory=set)
     lists: set[str] = field(default_factory=set)  # partition keys of revocation lists
@@ -56,7 +56,7 @@ class Arrivals:
             raise NotAnExport(f"The record {key} is malformed.") from None
 
     def complete(self) -> None:
-        """Check that items match their unique keys, and that IP policies match their rules. Raises NotAnExport."""
+        """Check that all records match each other: items and unique keys, IP policies and rules. Raises NotAnExport."""
         if self.chunks - self.lists:
             raise NotAnExport(f"The export has revocations of {min(self.chunks - self.lists)}, but not their list.")
         if differing := self.claims ^ self.held:
@@ -137,13 +137,13 @@ def _owners(record: Record) -> Iterator[str]:
 
 
 def _holders(record: Record) -> Iterable[str]:
-    """Return the paths of the items that have a unique key."""
+    """Return the paths of the items to which the record of a unique key refers."""
     holder = [f"{record['home'].partition('#')[2]}/{record['holder']}"] if record.get("holder") else []
     return [*holder, *record.get("sharers", ())]
 
 
 def _generic(path: str) -> str:
-    """Return the path of a list as the table of kinds has it. Variables replace the ids."""
+    """Return a list's path with variables in place of ids, as in the table of kinds."""
     for kind in kinds.TABLE:
         if kind.path and re.fullmatch(re.sub(r"{\w+}", "[^/]+", kind.path), path):
             return kind.path

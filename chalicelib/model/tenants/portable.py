@@ -39,17 +39,17 @@ def digest(account: str) -> str:
 
 
 def begin(account: str) -> str:
-    """Return the first line."""
+    """Return the first line of an export."""
     return json.dumps({"format": FORMAT, "account": account, "exported_at": clock.rfc3339(clock.now())})
 
 
 def end(count: int) -> str:
-    """Return the last line."""
+    """Return the last line of an export with `count` records."""
     return json.dumps({"records": count})
 
 
 def export(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a record: none if its class is omitted, several for a revocation list.
+    """Yield the lines for a record: none if it is not exported, several for a revocation list.
 
     Raises UnclassifiedRecord, aws.Unavailable.
     """
@@ -64,7 +64,7 @@ def export(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def to_line(exported: Exported) -> str:
-    """Return a record as a line."""
+    """Return a record as a line of an export."""
     written = {"class": exported.record_class.name, "record": dynamodb.attributes(exported.record)}
     return json.dumps(written, default=_base64)
 
@@ -115,7 +115,10 @@ def _parse(number: int, line: str) -> dict[str, Any]:
 
 
 def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a name's unique key without its tunnel or ban. Return {} if no other item has the name."""
+    """Return the record that makes a name unique, without the tunnel or ban that has the name.
+
+    Return {} if no other item has the name and the name has no cooldown.
+    """
     left = {name: value for name, value in {**record, **_UNNAMED}.items() if value is not None}
     is_used = left.get("sharers") or left.get("rests", 0) > clock.seconds()
     return left if is_used else {}

@@ -17,9 +17,9 @@ from chalicelib.storage.client.dynamodb import Condition
 # "portable" records are exported and imported. "described" records are exported without their secret, and cannot be
 # imported. "omitted" records are not exported, because they expire soon, or because another process creates them again.
 Portability = Literal["portable", "described", "omitted"]
-# The treatment of a record when its account is deleted. "trail" records can be kept. A "name" record keeps only its
-# cooldown, and a "list" record only its revocations; both lose the account's id. "shared" records contain data of
-# several accounts.
+# The treatment of a record when its account is deleted. "trail" records belong to the audit trail, and can be kept.
+# "name" is the record that makes a name unique: only the cooldown of the name stays. "list" is a revocation list: only
+# its revocations stay. Both lose the account's id. "shared" records contain data of several accounts.
 Removal = Literal["remove", "trail", "name", "list", "shared", "none"]
 Record = Mapping[str, Any]
 
@@ -60,7 +60,7 @@ class RecordClass:
         return _compiled(self.id)
 
 
-# A new kind needs an entry here: "portable", or another class with the reason.
+# Each new kind needs an entry here, with a reason if it is not "portable".
 PORTABILITY: Mapping[Kind, Portability] = {
     kinds.API_KEYS: "described",  # the table has only digests of their tokens
     kinds.BOT_USERS: "portable",
@@ -174,7 +174,7 @@ def classify(scope: str, id: str) -> RecordClass:
 
 
 def of_account(account: str) -> Condition:
-    """Return the condition that a record contains the id of an account, at any position that a class defines.
+    """Return the DynamoDB condition that a record contains the id of an account.
 
     Entries of the change log do not meet it, because they contain the account's id only inside lists.
     """

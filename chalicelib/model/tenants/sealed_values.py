@@ -55,8 +55,8 @@ def selection() -> Condition:
 def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     """Encrypt a value of a stored record under another KMS key, unless it is encrypted under this key already.
 
-    Return whether the value was encrypted again, or was changed meanwhile. The revision stays, because the secret is
-    the same. Raises vault.Unreadable, aws.Unavailable.
+    Return False if it is. Otherwise return True, even if another process has changed the value meanwhile. The record's
+    revision stays, because the secret is the same. Raises vault.Unreadable, aws.Unavailable.
     """
     again = vault.seal_again(value.ciphertext, value.context, key)
     if again is None:
@@ -65,7 +65,7 @@ def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     same = Condition(f"{'.'.join(f'#{name}' for name in value.path)} = :sealed", {"sealed": value.ciphertext})
     write = Write.update(record["scope"], record["id"], same, sets={path: again})
     with suppress(TransactionFailed):
-        # edge hosts compare the encrypted bytes of client secrets, so the change log needs an entry
+        # edge hosts detect a changed client secret by its encrypted bytes, and read it again after an entry in the log
         dynamodb.transact([write, *change_log.entries([write])])
     return True
 
@@ -104,7 +104,7 @@ def _find(record: Record) -> Iterator[SealedValue]:
 
 
 def _map(record: Record, *path: str) -> Record:
-    """Return the map at a path, {} if there is none."""
+    """Return the map at a path in a record, {} if there is none."""
     found: Any = record
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None

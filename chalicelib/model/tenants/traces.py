@@ -38,7 +38,7 @@ def remove(record: Record, account: str) -> None:
         write = _release(record, account)
     else:
         write = Write.delete(*place, _unchanged(record))
-    with suppress(ConditionFailed):  # the next scan finds it
+    with suppress(ConditionFailed):  # the record has changed; the next scan of the table finds it again
         dynamodb.do(write)
 
 
@@ -76,7 +76,10 @@ def _reduced(entry: Record, places: list[list[str]]) -> Write:
 
 
 def _release(record: Record, account: str) -> Write:
-    """Return the write after which the record of a name has only the name's cooldown or the operator's ban."""
+    """Return the write that removes an account from the record of a name.
+
+    Only the name's cooldown and the operator's ban stay in the record. Without both, the record is deleted.
+    """
     place, now = (record["scope"], record["id"]), clock.seconds()
     is_own = record.get("account") == account
     is_banned = bool(record.get("holder")) and not str(record.get("home", "")).startswith(f"{account}#")

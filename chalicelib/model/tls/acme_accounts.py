@@ -1,8 +1,8 @@
 """The ACME accounts of this service, one per ACME directory. A record has the encrypted account key, and the state at
 the CA.
 
-The key is changed in two steps: the new key is stored beside the old one, then the CA is informed. If an issuer stops
-between them, another one does the second step.
+The key is changed in two steps: the new key is stored beside the old one, then the CA is informed. If an issuer (a
+process that orders certificates) stops between the steps, another issuer does the second step.
 """
 
 import hashlib

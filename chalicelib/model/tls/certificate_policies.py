@@ -1,4 +1,4 @@
-"""Policies of automatic certificates, and the settings that decide where policies are accepted."""
+"""Policies of automatic certificates, and the settings without which a domain cannot have a policy."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ class CertificatePolicy:
 
 
 def is_offered() -> bool:
-    """Return whether ACME_DIRECTORY is set."""
+    """Return whether this service offers automatic certificates: it does if ACME_DIRECTORY is set."""
     return bool(os.environ.get("ACME_DIRECTORY", "").strip())
 
 
@@ -48,9 +48,10 @@ def find_objection(domain: str, tunnel_domain: str) -> str:
 
 
 def alias_target(id: str) -> str:
-    """Return the target of a reservation's DNS alias, "" without ACME_DNS_ZONE. Raises ValueError.
+    """Return the name to which the DNS alias for challenges of a reserved domain must point.
 
-    The label of the target is a digest of the reservation's id. Ids are never used again, so the label is unique.
+    Its first label is a digest of the reservation's id. Ids are never used again, so the name is unique. Returns ""
+    without ACME_DNS_ZONE. Raises ValueError.
     """
     label = hashlib.sha256(f"acme-challenge {id}".encode()).hexdigest()[:32]
     return f"{label}.{zone()}" if zone() else ""

@@ -1,6 +1,7 @@
-"""Answers to pending HTTP-01 challenges. The issuer stores them, and control sends them to the CA.
+"""Answers to pending HTTP-01 challenges. The issuer, which orders certificates, stores them. The edge's control process
+sends them to the CA.
 
-Each write adds an entry to the change log. Control reads an answer only after such an entry.
+Each write adds an entry to the change log. The control process reads an answer only after such an entry.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from chalicelib.storage.records import change_log, decoding
 from chalicelib.storage.records.change_log import Place
 
 PREFIX = "acme_challenge#"  # the start of partition keys; each partition has one record, with the domain as its id
-LIFETIME = 60 * 60  # seconds
+LIFETIME = 60 * 60  # seconds for which an answer is stored
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class TimeSet:
     most: int = 0
 
 
-ALL = TimeSet("all", 3 * 60 * 60, 250)  # orders of all accounts, without renewals
+ALL = TimeSet("all", 3 * 60 * 60, 250)  # orders for all accounts; renewals are not counted
 
 
 def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:

@@ -25,7 +25,7 @@ _MINUTE = 60
 
 @dataclass(frozen=True)
 class Renewal:
-    """The state of a domain's certificate. The schedule stores it, and the reservation has a copy.
+    """The state of a domain's certificate. It is stored in the schedule of renewals, with a copy in the reservation.
 
     A job is an order with all its attempts. It begins at `started_at` and ends when a certificate is issued.
     `is_claimed` is true during an attempt.
@@ -57,18 +57,24 @@ def begin(now: int) -> Renewal:
 
 def order_again(renewal: Renewal, now: int) -> Renewal:
     """Return the state after a change of the reservation that requires another certificate: an order is due."""
-    if renewal.is_claimed:  # an attempt is running: the issuer reads the change at its end
+    if renewal.is_claimed:  # an attempt is running; when it ends, the issuer reads the changed reservation
         return renewal
     return _hasten(replace(renewal, started_at=renewal.started_at or now), now)
 
 
 def lose(renewal: Renewal, now: int) -> Renewal:
-    """Return the state of a domain that another account has proved. A new proof will require another certificate."""
+    """Return the state after another account has proved the domain.
+
+    The issued certificate is forgotten: if the account proves the domain again, it needs another certificate.
+    """
     return order_again(replace(renewal, renews_at=0, urgent_at=0, certificate_id=""), now)
 
 
 def hasten(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after another change of the reservation. A failed order is tried again soon."""
+    """Return the state after a change of the reservation that requires no new certificate.
+
+    If an order has failed, it is tried again soon.
+    """
     if renewal.is_claimed or not renewal.started_at:
         return renewal
     return _hasten(renewal, now)

@@ -51,7 +51,7 @@ class TlsCertificate(Traced):
 
     @classmethod
     def of_chain(cls, chain: "Chain", description: str = "", metadata: str = "", issued_at: str | None = None) -> Self:
-        """Return the certificate for a chain."""
+        """Return the stored form of the first certificate (leaf) in a chain."""
         leaf, subject = chain.leaf, chain.leaf.subject
         return cls(
             description=description,
@@ -114,7 +114,7 @@ class ServedCertificate:
 
     @staticmethod
     def of(item: Item) -> "ServedCertificate | None":
-        """Return the certificate of an item, or None if it is malformed."""
+        """Return the certificate that an item contains, or None if the item is malformed."""
         try:
             stored = records.decode(TlsCertificate, item)
             start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)

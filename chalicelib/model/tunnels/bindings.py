@@ -27,7 +27,7 @@ def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> froze
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the primary key of the unique key that an edge with a tunnel's name as hostport would have."""
+    """Return the primary key of the record that exists if an edge of the account has the tunnel's name."""
     return base_names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 
 

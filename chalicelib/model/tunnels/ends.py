@@ -1,4 +1,4 @@
-"""The end of a tunnel: event details and changed records."""
+"""The end of a tunnel: the details of its audit event, and the writes to other records."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from chalicelib.storage.records.items import Item
 
 
 def lease_end(item: Item, lease: Mapping[str, Any] | None = None) -> int:
-    """Return the Unix second at which the lease of an item ends. Return 0 if it is unknown.
+    """Return the Unix second at which the lease of a tunnel or gateway ends. Return 0 if it is unknown.
 
     `lease` is the record of the tunnel's gateway. It is required if the tunnel's own record has no lease. In records of
     2.0.0, the expiry of a tunnel is the end of its lease.
@@ -44,7 +44,7 @@ def record_end(item: Item, end: int) -> list[Write]:
 
 
 def unlist(item: Item) -> list[Write]:
-    """Return the write that removes a tunnel from the list of special names, if it is in the list."""
+    """Return the write that removes a tunnel from the list of names that Envoy must know in advance, if listed."""
     proto = item.body.get("proto")
     return (
         []

@@ -32,7 +32,7 @@ class Gateway:
 
     `socket` is the path that an edge host on the same machine uses; it is not stored. SSH clients connect to
     `ssh_address` and verify one of `host_keys`, which are authorized_keys lines. A `draining` gateway accepts no new
-    clients. Then `port` is the newest of the ports at which it accepts connections from Envoy. `lease` is the Unix
+    clients. It can accept connections from Envoy at several ports: `port` is the newest of them. `lease` is the Unix
     second at which its lease ends. `ended` is the Unix second at which the gateway was ended, or 0.
     """
 
@@ -67,8 +67,8 @@ class Gateway:
 class _Record(Stored):
     """The record of a gateway. Gateways of earlier versions write at most the first five fields.
 
-    If the gateway has ended, an edge host ends its tunnels. `swept_until` is the Unix second until which no other host
-    does that.
+    After a gateway has ended, an edge host ends its tunnels. No other host may do this before the Unix second
+    `swept_until`.
     """
 
     host: str
@@ -119,7 +119,7 @@ def fence(id: str) -> bool:
 
 
 def fencing(id: str) -> Write:
-    """Return the write of `fence`, for the transaction that takes a name from a tunnel of the gateway."""
+    """Return the write that ends a gateway as `fence` does, for a transaction that takes a name from its tunnel."""
     lapsed = Condition(
         "#lease < :limit AND attribute_not_exists(#body.#ended)", {"limit": clock.seconds() - clock_skew()}
     )
@@ -140,7 +140,7 @@ def leave(id: str) -> None:
 def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
     """Return the writes that end a gateway. There are none if it is ended already, or if its record was deleted.
 
-    Return None if the gateway must not be ended: its lease or the clock skew after it is not over, or its record is
+    Return None if the gateway must not be ended: its lease has not been over for the clock skew, or its record is
     malformed.
     """
     if record is None:
@@ -158,10 +158,9 @@ def clock_skew() -> int:
 
 
 def claim_sweep(id: str, *, seconds: int) -> bool:
-    """Claim the tunnels of an ended gateway for some seconds, to end them. Return False if another host has claimed
-    them.
+    """Claim, for some seconds, the task to end the tunnels of an ended gateway.
 
-    Raises aws.Unavailable.
+    Return False if another host has claimed it. Raises aws.Unavailable.
     """
     now = clock.seconds()
     free = "(attribute_not_exists(#body.#swept_until) OR #body.#swept_until <= :now)"

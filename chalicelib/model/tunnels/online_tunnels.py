@@ -1,4 +1,7 @@
-"""Tunnels that are online: reading them, and their labels."""
+"""Tunnels that are online: reading them, ending others, and matching labels.
+
+A separate lease is a lease in a tunnel's own record. Other tunnels depend on the lease of their gateway.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -138,7 +141,7 @@ def list_online(account: str) -> list[Item]:
 
 
 def has_all_labels(tunnel: Item, labels: Mapping[str, Any]) -> bool:
-    """Return whether a tunnel has all the labels, False if there are none. Agent tunnels have no labels."""
+    """Return whether a tunnel has all required labels, False if none are required. Agent tunnels have no labels."""
     return are_labels_included(tunnel.body.get("labels", {}), labels)
 
 

@@ -2,7 +2,7 @@
 
 A tunnel is online while its gateway is live. A tunnel that has no gateway, or that an earlier version opened, has a
 separate lease in its own record. The name of a tunnel is a unique key. Another tunnel of the same credential can take
-the name at any time, any other tunnel only after the end.
+the name at any time, any other tunnel only after this one has ended.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,9 +36,9 @@ Proto = Literal["http", "https", "tcp", "tls"]
 class StoredTunnel(Stored):
     """The stored fields of both kinds of tunnel. References to other resources are ids.
 
-    `metadata_0` is the metadata that API version 0 shows: there, another option of the agent sets it. `gateway` serves
-    the tunnel. `credential` is the SSH credential or user certificate that opened it. `address` is the IP address of
-    the SSH client and `client` its version. The API shows none of these four. Audit events show all of them except the
+    `metadata_0` is the metadata that API version 0 shows. Agents set it with a separate option. `gateway` serves the
+    tunnel. `credential` is the SSH credential or user certificate that opened it. `address` is the IP address of the
+    SSH client and `client` its version. The API shows none of these four. Audit events show all of them except the
     gateway.
     """
 
@@ -147,8 +147,8 @@ class ServedTunnel:
 
     A backend tunnel has labels and the name "". The name of a TCP tunnel is its address, host:port. With
     `proxy_protocol` its local service first receives the address of the visitor. `expires` is the Unix second at which
-    its separate lease ends, 0 if it has none. Comparisons ignore it. `ip_policies` restrict its visitors, in addition
-    to its reservation.
+    its separate lease ends, 0 if it has none. Comparisons ignore `expires`. `ip_policies` restrict its visitors, in
+    addition to its reservation.
     """
 
     account: str
@@ -177,9 +177,9 @@ def open_tunnel(
 ) -> str:
     """Store a tunnel. Return its id. It is online while its gateway is live, or for `lease` seconds.
 
-    `name` is its host name or address, "" for none. `checks` are conditions of the same transaction. Raises
-    EdgeHasName, aws.Unavailable, and the exception of a check that fails; Taken if another account, a tunnel of another
-    credential or the operator has the name.
+    `name` is its host name or address, "" for none. `checks` are condition checks for the transaction of a tunnel with
+    a name. Raises EdgeHasName, aws.Unavailable, the exception of a failed check, and Taken if the name belongs to
+    another account, to a tunnel of another credential or to the operator.
     """
     id = ids.new(kinds.TUNNELS.prefix)
     started_at = ids.time_of(id)
@@ -203,8 +203,9 @@ def open_tunnel(
 
 
 def list_special(item: Item, name: str) -> list[Write]:
-    """Return the write that adds a tunnel to the list of special names. Only ports, and hosts with TLS upstream, are
-    special.
+    """Return the write that adds a tunnel to the list of names that Envoy must know before a visitor comes.
+
+    They are called special: ports, and hosts with TLS upstream.
     """
     is_special = name and item.body.get("proto") in ("tcp", "tls")
     owner = SpecialOwner(item.account, item.id)

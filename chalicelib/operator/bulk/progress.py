@@ -13,7 +13,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def progress_option(command: C) -> C:
-    """Add the option for the folder with the progress to a command."""
+    """Add an option to a command: the folder in which the command stores its progress."""
     about = "Store the progress in this folder, and continue from there."
     path = click.Path(path_type=Path, file_okay=False)
     return click.option("--progress", "folder", type=path, metavar="FOLDER", help=about)(command)
@@ -21,7 +21,7 @@ def progress_option(command: C) -> C:
 
 @contextmanager
 def open_progress(folder: Path | None) -> Iterator[Path]:
-    """Yield the folder with the progress, or a temporary one if the operator names none."""
+    """Yield the folder for the progress, or a temporary folder if the operator names none."""
     if folder:
         folder.mkdir(mode=0o700, exist_ok=True)
         yield folder

@@ -1,5 +1,6 @@
-"""Finds credentials, owners and accounts that a restored table admits, but a later table does not. Scans both in
-parallel.
+"""Finds credentials, owners and accounts that are active in a restored table, but not in a later table.
+
+A table "admits" a credential that is not suspended, and an active owner or account. Parallel scans read both tables.
 """
 
 import json
@@ -102,7 +103,7 @@ class Comparison:
 
     @contextmanager
     def _reading_later(self) -> Iterator[None]:
-        """Read the later table in this block. Raises CommandError."""
+        """Direct all reads in a `with` block to the later table. Raises CommandError."""
         _ = self._own
         try:
             with dynamodb.in_table(self.later):

@@ -24,5 +24,5 @@ def load_all() -> tuple[Module, ...]:
 
 
 def of(kind: Kind) -> tuple[Module, ...]:
-    """Return the modules of a kind of edge or route."""
+    """Return the modules that a kind of edge or route can have."""
     return tuple(module for module in load_all() if module.home == kind.one)

@@ -26,11 +26,11 @@ class _PlainCommand(click.Command):
     """A command that accepts unambiguous prefixes of long options, as argparse does."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the usage line."""
+        """Write the usage line as argparse does, beginning with "usage: "."""
         formatter.write_usage(ctx.command_path, " ".join(self.collect_usage_pieces(ctx)), prefix="usage: ")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises click.UsageError."""
+        """Parse the arguments, also with shortened long options. Raises click.UsageError."""
         try:
             return super().parse_args(ctx, [*args])
         except click.NoSuchOption as error:
@@ -47,7 +47,7 @@ class OperatorCommand(_PlainCommand):
     """A command of the operator. The audit events of its changes show the operator and the reason."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
+        """Run the command, and name the operator and the reason in its audit events."""
         with trail.operated_by(ctx.find_root().params["operator_name"], ctx.params.pop("reason", "")):
             return super().invoke(ctx)
 

@@ -1,8 +1,8 @@
-"""The tree of a key or federated credential. It has the resources that the key created, directly or through other keys.
+"""The tree of a key or federated credential: all resources that it created, directly or through other keys.
 
-Only audit events record the maker of a resource: the key or credential that created it. The index of events by actor
-has each creation under the maker's id. The index can be late, so the events of the last minute are read from the
-account's list of events.
+Only audit events record the maker of a resource: the key or credential that created it. An index of the events finds
+them by this id. The index can be late, so the events of the last minute are read from the list of all events of the
+account.
 """
 
 import time
@@ -74,7 +74,7 @@ class MakerEvents:
             self._latest.setdefault(made.maker, {})[made.id] = made
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return the resources that these makers created lately,  as of the last `refresh`. Reads nothing."""
+        """Return the resources that these makers created shortly before the last `refresh`. Reads nothing."""
         return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:

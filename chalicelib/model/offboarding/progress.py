@@ -55,7 +55,7 @@ def read(root: Item, choice: str) -> Progress | None:
 
 
 def write(root: Item, progress: Progress | None) -> None:
-    """Store the progress of a walk, or remove it with None, because the walk has ended. Raises aws.Unavailable."""
+    """Store the progress of a walk. None removes it, because the walk has ended. Raises aws.Unavailable."""
     record: dict[str, Any] | None = None
     if progress and len(progress.waiting) <= _MAX_WAITING:
         record = progress.to_record()

@@ -142,7 +142,7 @@ class AccountRecords:
         return account_changes.is_affected(self.account, place, self.found)
 
     def find_differences(self, after: "AccountRecords", places: Iterable[Place]) -> set[Place]:
-        """Return the places at which later records have other versions than these."""
+        """Return the `places` with values that differ between these records and later ones."""
         before, now = self.versions.get, after.versions.get
         return {place for place in places if before(place) != now(place)}
 

@@ -42,7 +42,7 @@ class Service:
 
 
 class AccountView:
-    """The decisions about the names of one account, from its records.
+    """Decides which edge, tunnel and certificate serve the names of one account.
 
     A name is a host, or host:port for TCP. Methods with the parameter `account` refuse every other account.
     """

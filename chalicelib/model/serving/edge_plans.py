@@ -44,9 +44,9 @@ class PlannedHost:
 
 @dataclass(frozen=True)
 class RouteTarget:
-    """The target of a route: backends by weight, or a page if the route is closed. `error` describes a problem.
+    """The target of a route: backends with weights, or a page if the route is closed. `error` describes a problem.
 
-    `online` are the backends that can answer now, by weight, or all backends if none can. If `rule` is set, visitors
+    `online` are the backends that can answer now, with weights, or all backends if none can. If `rule` is set, visitors
     must sign in. `refusals` are conditions on the visitor's address, from the route and its edge: a visitor is refused
     if one of them is true.
     """
@@ -166,7 +166,7 @@ def listener_name(edge: str, certificate: str) -> str:
 
 
 def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
-    """Return the plan of an edge at a time."""
+    """Return the plan of an edge at the time `now`."""
     destinations = _destinations(edge, view)
     hosts = tuple(_plan_host(edge, name, view, now, destinations) for name in edge.hosts)
     trusted = tuple(it.pem for it in view.authorities_of(edge) if it)
@@ -276,7 +276,7 @@ def _plan_target(
 
 
 def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:
-    """Return the backends that can answer now, by weight, or all backends if none can.
+    """Return the backends that can answer now, with weights, or all backends if none can.
 
     HTTP responses can always answer, and tunnel groups if a tunnel is online.
     """

@@ -17,9 +17,10 @@ _NO_ROUTE_BACKEND = "The route has no backend."
 
 @dataclass(frozen=True)
 class Destinations:
-    """Backends of connections, by weight. Connections for a backend that is an HTTP response are closed.
+    """The backends of an edge's connections, with weights.
 
-    `refusal` gives the reason why all connections are refused, `error` the reason why some are.
+    Connections for a backend that is an HTTP response are closed. `refusal` gives the reason why all connections are
+    refused, `error` the reason why some are.
     """
 
     weights: tuple[tuple[str, int], ...] = ()
@@ -28,12 +29,12 @@ class Destinations:
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
-        """Return the tunnel groups, by weight."""
+        """Return the ids of the tunnel groups, with weights."""
         return tuple((id, weight) for id, weight in self.weights if is_group(id))
 
     @property
     def responses(self) -> tuple[tuple[str, int], ...]:
-        """Return the HTTP responses, by weight."""
+        """Return the ids of the HTTP responses, with weights."""
         return tuple((id, weight) for id, weight in self.weights if not is_group(id))
 
 

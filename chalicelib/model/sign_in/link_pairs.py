@@ -1,7 +1,7 @@
-"""The TLS key pair with which sign-in services accept connections from Envoys on other hosts. Control replaces it
-daily.
+"""The TLS key pair with which sign-in services accept connections from Envoys on other hosts.
 
-The certificate and its authority are stored unencrypted beside the encrypted private key.
+The edge's control process replaces the pair daily. The certificate and its authority are stored unencrypted beside the
+encrypted private key.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -29,7 +29,7 @@ class LinkPair:
 
 @dataclass(frozen=True)
 class SealedLinkPair:
-    """A certificate with its private key, which the vault has encrypted."""
+    """A certificate, and its private key as encrypted by the vault."""
 
     pair: LinkPair
     key: bytes = field(repr=False)

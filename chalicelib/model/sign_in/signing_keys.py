@@ -25,9 +25,9 @@ _SLACK = 7 * 24 * 60 * 60
 
 @dataclass(frozen=True, kw_only=True)
 class KeyPair(Stored):
-    """A key that signs, and a key that encrypts states. The pair is used from the Unix second `signs_from`.
+    """A key that signs session tokens, and a key that encrypts `state`.
 
-    `public` is the entry of the public key in a key set (RFC 7517).
+    The pair is used from the Unix second `signs_from`. `public` is the entry of the public key in a key set (RFC 7517).
     """
 
     kid: str

@@ -184,7 +184,7 @@ def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str
 
 
 def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the error of bind rules that are missing or not covered."""
+    """Yield the error of bind rules that are missing, or that the policy does not permit."""
     field, value = f"extensions.{acl.EXTENSION}", certificate.extensions.get(acl.EXTENSION)
     if value is None:
         is_required = bounds.require_bind or bounds.allowed_bind is not None
@@ -210,7 +210,7 @@ def _insert_caller(rule: str, caller: str | None) -> str:
 
 
 def _split_pattern(pattern: str, caller: str) -> list[str]:
-    """Return the texts between the stars of a pattern. A star in the caller's name is not special."""
+    """Return the texts between the stars of a pattern. A star in the caller's name is an ordinary character."""
     return [piece.replace(CALLER, caller) for piece in pattern.split("*")]
 
 

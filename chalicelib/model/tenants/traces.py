@@ -62,7 +62,7 @@ def forget_changes(account: str) -> int:
 
 
 def _others(entry: Record, account: str) -> list[list[str]]:
-    """Return the primary keys in an entry that belong to other accounts."""
+    """Return the primary keys in an entry of the change log, without the account's."""
     return [place for place in entry["body"]["places"] if not any(account in text for text in place)]
 
 

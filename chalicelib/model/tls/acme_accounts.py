@@ -63,7 +63,7 @@ def find(directory: str) -> AcmeAccount | None:
 
 
 def describe(account: AcmeAccount) -> None:
-    """Store the state of an account at the CA and in the DNS. Raises aws.Unavailable."""
+    """Store the latest known state of an account. Raises aws.Unavailable."""
     sets = {"body.url": account.url, "body.identities": account.identities, "body.caa": account.caa}
     dynamodb.do(Write.update(_scope(account.directory), _ID, _EXISTS, sets=sets))
 

@@ -36,7 +36,7 @@ class Renewal:
     started_at: int = 0
     tried_at: int = 0
     attempts: int = 0  # failed attempts since the start of the job or the last change of the domain
-    not_before: int = 0  # the earliest time of an order that the CA and the issuer permit
+    not_before: int = 0  # the earliest time at which the limits of the CA and the issuer permit an order
     renews_at: int = 0
     urgent_at: int = 0  # from this time on, the renewal comes before all others
     error_code: ErrorCode = ""

@@ -19,7 +19,7 @@ from chalicelib.storage.records.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.chains import Chain
 
-RESERVATION = "reserved_domain"  # the hidden attribute of an issued certificate with the id of its reserved domain
+RESERVATION = "reserved_domain"  # the attribute of an issued certificate with its reserved domain's id; not shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class ServedCertificate:
 
 @dataclass(frozen=True)
 class SealedCertificate:
-    """A certificate with its private key, which the vault has encrypted."""
+    """A certificate, and its private key as encrypted by the vault."""
 
     certificate: ServedCertificate
     key: bytes = field(repr=False)

@@ -180,7 +180,7 @@ def read(id: str) -> Gateway | None:
 
 
 def read_each(ids: Iterable[str]) -> dict[str, Gateway]:
-    """Return gateways by id, also those that are not live. One call for a hundred. Raises aws.Unavailable."""
+    """Return gateways by id, also those that are not live. One call reads up to 100. Raises aws.Unavailable."""
     found = map(Item.from_record, table.records((GATEWAYS, id) for id in sorted({*ids})).values())
     return {item.id: _decode(item, stored) for item, stored in records.decoded(_Record, found)}
 

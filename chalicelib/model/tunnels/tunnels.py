@@ -213,7 +213,7 @@ def list_special(item: Item, name: str) -> list[Write]:
 
 
 def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return the fields of a tunnel's record in its gateway's list that depend on the kind of tunnel."""
+    """Return the fields that depend on the kind of tunnel, for the record in its gateway's list."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     named = {"ip_policies": tunnel.ip_policies} if tunnel.ip_policies else {}
@@ -265,7 +265,7 @@ def read_refusal(tunnel: ServedTunnel) -> str:
 
 
 def close_other(account: str, name: str) -> bool:
-    """Close the tunnel that another account has at a name. Return False if there is none. Raises aws.Unavailable."""
+    """Close the tunnel with a name if it belongs to another account. Return False if not. Raises aws.Unavailable."""
     found = table.look_up(base_names.KIND, name) or {}
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 

@@ -19,7 +19,7 @@ _CAA = {
     "published": "CAA published",
     "missing": "CAA missing: publish this record, so that no other CA or account gets certificates for tunnels",
 }
-_MAX_LINES = 20  # lines about failed orders
+_MAX_LINES = 20  # failed orders to list, one per line
 
 group = OperatorGroup("acme", help="Automatic certificates.")
 
@@ -65,7 +65,7 @@ def renew(domain: str) -> RenewalEntry:
 
 
 def _build_caa(domain: str, account_url: str, identities: Sequence[str]) -> str:
-    """Return the CAA record that permits only this service's account to order certificates, by DNS."""
+    """Return the CAA record that permits only this service's account to order certificates, with DNS challenges."""
     identity = identities[0] if identities else acme_accounts.DEFAULT_IDENTITY
     value = f"{identity}; accounturi={account_url}; validationmethods=dns-01"
     return f'{domain}. CAA 0 issue "{value}"'

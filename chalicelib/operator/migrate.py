@@ -151,7 +151,7 @@ def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, No
 
 
 def _costly(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence about a route with a user agent filter above MAX_COST."""
+    """Yield a sentence if a record is a route with a user agent filter that costs more than MAX_COST."""
     if (cost := migrations.filter_cost(record)) > MAX_COST:
         item = Item.from_record(record)
         edge = item.path.split("/")[3]
@@ -162,7 +162,7 @@ def _costly(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _reserved(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence about a name that an account has although the operator's service needs it."""
+    """Yield a sentence if a record gives an account a name that the operator's service needs."""
     name = record["scope"].removeprefix(f"{base_names.KIND}#")
     if name == record["scope"] or name.partition(".")[0] not in base_names.OPERATOR_NAMES:
         return

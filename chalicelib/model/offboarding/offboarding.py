@@ -83,7 +83,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:
-        """Return the resources that were not ended, with their owners, at most MAX_KEPT. Also count all others."""
+        """Return the kept resources with their owners, at most MAX_KEPT. Also return the number of all others."""
         found = sorted((self._progress.kept | self.ends.kept).items())
         return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
 
@@ -180,9 +180,9 @@ class Walk:
         self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
 
     def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
-        """Lock the API keys among these resources, and the API keys that the locked keys created in the last minute.
+        """Lock the API keys among `made`, and API keys that resources in `made` created in the last minute.
 
-        Their other resources are found later.
+        Other resources that these created are found later.
         """
         while made:
             ended = [one for one in made if not self._is_kept(one)]

@@ -71,7 +71,7 @@ class AccountView:
     def may_serve(self, account: str, name: str) -> bool:
         """Return whether an account's edge or tunnel may be served at a name.
 
-        Below TUNNEL_DOMAIN this is always true: the store's unique keys already prevent that two accounts have a name.
+        Below TUNNEL_DOMAIN this is always true: the records in the table already make these names unique.
         """
         return account == self.account and (not self.is_own_domain(name) or self.owner_of(host_of(name)) == account)
 
@@ -176,7 +176,7 @@ class AccountView:
         return next((it for it in every if any(self.may_serve(it.account, name) for name in names[it.id])), None)
 
     def names_below(self, domain: str) -> list[str]:
-        """Return the names directly below a domain that the account's edges or tunnels have, or another has proved."""
+        """Return the names one label below a domain that edges or tunnels have, or that another account has proved."""
         hosts = {name for name in self._edges_by_name if _parent(name) == domain and self.edge_at_host(name)}
         named = (it.name for it in self._records.tunnels.values() if it.name and _parent(it.name) == domain)
         tunnels = {it for it in named if self.may_serve(self.account, it)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from chalicelib.model.edges.backends import HttpResponse, Weighted
 from chalicelib.model.edges.served import ServedBackend
 
-MAX_BACKENDS = 200  # backends per route, because each change of an edge processes the backends of all its routes
+MAX_BACKENDS = 200  # backends per route; a limit, because each change of an edge processes the backends of all routes
 WHOLE = 1_000_000_000  # approximate sum of all weights; Envoy requires less than 2**32
 
 
@@ -19,9 +19,9 @@ class Shares:
 
 
 def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
-    """Return the shares of a backend of the account, without unknown backends and cycles.
+    """Return the shares of a backend's tunnel groups and HTTP responses, without unknown backends and cycles.
 
-    There are no shares if the record of this backend or of one below it is malformed.
+    There are no shares if the record of the backend, or of a backend below it, is malformed.
     """
     tree = _Tree(account, backends)
     order = tree.collect(id)

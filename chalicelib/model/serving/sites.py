@@ -23,8 +23,8 @@ class Site:
     """A host name that a tunnel serves, and the id of its certificate, "" if TLS ends upstream.
 
     If `refuses_challenges`, no certificate authority can validate the name. `refusals` are conditions on the visitor's
-    address: a visitor is refused if one of them is true. If `basic_auth` is set, visitors must have a password of the
-    reservation with the id `reservation`.
+    address: a visitor is refused if one of them is true. If `basic_auth` is set, visitors must send a password that is
+    stored in the reservation with the id `reservation`.
     """
 
     name: str
@@ -57,7 +57,7 @@ def list_policies(reservation: ServedReservation | ServedAddress) -> list[str]:
 
 
 def find_passwords(reservations: Iterable[ServedReservation]) -> tuple[str, BasicAuthRule | None]:
-    """Return the id and the password rule of the first reservation that requires a password, or ("", None)."""
+    """Return the id and password rule of the first reservation that requires a password, or ("", None)."""
     found = ((it.id, _decode_modules(it).get(basic_auth.MODULE)) for it in reservations)
     return next(((id, rule) for id, rule in found if rule), ("", None))
 

@@ -1,7 +1,7 @@
 """Validates the records of an export, and translates them for the account into which they are imported.
 
-An edited file must not change other accounts or the service. So each record must belong to the exported account, and
-the unique keys must be exactly those of the account's items.
+An edited file must not change other accounts or the service. So each record must belong to the exported account. A
+unique key (the record that makes a value such as a name unique) must belong to an item of the account.
 """
 
 import re

@@ -28,7 +28,7 @@ _ANY_ID = "[^#]+"
 
 
 class UnclassifiedRecord(Exception):
-    """A record belongs to no class. The message contains the record's primary key."""
+    """A record belongs to no record class. The message contains the record's primary key."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("trials of edges", "A#/edge_trials"),
     RecordClass("errors of OAuth applications", "A#/oauth_errors"),
     RecordClass("idempotency keys", "A#/idempotency/.+", "request"),
-    # The following records are unique keys.
+    # The following records are unique keys: each makes a value unique, such as a name or public key.
     RecordClass("name of an account", "account_name#.+", "claim"),
     RecordClass("token", "token#.+", "claim"),
     RecordClass("federated credential's key", "federated#.+", "claim", "portable"),

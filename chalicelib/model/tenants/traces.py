@@ -1,7 +1,7 @@
 """Removes the records that are left after an account's resources were deleted.
 
-A revocation list stays until its last entry has ended, and the cooldown of a name stays for a day. In both, the digest
-of the account's id replaces the id.
+Two kinds of records stay for a while: a revocation list until its last entry has ended, and for a day the record of a
+released name, which no other account can take during this cooldown. In both, a digest replaces the account's id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from chalicelib.storage.records import change_log, cooldowns
 Record = Mapping[str, Any]
 Events = Literal["keep", "delete"]
 _EXISTS = Condition("attribute_exists(#id)")
-# attributes in the unique key of a name that refer to resources of the account
+# attributes in the record of a name that refer to resources of the account
 _OWN = ("holder", "home", "successor", "sharers")
 
 

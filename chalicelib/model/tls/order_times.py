@@ -1,5 +1,4 @@
-"""Times of orders at the CA, in stored sets. From them, the issuer knows whether a limit of the CA permits another
-order.
+"""Times of certificate orders at the CA, in stored sets. The issuer checks them against the limits of the CA.
 
 Each time is a separate member of a set, so that concurrent issuers do not overwrite each other's times.
 """
@@ -20,7 +19,7 @@ _ALWAYS = Condition("")
 
 @dataclass(frozen=True)
 class TimeSet:
-    """A set of times. Times older than `seconds` are removed. `most` limits their number, 0 means no limit."""
+    """A set of times. Times more than `seconds` ago are removed. The set has at most `most` times; 0 means no limit."""
 
     id: str
     seconds: int

@@ -1,8 +1,8 @@
 """Tunnels (SPEC 2.8): stored types, opening, renewing and closing.
 
 A tunnel is online while its gateway is live. A tunnel that has no gateway, or that an earlier version opened, has a
-separate lease in its own record. The name of a tunnel is a unique key. Another tunnel of the same credential can take
-the name at any time, any other tunnel only after this one has ended.
+separate lease in its own record. The name of a tunnel is unique. Another tunnel of the same credential can take the
+name at any time, any other tunnel only after this one has ended.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Parallel scans of the table. Each segment appends its results and its position to a file.
+"""Parallel scans of the table, in segments. Each segment has a file for its results and its position.
 
 So a scan needs the memory of a few pages, and continues after a crash: results after the last position in a file are
 removed and read again.
@@ -20,7 +20,7 @@ from chalicelib.storage.client.queries import Segment
 
 SEGMENTS = 16
 PAUSE = 5.0  # seconds between two reports of progress
-_MARK = "@"  # lines with a position begin with it, so results must not
+_MARK = "@"  # the start of lines with a position; no line with a result may begin with it
 _PLAN = "plan.json"
 _NONE: Mapping[str, Any] = {}
 
@@ -37,7 +37,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class ScanFolder:
-    """The folder with the files of one scan. `purpose` names the scan. A folder with another purpose is refused."""
+    """The folder with the files of one scan. `purpose` names the scan. A folder of another scan is refused."""
 
     path: Path
     purpose: Mapping[str, str]

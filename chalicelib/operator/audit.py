@@ -72,8 +72,8 @@ def _lines(account: str, start: str) -> Iterator[str]:
 def _line(account: str, event: Item) -> str:
     """Return an event as `GET /audit_events` shows it, with `account` and `resource_path`.
 
-    `resource_path` will be removed in the release after 3.0.0. Addresses begin with BASE_URL, or with the path if
-    BASE_URL is not set.
+    `resource_path` will be removed in the release after 3.0.0. URLs of resources begin with BASE_URL. If it is not
+    set, they begin with the path.
     """
     response = audit_events.response(event, os.environ.get("BASE_URL", "").rstrip("/"))
     own = {"account": account, "resource_path": event.body["resource_path"]}
@@ -81,7 +81,7 @@ def _line(account: str, event: Item) -> str:
 
 
 def _start(after: str) -> str:
-    """Return the id after which events are exported. Raises CommandError."""
+    """Return the id of the event after which an export begins. Raises CommandError."""
     if kinds.AUDIT_EVENTS.has(after):
         return after
     try:

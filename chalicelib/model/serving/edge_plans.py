@@ -107,8 +107,9 @@ class Plan:
 
     @cached_property
     def requires_sign_in(self) -> bool:
-        """Return whether a route of the edge has OAuth. The edge's names then have a separate HTTP connection manager
-        in Envoy.
+        """Return whether a route of the edge has the OAuth module.
+
+        If so, Envoy has a separate HTTP connection manager for the edge's names.
         """
         return requires_sign_in(self.edge)
 
@@ -141,7 +142,7 @@ class Plan:
 
 
 def requires_sign_in(edge: ServedEdge) -> bool:
-    """Return whether a route of an edge has OAuth."""
+    """Return whether a route of an edge has the OAuth module."""
     return any(oauth.MODULE.name in route.modules.values for route in edge.routes)
 
 

@@ -32,7 +32,7 @@ TRIAL_TIME = timedelta(seconds=60)  # how long a status waits for the first repo
 
 @dataclass(frozen=True)
 class ReportedStatus:
-    """The status of an edge, and the number of hosts that reported about it."""
+    """The status of an edge, and the number of edge hosts that reported about it."""
 
     status: EdgeStatus
     hosts: int = 0

@@ -40,7 +40,7 @@ class SealedLinkPair:
 
 
 def read() -> SealedLinkPair | None:
-    """Return the pair, or None. Raises MalformedRecord, aws.Unavailable."""
+    """Return the stored pair, or None. Raises MalformedRecord, aws.Unavailable."""
     record = dynamodb.get(SCOPE, ID)
     if record is None:
         return None

@@ -65,7 +65,7 @@ def split(text: str) -> list[str]:
 
 
 def is_within(rule: str, bound: str) -> bool:
-    """Return whether another rule permits everything that a rule permits. Raises ValueError if one is invalid."""
+    """Return whether the rule `bound` permits everything that `rule` permits. Raises ValueError if one is invalid."""
     if _EVERYTHING in (rule, bound):
         check(rule)
         return bound == _EVERYTHING

@@ -87,7 +87,7 @@ def find_issuer(account: str, id: str) -> Issuer | None:
 
 
 def revoke_key(public_key: str) -> Revocation:
-    """Return the revocation of a public key, which also revokes its certificates. Raises ValueError."""
+    """Return the revocation of a public key. It revokes all certificates of this key too. Raises ValueError."""
     return Revocation(public_key=public_key, key_fingerprint=crypto.public_keys.fingerprint(public_key))
 
 

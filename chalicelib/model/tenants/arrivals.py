@@ -151,7 +151,7 @@ def _generic(path: str) -> str:
 
 
 def _lost(kind: kinds.Kind, item: Item) -> Iterator[str]:
-    """Yield the secrets of an item that no export contains."""
+    """Yield a text about each secret of an item. Exports do not contain secrets."""
     about = f"{item.id} {item.body.get('description', '')}".rstrip()
     if kind is kinds.API_KEYS:
         yield f"API key {about} of {item.body.get('owner_id', '')}"

@@ -23,7 +23,7 @@ from chalicelib.storage.records.writes import Overtaken
 
 @dataclass(frozen=True, kw_only=True)
 class _GatewayRecord(Stored):
-    """The record of a tunnel in the list of its gateway."""
+    """The record of a tunnel in the list of its gateway's tunnels."""
 
     account: str
     name: str

@@ -23,7 +23,7 @@ S = TypeVar("S", bound=Shape)
 
 
 def check_name(name: str) -> str:
-    """Return the name of an account, user or bot. Raises CommandError."""
+    """Return a name that an account, user or bot may have. Raises CommandError for any other name."""
     return _read(bot_users.BotCreate, {"name": name}).name
 
 
@@ -44,7 +44,7 @@ def build_key(
     """Return a new API key, which is not stored yet. Raises CommandError.
 
     The key expires after `expires_in` seconds, or never if that is None. A key without scopes may do everything.
-    `rules` are the account's rules, None to ignore them.
+    `rules` are the account's rules for API keys. With None, no rules apply.
     """
     expiry = None if expires_in is None else clock.rfc3339(clock.now() + timedelta(seconds=expires_in))
     caller = Caller(account_id, owner.id, owner.admin, key=OPERATOR.actor.type, name=owner.name)

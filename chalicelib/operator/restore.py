@@ -1,7 +1,8 @@
-"""Revocations that a restored table lacks: lists them from the later table, and repeats them.
+"""Commands that repeat revocations in a table that was restored from a backup.
 
-The list is text with one revocation per line, so that the operator can read it and remove lines. Repeating them does
-not need the later table.
+The restored table lacks the revocations after the backup. `revocations list` finds them in the later table, which has
+them. The list is text with one revocation per line, so that the operator can read it and remove lines. `revocations
+repeat` reads only the list and does not need the later table.
 """
 
 import json
@@ -33,7 +34,7 @@ group = OperatorGroup("revocations", help="Revocations made after the time to wh
 
 @dataclass(frozen=True)
 class ListedRevocation:
-    """One line of the list. `id` is a revoked resource, or the SSH authority that revoked a key or certificate.
+    """A line of `revocations list`. `id` is a revoked resource, or an SSH authority that revoked a key or certificate.
 
     `record` is the authority's revocation. It is empty if `id` is a revoked resource.
     """
@@ -44,12 +45,15 @@ class ListedRevocation:
 
     @property
     def subject(self) -> str:
-        """Return the id, with the serial and fingerprint of an SSH revocation."""
+        """Return the id. The serial and the fingerprint of an SSH authority's revocation follow."""
         return " ".join(filter(None, (self.id, self.record.get("serial"), self.record.get("key_fingerprint"))))
 
 
 def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> Comparison:
-    """Return the comparison of this table with a later one. `folder` gets its progress. Raises CommandError."""
+    """Return the comparison of this table with the later table. Raises CommandError if they are the same.
+
+    `folder` is for files with the progress of the comparison.
+    """
     if later == dynamodb.table_name():
         raise CommandError(f"{later} is this table itself: TABLE_NAME must be the restored table.")
     return Comparison(later, folder, report)

@@ -1,4 +1,4 @@
-"""Creates the table and the key alias that TABLE_NAME and KEY_ID name, and checks the policies of SSH authorities."""
+"""Commands that create the table TABLE_NAME and the KMS key KEY_ID, and check the policies of SSH authorities."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ group = OperatorGroup("store", help="The table and the key that the environment 
 
 
 def create_store() -> list[str]:
-    """Create the table and the key alias. Return a line for each.
+    """Create the table, and the KMS key with its alias. Return a line of text about each.
 
     Raises CommandError if both exist, or if KEY_ID is not an alias.
     """

@@ -76,7 +76,7 @@ def _switch(change: Change, id: str, to: Switch) -> None:
 
 
 def _noun(id: str) -> str:
-    """Return the noun of the id's kind, as audit actions use it. Raises CommandError."""
+    """Return the word for an id's kind in audit actions, for example "account". Raises CommandError."""
     kind = next((kind for kind in _KINDS if kind.has(id)), None)
     if kind is None:
         accounts.check_account(id)
@@ -107,7 +107,7 @@ def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[Offboardin
 
 
 def _command(kind: Kind, others: str) -> click.Command:
-    """Return the command `offboard` of a kind."""
+    """Return the command `offboard` for a kind, such as users. `others` is the default of --others."""
 
     @click.command(
         "offboard", cls=OperatorCommand, help=f"End a {kind.name} and all that its keys made. Takes about 20 seconds."

@@ -1,4 +1,4 @@
-"""Online tunnels, the history of names, usage, and demonstration tunnels."""
+"""Commands about online tunnels, the history of names, an account's usage, and demonstration tunnels."""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""Managed OAuth applications: the operator's own, which routes use if their OAuth module has no client_id."""
+"""Commands for managed OAuth applications, which the operator registers at identity providers.
+
+A route uses such an application if the route's OAuth module has no client_id.
+"""
 
 import json
 import sys

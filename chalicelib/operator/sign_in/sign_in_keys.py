@@ -1,4 +1,4 @@
-"""Keys of the sign-in service."""
+"""The command that replaces the keys of the sign-in service, which sign session tokens and encrypt OAuth states."""
 
 import click
 

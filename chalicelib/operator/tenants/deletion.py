@@ -44,7 +44,7 @@ from chalicelib.storage.records.revocation_lists import ListFull
 
 SETTLED = change_log.OVERLAP + 30  # seconds until earlier requests have ended, and the edge has read the change log
 _ROUNDS = 10
-# Credentials end first. A kind comes after all kinds that refer to it.
+# The order in which kinds are deleted: credentials first, and each kind after all kinds that refer to it.
 ORDER = (
     *(kinds.API_KEYS, kinds.FEDERATED_CREDENTIALS, kinds.SSH_CREDENTIALS, kinds.TUNNELS),
     *(kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS),
@@ -86,7 +86,7 @@ class Deletion:
         self._prove()
 
     def _end_all(self, kind: Kind) -> None:
-        """Delete the resources of a kind. The sweep later removes resources to which others still refer."""
+        """Delete the resources of a kind. `_sweep` later removes resources to which other resources still refer."""
         remove, scope = _removers()[kind], items.scope(self.account, kind.path)
         for item in _every(scope):
             try:
@@ -109,7 +109,7 @@ class Deletion:
         writes.retried(attempt)
 
     def _prove(self) -> None:
-        """Repeat the sweep until a scan finds nothing. Raises CommandError."""
+        """Repeat `_sweep` until it removes nothing. Raises CommandError if that does not happen."""
         for _ in range(_ROUNDS):
             found = self._sweep() + traces.forget_changes(self.account)
             if not found:
@@ -127,7 +127,7 @@ class Deletion:
         for record in records:
             try:
                 is_kept = self.events == "keep" and traces.is_trail(record)
-                # The record of the account, and the key of its name, are removed last: until then the name is taken.
+                # The account's record and its name's unique key are removed last: until then the name is taken.
                 if not is_kept and record["scope"] != stored_accounts.SCOPE and not _names_account(record["scope"]):
                     traces.remove(record, self.account)
                     yield "1"
@@ -162,7 +162,7 @@ def _close_tunnel(change: Change, scope: str, id: str) -> bool:
 
 
 def _remove_beside(item: Item) -> None:
-    """Remove the records of a deleted resource that the sweep cannot find: they lack the account's id."""
+    """Remove the records of a deleted resource that do not contain the account's id: `_sweep` cannot find them."""
     kind = kinds.of(item.id)
     if kind is kinds.API_KEYS:
         dynamodb.do(Write.delete(api_keys.key_of(item.id).scope, "denied"))

@@ -69,7 +69,7 @@ def _find_current(account: str, name: str) -> str:
 
 
 def _renamed(item: Item, name: str) -> Item:
-    """Return a user with another name, and its unique keys."""
+    """Return a user with another name, which the user's unique keys contain too."""
     before = User.of(item.body)
     after = replace(before, name=name)
     keys = records.keys_of_change(item, before, after)

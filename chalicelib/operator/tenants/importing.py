@@ -101,12 +101,15 @@ class Import:
         for some in _batches(self._records(old, "all")):
             wanted = {_place(record): record for record in some}
             for place, present in table.records(wanted).items():
-                # one conflict for each revocation list: only its first item is checked, not its chunks
+                # one conflict per revocation list: only its head is checked, not the chunks with its entries
                 if not (_may_replace(present, old) or "packed" in present):
                     yield f"{place[0]} is taken: {_advice(place)}"
 
     def _write(self, old: str, part: str) -> None:
-        """Write the records that do not exist yet. Raises CommandError if another writer has taken one."""
+        """Write the records that do not exist yet.
+
+        Raises CommandError if another account has taken a unique key, or another process has written a record.
+        """
         count = 0
         for some in _batches(self._records(old, part)):
             wanted = {_place(record): record for record in some}
@@ -136,7 +139,10 @@ class Import:
         return not (is_same_item or present.get("account") == self.account)
 
     def _finish(self, old: str) -> None:
-        """Copy the settings of the exported account. Update the copies of owners and rules in all keys."""
+        """Copy the settings of the exported account, and mark the import as complete.
+
+        Keys and credentials get copies of the state of their owners, and of the account's rules for API keys.
+        """
         settings = next(self._settings(), None)
         if settings:
             changes.rewrite(Change(trail.OPERATOR), stored_accounts.SCOPE, self.account, partial(_configure, settings))
@@ -154,7 +160,7 @@ class Import:
                 yield Item.from_record(exported.record)
 
     def _records(self, old: str, part: str) -> Iterator[Record]:
-        """Yield the records to write: unique keys ("claim"), the others ("other"), or all."""
+        """Yield the records to write. `part` is "claim" for unique keys, "other" for other records, or "all"."""
         for exported in self._read():
             record = exported.record
             is_key = record["id"] == unique_keys.ID
@@ -180,7 +186,10 @@ def _place(record: Record) -> tuple[str, str]:
 
 
 def _may_replace(present: Record, old: str) -> bool:
-    """Return whether a stored record may be replaced: it has expired, or the account's deletion left it."""
+    """Return whether the import may replace a stored record.
+
+    It may if the record has expired, or if the deletion of the exported account left it unused.
+    """
     body = present.get("body")
     owners = {present.get("account"), body.get("account") if isinstance(body, Mapping) else None}
     is_left = bool(owners & {portable.digest(old), old})
@@ -189,9 +198,10 @@ def _may_replace(present: Record, old: str) -> bool:
 
 
 def _put(record: Record, present: Record | None, account: str) -> Write:
-    """Return the write of a record.
+    """Return the write of a record, which replaces `present`.
 
-    If a deletion has left the first item of a revocation list, the write only changes that item's account.
+    If `present` is the head of a revocation list, which the deletion of an account leaves, the write only replaces the
+    account in it and removes its expiry.
     """
     if present is None:
         return Write.put(record, _ABSENT)

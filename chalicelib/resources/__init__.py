@@ -1,7 +1,7 @@
-"""The resources of the API: one file per table of SPEC 2.2–2.8, named like its path.
+"""The resources of the API: one file per table of SPEC 2.2–2.8, with the name of its URL path.
 
-Each file declares its RESOURCE, or its ROUTES if it serves no records. Other files have what several of them share. A
-request imports only the file that serves its path, so this package imports none of them.
+Each file declares its RESOURCE, or its ROUTES if it serves no records. Files without either contain code that several
+resources share. A request imports only the file that serves its path, so this package imports none of them.
 """
 
 from __future__ import annotations

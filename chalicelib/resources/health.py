@@ -36,7 +36,7 @@ class Unhealthy(ServiceUnavailable):
 
 
 class Check:
-    """The latest check of this process."""
+    """The latest check of the table and the key by this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

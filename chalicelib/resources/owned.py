@@ -1,4 +1,4 @@
-"""Kinds with a list that can be filtered by owner. A page of a filtered list may be short or empty."""
+"""Resources with an owner. Their lists can be filtered by owner: then a page may be short or empty."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +12,7 @@ from chalicelib.schema.fields import OWNER
 from chalicelib.schema.rules import After
 from chalicelib.storage.records.items import Item
 
-_READ = 500  # items to filter for one page
+_READ = 500  # items that are read and filtered for one page
 _ABOUT = (
     "Only resources that this user or bot owns, or certificates that they requested. "
     "A page may be short or empty although `next_page_uri` is not null."
@@ -21,7 +21,7 @@ _OWNER_ID = After(OWNER.check, {"type": "string", **OWNER.json_schema, "descript
 
 
 class OwnedResource(EditableResource):
-    """A kind of resource with an owner. The owner of a certificate is hidden: the user or bot that requested it."""
+    """A kind of resource with an owner. A certificate's owner, who requested it, is stored but not shown."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         listing, *others = super().endpoints()
@@ -48,7 +48,7 @@ class OwnedResource(EditableResource):
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:
-        """Return a function that selects the items of the list, or None to list every item."""
+        """Return a filter for the items of the list, or None to list every item."""
         owner = call.query.get("owner_id")
         return (lambda item: owner_of(item) == owner) if owner else None
 

@@ -165,9 +165,10 @@ def issue(
     description: str = "",
     metadata: str = "",
 ) -> New:
-    """Return a new key. `rules` are the account's rules, as its token copies them.
+    """Return a new key. `rules` are the fields of the account's rules that the record of its token contains.
 
-    If the key descends from a federated credential that is disabled before the key is stored, `disabled` is raised.
+    If the key descends from a federated credential (see `trees`), and this credential is disabled before the key is
+    stored, `disabled` is raised.
     """
     root = {trees.ROOT: caller.federated} if caller.federated else {}
     token, digest = api_keys.new_token(id)

@@ -1,4 +1,4 @@
-"""Federated credentials: tokens of an OpenID Connect issuer that the account trusts, and their owner.
+"""Federated credentials. Each permits some tokens of an OpenID Connect issuer to act as a user or bot, the owner.
 
 They are for admins only. Changes require the scope `*`, because the tokens act as the owner.
 """
@@ -59,7 +59,10 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
 
 
 def _chain(caller: Caller) -> dict[str, str]:
-    """Return the attribute with the federated credentials from which the caller's key descends. Raises Conflict."""
+    """Return the attribute with the chain of a new credential. Raises Conflict if the chain is too long.
+
+    The chain is the federated credentials from which the caller's key descends (see `trees`).
+    """
     if len(caller.federated.split()) >= federated_credentials.MAX_CHAIN:
         most = f"More than {federated_credentials.MAX_CHAIN} federated credentials"
         raise Conflict(f"{most} in a chain, each created with a key of the previous one, are not permitted.")
@@ -153,7 +156,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
             return False
         removal = change.remove(credential)
         _check_unused(credential)
-        trees.close(credential)  # otherwise an exchange could create a key after the check
+        trees.close(credential)  # otherwise an exchange of a token could create an API key after the check
         try:
             _check_unused(credential)
             removal.commit()

@@ -1,4 +1,4 @@
-"""The limits of a new API key. They cannot exceed the limits of the account and of the creating key."""
+"""The limits of a new API key's requests. They cannot exceed the limits of the account and of the caller's key."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -36,7 +36,7 @@ def requested(limit: Any) -> dict[str, int]:
 
 
 def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, int]) -> None:
-    """Raise InvalidRequest if the limits of a new key exceed its account's."""
+    """Raise InvalidRequest if the limits of a new key exceed the limits of its account."""
     rate = rates.of_account(of_account)
     most = {rates.REQUESTS: rate.per_second, rates.BURST: rate.burst} if rate else {}
     if wrong := find_above(limits, most, "must be at most {}, the limit of the account"):
@@ -44,6 +44,6 @@ def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, i
 
 
 def find_above(limits: Mapping[str, int], most: Mapping[str, int], rule: str) -> dict[str, str]:
-    """Return the validation errors of limits that exceed their bound in `most`, by field."""
+    """Return the validation errors of the limits above the bounds in `most`, by field. `rule` is the message."""
     above = {name: bound for name, bound in most.items() if limits.get(name, bound) > bound}
     return {f"limits.{name}": rule.format(bound) for name, bound in above.items()}

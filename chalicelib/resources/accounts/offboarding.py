@@ -74,7 +74,7 @@ class OffboardingReport(Shape):
 
 
 def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False) -> Endpoint:
-    """Return the endpoint of a kind. It is for admins. With `for_owners`, the owner of the resource may use it too."""
+    """Return the endpoint that offboards a resource. Only admins may use it, with `for_owners` also its owner."""
 
     def offboard(call: Call) -> dict[str, Any]:
         # imported here, because the import takes long and other requests do not need it
@@ -84,7 +84,7 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
         if not call.caller.admin:
             _check_owner(resource, call)
         choice = Choice(call.body.others, call.body.certificates)
-        # without the idempotency key, because each call continues the previous one
+        # without the idempotency key: a repeated call must continue offboarding, not get the previous response
         change = replace(call.change, request=None)
         report = offboarding.offboard(change, call.caller.account, call.id, choice)
         if report is None:

@@ -22,7 +22,7 @@ from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
-_READ = 500  # events to filter for one page
+_READ = 500  # events that are read and filtered for one page
 
 
 class Actor(Shape):
@@ -153,7 +153,7 @@ _PARAMETERS = {
 
 
 class AuditEvents(Resource):
-    """Audit events. Their list has additional query parameters."""
+    """Audit events. Query parameters can filter their list."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         listing, *others = super().endpoints()
@@ -175,7 +175,7 @@ class AuditEvents(Resource):
         return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
 
     def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
-        """Return the events of a page, the id of the last filtered event, and whether there are more."""
+        """Return the events of a page, the id after which the next page starts, and whether there are more."""
         account, before = call.caller.account, page.before_id
         if not wanted:
             found, has_more = reading.page(account, before=before, count=page.limit)

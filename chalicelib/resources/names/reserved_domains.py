@@ -169,7 +169,7 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a body without `issued_certificate_id`, so that the certificate no longer counts as set by the issuer."""
+    """Return a body without `issued_certificate_id`, which marks a certificate that the issuer has set."""
     return {name: value for name, value in body.items() if name != "issued_certificate_id"}
 
 
@@ -187,7 +187,7 @@ def _remove(change: OneChange, scope: str, id: str) -> bool:
 
 
 class ReservedDomains(EditableResource):
-    """Reserved domains, with endpoints that remove fields, and one that requests a check of the proof."""
+    """Reserved domains. More endpoints remove fields, or request a check that the account owns a domain."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         one = self.kind.one
@@ -257,7 +257,7 @@ class ReservedDomains(EditableResource):
         return Made(writes.retried(attempt))
 
     def _rewritten(self, call: Call, edit: Callable[[Item], Item]) -> Item:
-        """Change a reservation and the schedule of its certificate. Raises NotFound."""
+        """Change a reservation, and the entry that schedules its automatic certificate. Raises NotFound."""
 
         def attempt() -> Item:
             before = self.get(call)

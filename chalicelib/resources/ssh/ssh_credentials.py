@@ -1,6 +1,7 @@
-"""SSH credentials (SPEC 2.3).
+"""SSH credentials: public keys that may start tunnels (SPEC 2.3).
 
-The item that keeps a public key unique also contains the ACL, so that the SSH gateway reads only this item at a login.
+Only one credential can have a public key. The record of this unique key also contains the credential's ACL, so that
+the SSH gateway reads only this record at a login.
 """
 
 from contextlib import suppress
@@ -69,8 +70,9 @@ def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
 
 
 class SshCredentials(OwnedResource):
-    """SSH credentials. After a creation, the owner's state is copied into the item that keeps the public key unique.
-    Until then, a login also reads the owner.
+    """SSH credentials. After a creation, the record of the unique public key gets a copy of the owner's state.
+
+    The state is whether the owner is active. Until the copy exists, each login also reads the owner.
     """
 
     def post(self, call: Call) -> Made:

@@ -165,7 +165,7 @@ def _is_of_own(caller: Caller, revocation: Item) -> bool:
 
 
 def _revocation(caller: Caller, issuer: Issuer, field: str, value: str) -> Revocation:
-    """Return the revocation that a field of the request names.
+    """Return the revocation of the serial, public key or certificate in a field of the request.
 
     Raises UnknownReference, Forbidden, InvalidRequest, aws.Unavailable.
     """

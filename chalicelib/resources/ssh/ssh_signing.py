@@ -1,4 +1,4 @@
-"""The rules that SSH certificates of users and hosts share: the signature, and who may sign, read and delete."""
+"""Signing of SSH certificates for users and hosts, and rules about who may sign, read and delete certificates."""
 
 import secrets
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from chalicelib.storage.records.items import Item
 
 
 class Certificates(OwnedResource):
-    """SSH certificates. The id in a scope of an API key is the id of their authority."""
+    """SSH certificates. A scope of an API key can permit only the certificates of one authority, by its id."""
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         return table.page(self.scope(call), before=page.before_id, count=page.limit)
@@ -51,7 +51,10 @@ def check_access(call: Call, item: Item) -> None:
 
 
 def is_own(caller: Caller, certificate: Item) -> bool:
-    """Return whether the caller may revoke a certificate: it requested or made the certificate, or may act for all."""
+    """Return whether the caller may revoke a certificate.
+
+    It may if it requested the certificate, if its API key made the certificate, or if it may change what others own.
+    """
     maker = certificate.body.get("created_by")
     return caller.acts_for_all or owner_of(certificate) == caller.id or bool(maker and maker == caller.key)
 
@@ -126,7 +129,7 @@ def check(
 def _name_of(caller: Caller) -> str | None:
     """Return the caller's current name.
 
-    It is read, because the token's copy can be old. In an exchange, it is known already.
+    The owner's record is read, because the copy in the token's record can be old. An exchange has just read the name.
     """
     if kinds.FEDERATED_CREDENTIALS.has(caller.key):
         return caller.name
@@ -141,7 +144,7 @@ def signed(
     request: Any,
     **options: Any,
 ) -> New:
-    """Sign a certificate and return it in its stored type.
+    """Sign a certificate. Return it as a new resource of the type `stored`.
 
     Raises InvalidRequest, Conflict, aws.Unavailable.
     """
@@ -164,7 +167,7 @@ def signed(
 
 def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:
     """Raise InvalidRequest or Conflict if a certificate must not be signed."""
-    # the start may be a second later than when the body was checked
+    # checked again: the default start follows the clock, so it may be later now than at the check of the body
     if certificate.valid_until <= certificate.valid_after:
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
     if signer.has_revoked_key:

@@ -1,4 +1,4 @@
-"""Certificate authorities for mutual TLS. All other fields are read from the PEM."""
+"""Certificate authorities for mutual TLS. Responses show fields that are read from the PEM of the request."""
 
 from __future__ import annotations
 

@@ -141,8 +141,9 @@ def _remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _require_unused(certificate: Item) -> Sequence[Write]:
-    """Return the check that no reserved domain's policy starts to use a certificate. Raises Conflict if one uses it
-    now.
+    """Return a check that the domain for which a certificate was issued has not changed, if there is one.
+
+    Raises Conflict if the domain's policy for automatic certificates uses the certificate.
     """
     reservation = issued_certificates.find_reservation(certificate)
     if reservation is None:

@@ -75,7 +75,7 @@ def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
 
 
 class Tunnels(Resource):
-    """Both types of tunnels."""
+    """Online tunnels of both types: agent-initiated tunnels, and tunnels for backends."""
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         """Return the online tunnels on a page of the list, and whether there may be more."""

@@ -1,1 +1,1 @@
-"""The resources that decide which visitors pass."""
+"""IP policies and their rules, which admit or deny visitors by their address."""

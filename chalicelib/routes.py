@@ -22,4 +22,4 @@ DOCUMENTED: tuple[Routes, ...] = (
     *modules.load_all(),
     openapi.ROUTES,
 )
-ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.ROUTES)  # the document does not include the page for people
+ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.ROUTES)  # the OpenAPI document does not describe /docs

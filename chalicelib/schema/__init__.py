@@ -1,1 +1,1 @@
-"""Shapes of bodies, their fields and rules, and their JSON Schema. The only importer of pydantic."""
+"""Shapes (classes that declare the fields of bodies and their rules), and JSON Schema. Only this imports pydantic."""

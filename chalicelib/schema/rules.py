@@ -92,7 +92,7 @@ class WithContext(After):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Limits of the preceding type, by pydantic's names. Pydantic writes their JSON Schema."""
+    """Limits with pydantic's names, such as `ge`, for the type that they follow. Pydantic writes their JSON Schema."""
 
     limits: Mapping[str, int]
 
@@ -150,7 +150,7 @@ def max_encoded(limit: int) -> After:
     """Require a value of at most `limit` characters in a response.
 
     The characters are those of the value as JSON in ASCII, with each quote and backslash counted twice, because Lambda
-    sends a response as a JSON string. A hundred such values of an edge fit into one response.
+    sends a response as a JSON string. So a page of a hundred edges with such a value fits.
     """
 
     def check(value: Any) -> Any:
@@ -179,7 +179,7 @@ def form(pattern: str, sentence: str, *, most: int | None = None) -> After:
 
 
 def id_of(field: str, sentence: str = "") -> After:
-    """Require an id of a kind to which the field can refer. `sentence` is the error."""
+    """Require the id of a resource to which `field` can refer. `sentence` replaces the default error."""
     accepted = kinds.named_by(field)
     prefixes = [kind.prefix for kind in accepted if not any(kind.is_covered_by(other) for other in accepted)]
     rule = sentence or f"must be an id of the form {' or '.join(f'{prefix}_…' for prefix in prefixes)}"

@@ -1,7 +1,7 @@
 """Shapes of bodies: annotated classes that follow the tables of the specification line by line.
 
 The annotations contain the rules. `models.check` reads requests with them. Only `make openapi` uses the shapes of
-responses, and the docstrings below fields, which Python ignores.
+responses. Only it reads the docstrings below fields, which Python ignores.
 """
 
 import inspect
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Shape:
-    """The base of all bodies. `models.check` returns instances of pydantic models, which implement the methods."""
+    """The base of all shapes. Pydantic models, which `models` derives from shapes, implement the methods."""
 
     def values(self) -> dict[str, Any]:
         """Return all fields of a parsed body as plain values."""

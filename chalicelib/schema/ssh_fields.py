@@ -1,6 +1,6 @@
-"""Fields that user and host SSH certificates share (SPEC 2.4), and that policies limit.
+"""Fields that requests for user and host SSH certificates share (SPEC 2.4), also used by policies of authorities.
 
-A rule omits the type of its field if the type would import cryptography.
+CERTIFIED_KEY is only a rule without a type, because the type of its field would import cryptography.
 """
 
 import ipaddress

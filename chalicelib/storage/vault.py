@@ -49,7 +49,7 @@ def context(account: str, id: str) -> dict[str, str]:
 def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes], object] | None = None) -> bytes:
     """Encrypt at most 4,096 bytes for a context. Raises aws.Unavailable.
 
-    If `read` is given, its result is cached like the result of `unseal`, for a secret that is used soon.
+    `read` converts the secret to a value. If it is given, `unseal` later finds this value in the cache.
     """
     answer = aws.call("kms", "encrypt", KeyId=key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
     sealed = cast(bytes, answer["CiphertextBlob"])
@@ -79,7 +79,10 @@ def check_key() -> None:
 
 
 def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
-    """Decrypt bytes that `seal` returned. Return the result of `read`, cached if possible. Raises aws.Unavailable."""
+    """Decrypt bytes that `seal` returned. Return the value to which `read` converts the secret, and cache it.
+
+    Raises aws.Unavailable.
+    """
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
         # only one access of the cache, because the entry could expire before a second one

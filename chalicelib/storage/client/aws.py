@@ -27,7 +27,7 @@ from chalicelib.storage.client.aws_errors import Unavailable as Unavailable
 from chalicelib.storage.client.aws_errors import translated
 
 # A call takes at most 15 seconds: three attempts of four seconds, and three seconds of pauses. A call that begins at
-# most 13 seconds after the start of a request ends before the gateway's timeout, which is 29 seconds.
+# most 13 seconds after the start of a request ends before API Gateway's timeout, which is 29 seconds.
 _DEADLINE = 13
 _CONFIG = Config(
     connect_timeout=1,
@@ -37,7 +37,7 @@ _CONFIG = Config(
     tcp_keepalive=True,
     parameter_validation=False,  # the service validates parameters; an invalid request raises Misconfigured
 )
-# `parse_answer` parses the answers of these operations, which contain no times. botocore parses all other answers.
+# `parse_answer` parses the answers of these operations, which contain no timestamps. botocore parses all others.
 PARSED = (
     "BatchGetItem",
     "DeleteItem",
@@ -77,7 +77,7 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     if reader:
         if (found := reader.read(operation, parameters)) is not None:
             return found
-        if time.monotonic() > _last_call.get():  # the read may have taken four seconds
+        if time.monotonic() > _last_call.get():  # the failed read may have passed the deadline
             raise Unavailable("OutOfTime")
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
@@ -258,7 +258,7 @@ def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) ->
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """Raise Unavailable for calls in this block after 13 seconds, so that the gateway gets an answer in time."""
+    """Raise Unavailable for calls in this block after 13 seconds, so that API Gateway gets a response in time."""
     before = _last_call.set(time.monotonic() + _DEADLINE)
     try:
         yield

@@ -5,7 +5,7 @@ from collections import Counter
 KMS_CALLS, KMS_ERRORS = "KmsCalls", "KmsErrors"
 CONFLICTS, THROTTLES = "StoreConflicts", "StoreThrottles"
 
-# Calls since the last line of the log.
+# The counts by metric name, since `take` was last called.
 COUNTS: Counter[str] = Counter()
 THROTTLE_CODES = frozenset(("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"))
 

@@ -41,7 +41,7 @@ class Write:
     """A write of one record, alone or in a transaction.
 
     `failing` is the exception if the condition is false. If it is None, a false condition means that the record has
-    changed. `counts` are added to the account's name counts (see `name_counts`), by attribute.
+    changed. `counts` are added to the account's numbers of names (see `name_counts`), by attribute.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -132,7 +132,7 @@ class TransactionFailed(Exception):
 
 
 class Throttled(aws.Unavailable):
-    """DynamoDB throttled a transaction, because the partitions with the keys `scopes` or of an index are overloaded."""
+    """DynamoDB throttled writes to the partitions with the keys `scopes`, or to partitions of an index."""
 
     def __init__(self, scopes: list[str]) -> None:
         super().__init__("ThrottlingException")

@@ -1,7 +1,7 @@
 """An HTTP transport for botocore's clients. It uses http.client and takes half the CPU time of botocore's session.
 
-It is used only for direct connections to services with certificates of botocore's own authorities. If a proxy or other
-authorities are configured, botocore's session sends the requests.
+It is used only for direct connections to services with certificates of the authorities that botocore trusts by default.
+If a proxy or other authorities are configured, botocore's session sends the requests.
 """
 
 import os

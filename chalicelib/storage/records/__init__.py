@@ -1,1 +1,1 @@
-"""Items in the table: their unique keys, references, shards, change log and writes."""
+"""The records in the table: resources with their unique keys and references, and the change log."""

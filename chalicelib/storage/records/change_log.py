@@ -1,8 +1,8 @@
-"""The change log, which the live edge reads. Each transaction adds one record.
+"""The change log: one record for each transaction that changes items which the live edge reads.
 
-Each record is a new one in a random shard, so that changes never wait for each other. Its id starts with the
-millisecond of the writer's clock. A record can therefore appear late, and readers must read the last OVERLAP seconds
-again.
+The record is a new one in a random shard (one of four partitions), so that transactions never wait for each other. Its
+id starts with the millisecond of the writer's clock. A record can therefore appear late, and readers must read the last
+OVERLAP seconds again.
 """
 
 import random
@@ -21,8 +21,8 @@ from chalicelib.storage.records.shards import Shards
 OVERLAP = 60  # seconds: longer than the longest write plus the largest difference between the clocks of writers
 SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
-# The partition keys of items that the edge reads, or that decide what a client may do, and of the records that decide
-# which account owns a name.
+# The partition keys in the log: items that the edge reads, items that decide what a client may do, and unique keys of
+# domains and tunnel names, which decide the account that owns a name.
 _LOGGED = (
     r"accounts|(?:domain|tunnel_name)#.+"
     r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"

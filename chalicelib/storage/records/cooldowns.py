@@ -1,7 +1,8 @@
-"""Cooldowns of released names (shared keys): for a day, only the same account can take them again.
+"""Cooldowns of released names: for a day, only the same account can take them again.
 
-One record lists all keys of an account with the same end of their cooldown. So a change writes only one record, even if
-it releases many keys. The id is the end as a Unix second, so the oldest record comes first.
+Names are shared keys (see `shared_keys`). One record lists all keys of an account for which the cooldown ends at the
+same Unix second. So a change writes only one record, even if it releases many keys. The id is this second, so the
+oldest record comes first.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -33,7 +34,7 @@ class Cooldowns:
         return Cooldowns(account, int(record["id"]), frozenset(record.get("names", ())), record["revision"])
 
     def without(self, values: Collection[str]) -> Write:
-        """Return the write that removes some shared keys from the record. It fails if the record has changed."""
+        """Return the write that removes shared keys from this record. It fails if the record has changed."""
         scope, id = _key(self.account, self.until)
         same = Condition("#revision = :revision", {"revision": self.revision})
         if self.values <= {*values}:
@@ -42,7 +43,7 @@ class Cooldowns:
 
 
 def begin(account: str, until: int, values: Iterable[str]) -> Write:
-    """Return the write that adds some shared keys to the list of cooldowns."""
+    """Return the write that adds shared keys to the record of the cooldowns that end at `until`."""
     adds: Mapping[str, Any] = {"names": {*values}, "revision": 1}
     return Write.update(*_key(account, until), Condition(""), sets={"schema": OLDEST_FORMAT}, adds=adds)
 
@@ -54,13 +55,13 @@ def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
 
 
 def ended(account: str) -> Iterator[Cooldowns]:
-    """Yield ended cooldowns that are still listed, oldest first. Raises aws.Unavailable."""
+    """Yield an account's records of cooldowns that have ended, oldest first. Raises aws.Unavailable."""
     values = {"scope": items.scope(account, SCOPE), "now": f"{clock.seconds():011}"}
     yield from _listed("#scope = :scope AND #id <= :now", values)
 
 
 def every(account: str) -> Iterator[Cooldowns]:
-    """Yield all listed cooldowns of an account, oldest first. Raises aws.Unavailable."""
+    """Yield all records of an account's cooldowns, oldest first. Raises aws.Unavailable."""
     yield from _listed("#scope = :scope", {"scope": items.scope(account, SCOPE)})
 
 

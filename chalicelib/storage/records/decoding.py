@@ -16,7 +16,7 @@ from chalicelib import clock
 T = TypeVar("T")
 EVENT = "malformed_record"  # the log event that a metric filter counts
 _ABSENT = object()
-_PACKED_ERRORS = (ValueError, LookupError)  # raised for bytes that are not a packed text
+_PACKED_ERRORS = (ValueError, LookupError)  # raised if the bytes of a `PACKED` field cannot be unpacked
 _logger = logging.getLogger("tunnel_edge")
 
 
@@ -29,7 +29,7 @@ class MalformedRecord(Exception):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return the fields for a log line."""
+        """Return the error as fields of a log line."""
         return {"stored": self.stored, "field": self.field, "problem": self.problem}
 
 

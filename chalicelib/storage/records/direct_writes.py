@@ -1,4 +1,4 @@
-"""Writes without an audit event: of leases, markers of collections with shards, and attributes of unique keys."""
+"""Writes without an audit event, for example of leases, hidden values, and attributes of unique keys."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ def spread(collection: str) -> None:
 
 
 def drop(item: Item) -> None:
-    """Remove an item that has modules but no body. Raises ConditionFailed, aws.Unavailable."""
+    """Remove an item without a body, for example a route with only modules. Raises ConditionFailed, aws.Unavailable."""
     dynamodb.do(Write.delete(*item.place, Condition("attribute_not_exists(#body)")))
 
 
@@ -93,9 +93,9 @@ def do_logged(write: Write) -> bool:
 
 
 def set_mark(item: Item, name: str, value: Any) -> None:
-    """Set a hidden attribute of an item, or remove the attribute if the value is None. Raises aws.Unavailable.
+    """Set a hidden value of an item (in `unseen`), or remove it if `value` is None. Raises aws.Unavailable.
 
-    The revision stays. Does nothing if the item has no hidden attributes any more.
+    The revision does not change. Does nothing if the item's record has no hidden values.
     """
     marked = Condition("attribute_exists(#unseen)")
     with suppress(ConditionFailed):

@@ -179,7 +179,7 @@ def above(scope: str) -> tuple[str, str] | None:
 
 
 def of_record(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record. Return None if it has expired or has only modules. Raises MalformedRecord."""
+    """Return the item of a record. Return None if it has expired or has no body. Raises MalformedRecord."""
     item = live_item(record)
     if item and item.malformed:
         raise item.malformed
@@ -203,7 +203,7 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # an item without a body may have no record yet
+    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # the write may create the record
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
@@ -237,7 +237,7 @@ def leased(until: int) -> dict[str, int]:
 def unchanged(item: Item) -> Condition:
     """Return the condition that an item has not changed since it was read.
 
-    A live item must still have its revision, and an absent one must still be absent. A malformed one may change.
+    A live item must still have its revision, and an absent one must be absent. A malformed one must only exist.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")
@@ -289,7 +289,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the changed modules by attribute path. One path has all of them if the item had or has none."""
+    """Return the changed modules by attribute path. If the item had or has no modules, `parts` replaces them all."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

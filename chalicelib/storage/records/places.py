@@ -78,7 +78,7 @@ def is_sharded(scope: str) -> bool:
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the partition key of the records of a collection's items, and the prefix of their ids."""
+    """Return the partition key that stores the items of `scope`, and the prefix of the ids of their records."""
     if found := _TOGETHER.fullmatch(scope):
         return f"{found[1]}{found[3]}", f"{found[2]}/"
     return scope, ""
@@ -100,7 +100,7 @@ def written_format() -> int:
 
 
 def is_latest_format() -> bool:
-    """Return whether new records can contain what only format 4 has: bounds of keys, and new fields of policies."""
+    """Return whether new records have format 4, which some fields of API keys and policies require."""
     return written_format() >= 4
 
 
@@ -142,8 +142,8 @@ def spread(collection: str) -> None:
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
     """Merge pages into one of at most `count` items, newest first. Also return whether there are more."""
     known = list(pages)
-    # If a page says that its partition has more items, they are unknown. So items of other partitions that are older
-    # than that page wait for the next one.
+    # If a partition has more items than its page, the items below that page are unknown. So older items of other
+    # partitions are left for the next page, which keeps the order.
     reached = max((found[-1].id for found, has_more in known if has_more), default="")
     every = sorted((it for found, _ in known for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
     return every[:count], bool(reached) or len(every) > count

@@ -117,9 +117,7 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
 
 
 def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the attributes to set, and the amounts to add. There are some only if the write counts as a change of the
-    target.
-    """
+    """Return the attributes to set, and the amounts to add, in the target's record. Empty if `changed` is None."""
     return ({"changed": changed}, {"revision": 1}) if changed else ({}, {})
 
 

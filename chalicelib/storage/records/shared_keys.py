@@ -2,8 +2,8 @@
 
 The record has the same form as the record of a unique key. `holder` is the exclusive holder, if any. `sharers` are the
 paths of the items that share the key, and `account` is their account. When the last sharer releases the key, its
-cooldown begins: until the Unix second `rests` no other account can take it. A write that takes or releases a key also
-changes the number of `names`, or of names in `cooldown`, of the account.
+cooldown begins: until the Unix second `rests` no other account can take it. The `counts` of a write that takes or
+releases a key change two numbers of the account: its `names` in use, and its names in `cooldown`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 class Endings(Protocol):
-    """Decides whether the items that hold keys have ended, and records the ends of these items.
+    """Decides whether the exclusive holders of keys have ended, and records their ends.
 
-    `lease` is the record with the lease of a holder that has no lease in its own record, or None if that record was
-    deleted.
+    A holder's lease can be in a separate record: a tunnel's lease is in the record of its gateway. `lease` is this
+    separate record, or None if there is none.
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -60,7 +60,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     listed = cooldowns.read(account, ends.values())
     resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
     until = clock.seconds() + cooldowns.PERIOD
-    while until in listed:  # a transaction can write each record only once, so each end of a cooldown has only one list
+    while until in listed:  # the transaction may change this list too, and can write a record only once
         until += 1
     releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
     begun = [value for value, write in releases.items() if write.counts]
@@ -73,9 +73,10 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
 
 
 def take(key: UniqueKey, scope: str, id: str) -> Write:
-    """Return the write that takes a key exclusively. If the key's `hold` is "over", it may have sharers.
+    """Return the write that makes an item the exclusive holder of a key.
 
-    It fails with Taken.
+    It fails with Taken if another item is the exclusive holder. Unless the key's `hold` is "over", it also fails if
+    another account shares the key, or has it in cooldown.
     """
     if key.hold == "over":
         return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
@@ -88,10 +89,11 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 def take_over(
     key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], endings: Endings | None
 ) -> list[Write] | None:
-    """Return the writes that take a key from a holder that has ended, or that permits it by the same `successor`.
+    """Return the writes that take a key from its exclusive holder.
 
-    The writes also delete the holder and record its end. Return None if the key's record has changed: then the caller
-    must build its write again with other `counts`. Raises aws.Unavailable, and Taken if the holder keeps the key.
+    The holder must have ended, or have taken the key with the same `successor` as in `key`. The writes also delete the
+    holder and record its end. Return None if the key's record has changed: then the caller must build its write again
+    with other `counts`. Raises aws.Unavailable, and Taken if the holder keeps the key.
     """
     record = dynamodb.get(key.scope, ID) or {}
     holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
@@ -132,8 +134,9 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 def _read_holder(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the holder of a key and the record with its lease. If that is another record, also return writes that end
-    the lease.
+    """Return the exclusive holder of a key, the separate record with its lease, and writes that end this lease.
+
+    Each can be None. There are no writes while the lease runs, or if the holder's own record has the lease.
     """
     place = record.get("home", ""), record["holder"]
     leased_at = endings.find_lease(place[0], record.get("body", {})) if endings else None
@@ -182,7 +185,11 @@ def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, unt
 
 
 def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "cooldown", "others"]:
-    """Return the state of a key for an account. An exclusive holder is ignored."""
+    """Return how sharers use a key, from the view of an account. An exclusive holder is ignored.
+
+    "free": not at all; "held": the account shares it; "cooldown": the account released it within the last day;
+    "others": another account shares it, or released it within the last day.
+    """
     if not record.get("sharers") and record.get("rests", 0) <= clock.seconds():
         return "free"
     if record.get("account", "") != account:
@@ -199,8 +206,9 @@ def _write(
     after: Mapping[str, Any] | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> Write:
-    """Return the write that takes a key if a condition is true. `after` is the former holder, if its attributes must be
-    removed.
+    """Return the write that takes a key if a condition is true.
+
+    `after` contains more attributes to set, for example None for the attributes of a former holder.
     """
     sets: dict[str, Any] = {"schema": OLDEST_FORMAT, "expires": None, **(after or {})}
     if key.hold != "over":

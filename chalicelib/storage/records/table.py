@@ -140,7 +140,7 @@ def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of one partition, and the partition's markers if `before` is None. Raises aws.Unavailable."""
+    """Return a page of one partition, and with the newest page the ids of its markers. Raises aws.Unavailable."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
     found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
@@ -275,7 +275,7 @@ def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
-    """Return the values of a query for all items of a partition. With `before`, only ids lower than it are selected."""
+    """Return the expression values of a query for a partition. With `before`, the query selects only lower ids."""
     collection, begin = places.collected(scope)
     if begin:
         below = (
@@ -296,5 +296,5 @@ def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict
 
 
 def _key(selected: Mapping[str, str]) -> str:
-    """Return the key condition of a query with these values."""
+    """Return the key condition in which these expression values occur."""
     return next(condition for value, condition in _KEYS.items() if value in selected)

@@ -50,7 +50,7 @@ class Taken(Exception):
 
 @dataclass(frozen=True)
 class Holder:
-    """The item that holds a key, and its `successor`. `scope` is "" in keys of 1.x that 2.0.0 did not complete."""
+    """The item that holds a key, and its `successor`. `scope` is "" if a record of 1.x lacks it."""
 
     scope: str
     id: str

@@ -1,4 +1,4 @@
-"""Resources that a command creates. They are checked like the body of a POST."""
+"""Builds resources that operator commands create. The rules for the body of a POST apply to them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -60,7 +60,7 @@ def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> C
 
 
 def parse(line: str) -> ListedRevocation:
-    """Parse a line of the list that `list_revoked` returns. Raises CommandError."""
+    """Parse a line of the output of `revocations list`. Raises CommandError."""
     account, id, end = [*line.split(maxsplit=2), "", "", ""][:3]
     if ids.is_id(account, kinds.ACCOUNTS.prefix):
         if id == account or ids.is_id(id, *DELETED, *SWITCHED_OFF):

@@ -103,7 +103,7 @@ def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
 
 
 def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of all fields of the object in which the path ends."""
+    """Return the names of all fields of the object that contains the last field of the path."""
     names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
     if len(path) == 1:
         return list(names)

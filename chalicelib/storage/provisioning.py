@@ -1,4 +1,4 @@
-"""Creation of the table and the KMS key without a stack, as infra/deploy/data.yaml defines them.
+"""Creation of the table and the KMS key without CloudFormation, as infra/deploy/data.yaml defines them.
 
 TABLE_NAME and KEY_ID are their names.
 """

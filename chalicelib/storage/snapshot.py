@@ -1,4 +1,4 @@
-"""Renews the state of a process that starts from a Lambda snapshot. Other processes start from the same snapshot.
+"""Renews the state of a process that starts from a Lambda snapshot, from which other processes start too.
 
 Ids and tokens use the system's random source, which already differs in each process.
 """

@@ -61,8 +61,8 @@ def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes]
 def seal_text(text: str, context: Mapping[str, str], former: Iterable[bytes]) -> bytes:
     """Encrypt a text. The result is b"" for an empty text. Raises aws.Unavailable.
 
-    `former` contains earlier encrypted bytes. Bytes that decrypt to the same text are returned, because new bytes would
-    look like a change.
+    `former` contains the results of earlier encryptions. A result that decrypts to the same text is returned again,
+    because new bytes would look like a change.
     """
     same = (it for it in former if text and it and _has(it, context, text))
     if found := next(same, b""):

@@ -1,6 +1,6 @@
 """`users forget`: replaces the name of a user by the user's id, in records and in audit events.
 
-It can be stopped at any time and run again: the events contain the ids of the users that had the name.
+It can be stopped at any time and run again: it also finds the user by audit events, which contain the name and the id.
 """
 
 from collections.abc import Iterator, Mapping

@@ -259,7 +259,7 @@ class ApiKeys(OwnedResource):
 
 
 def _exceeds(rules: AccountRules, item: Item) -> bool:
-    """Return whether an existing key breaks the current rules. True if its record is malformed."""
+    """Return whether an existing key breaks the account's current rules. True if the key's record is malformed."""
     try:
         stored = ApiKey.of(item.body)
         limits = KeyLimits(tuple(stored.scopes), stored.end, tuple(stored.allowed_networks))

@@ -82,7 +82,7 @@ def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
 
 def _check(stored: FederatedCredential) -> None:
     """Raise InvalidRequest for fields that contradict each other."""
-    from chalicelib.federation import claims, issuers  # here, because only a body needs them
+    from chalicelib.federation import claims, issuers  # here, because only requests with a body need them
 
     wrong = {}
     if missing := issuers.find_missing_tenant(stored.issuer, stored.claims):

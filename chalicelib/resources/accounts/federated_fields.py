@@ -13,7 +13,7 @@ _MAX_AUDIENCE = 255
 
 
 def _issuer(text: str) -> str:
-    from chalicelib.federation import issuers  # here, because only a body needs it
+    from chalicelib.federation import issuers  # here, because only requests with a body need it
 
     if problem := issuers.find_problem(text):
         raise ValueError(problem)

@@ -106,7 +106,7 @@ class Users(Resource):
             raise self.missing()
 
     def unbind(self, call: Call) -> None:
-        """Remove the identity to which a user is bound."""
+        """Remove the identity (the subject of an issuer) to which a user is bound."""
 
         def attempt() -> None:
             user = table.read(self.scope(call), call.path["id"])

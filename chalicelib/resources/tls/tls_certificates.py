@@ -127,8 +127,9 @@ def make(caller: Caller, id: str, request: TLSCreate) -> New:
 
 
 def _remove(change: Change, scope: str, id: str) -> bool:
-    """Delete a certificate, unless the policy of a reserved domain for automatic certificates uses it. Return False if
-    it does not exist.
+    """Delete a certificate. Return False if it does not exist.
+
+    Raises Conflict if a reserved domain uses the certificate and has a policy for automatic certificates.
     """
 
     def attempt() -> bool:

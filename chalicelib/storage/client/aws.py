@@ -99,7 +99,7 @@ def close_connections() -> None:
 
 
 def read_directly(*services: str) -> None:
-    """Send the reads of some services without botocore's pipeline from now on, unless a setting prevents it."""
+    """Send the reads of some services without botocore's pipeline (see `direct`) from now on."""
     for service in services:
         made = client(service)
         _readers[service] = direct.DirectReader(made, _host(made.meta.endpoint_url), _find_credentials, parse)

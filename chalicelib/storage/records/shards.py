@@ -36,6 +36,6 @@ class Shards:
 def further(collection: str) -> Shards:
     """Return the shards that a throttled collection gets in addition to its first one.
 
-    The first shard has the number 0. Its partition key is that of the undivided collection.
+    The first shard has the number 0, and the partition key of the undivided collection.
     """
     return Shards(f"{collection}/", _FURTHER, first=1)

@@ -1,5 +1,7 @@
 """Shared keys: unique keys with several sharers of one account, and at most one exclusive holder.
 
+For example, edges and reservations of an account share a base name, and a tunnel is its exclusive holder.
+
 The record has the same form as the record of a unique key. `holder` is the exclusive holder, if any. `sharers` are the
 paths of the items that share the key, and `account` is their account. When the last sharer releases the key, its
 cooldown begins: until the Unix second `rests` no other account can take it. The `counts` of a write that takes or

@@ -98,7 +98,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def moved(write: Write) -> Write:
-    """Return the write of a new item, with the primary key that its record must have now."""
+    """Return the write of a new item, with the primary key that its record must have after `spread`."""
     if write.action != "Put":
         return write
     item = write.request["Item"]

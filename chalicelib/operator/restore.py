@@ -1,8 +1,8 @@
 """Commands that repeat revocations in a table that was restored from a backup.
 
-The restored table lacks the revocations after the backup. `revocations list` finds them in the later table, which has
-them. The list is text with one revocation per line, so that the operator can read it and remove lines. `revocations
-repeat` reads only the list and does not need the later table.
+The restored table lacks the revocations after the backup. `revocations list` finds them in the later table, which was
+used until the restore. The list is text with one revocation per line, so that the operator can read it and remove
+lines. `revocations repeat` reads only the list and does not need the later table.
 """
 
 import json

@@ -6,8 +6,7 @@ from typing import Annotated
 from chalicelib.schema.rules import After, entries, if_null
 
 _FORM = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}"
-# Headers that visitors may not send: the edge sets them or acts on them, or programs behind it read them as environment
-# variables (httpoxy).
+# Rejected names: the edge sets or acts on these headers, or programs read them as environment variables (httpoxy).
 _FORBIDDEN = (
     "x-forwarded-.*|forwarded|x-envoy-.*|tunnel-auth-.*|proxy"
     "|connection|host|te|upgrade|transfer-encoding|content-length"

@@ -92,7 +92,10 @@ class WithContext(After):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Limits with pydantic's names, such as `ge`, for the type that they follow. Pydantic writes their JSON Schema."""
+    """Limits with pydantic's names, such as `ge`, for the preceding type in an annotation.
+
+    Pydantic writes their JSON Schema.
+    """
 
     limits: Mapping[str, int]
 
@@ -150,7 +153,7 @@ def max_encoded(limit: int) -> After:
     """Require a value of at most `limit` characters in a response.
 
     The characters are those of the value as JSON in ASCII, with each quote and backslash counted twice, because Lambda
-    sends a response as a JSON string. So a page of a hundred edges with such a value fits.
+    sends a response as a JSON string. A page of a hundred edges, each with such a value, fits into one response.
     """
 
     def check(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Shapes of bodies: annotated classes that follow the tables of the specification line by line.
 
 The annotations contain the rules. `models.check` reads requests with them. Only `make openapi` uses the shapes of
-responses. Only it reads the docstrings below fields, which Python ignores.
+responses and the docstrings below fields. Python ignores these docstrings.
 """
 
 import inspect

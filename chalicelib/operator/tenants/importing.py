@@ -141,7 +141,7 @@ class Import:
     def _finish(self, old: str) -> None:
         """Copy the settings of the exported account, and mark the import as complete.
 
-        Keys and credentials get copies of the state of their owners, and of the account's rules for API keys.
+        Keys and credentials get copies of their owners' state and of the account's rules for API keys.
         """
         settings = next(self._settings(), None)
         if settings:
@@ -198,7 +198,7 @@ def _may_replace(present: Record, old: str) -> bool:
 
 
 def _put(record: Record, present: Record | None, account: str) -> Write:
-    """Return the write of a record, which replaces `present`.
+    """Return the write of a record. `present` is the stored record that it replaces, or None.
 
     If `present` is the head of a revocation list, which the deletion of an account leaves, the write only replaces the
     account in it and removes its expiry.

@@ -165,7 +165,7 @@ def issue(
     description: str = "",
     metadata: str = "",
 ) -> New:
-    """Return a new key. `rules` are the fields of the account's rules that the record of its token contains.
+    """Return a new key. `rules` are the fields of the account's rules that the record of the new token contains.
 
     If the key descends from a federated credential (see `trees`), and this credential is disabled before the key is
     stored, `disabled` is raised.

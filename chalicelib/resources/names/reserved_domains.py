@@ -169,7 +169,7 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a body without `issued_certificate_id`, which marks a certificate that the issuer has set."""
+    """Return a body without `issued_certificate_id`, the id of a certificate that was issued automatically."""
     return {name: value for name, value in body.items() if name != "issued_certificate_id"}
 
 

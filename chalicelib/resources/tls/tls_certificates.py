@@ -142,7 +142,7 @@ def _remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _require_unused(certificate: Item) -> Sequence[Write]:
-    """Return a check that the domain for which a certificate was issued has not changed, if there is one.
+    """Return a check that the reserved domain for which a certificate was issued is unchanged, if there is one.
 
     Raises Conflict if the domain's policy for automatic certificates uses the certificate.
     """

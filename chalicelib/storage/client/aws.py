@@ -37,7 +37,7 @@ _CONFIG = Config(
     tcp_keepalive=True,
     parameter_validation=False,  # the service validates parameters; an invalid request raises Misconfigured
 )
-# `parse_answer` parses the answers of these operations, which contain no timestamps. botocore parses all others.
+# `parse_answer` parses the answers of these operations, which contain no timestamps. botocore parses all other answers.
 PARSED = (
     "BatchGetItem",
     "DeleteItem",

@@ -1,8 +1,8 @@
-"""The change log: one record for each transaction that changes items which the live edge reads.
+"""The change log, in which the live edge finds the items that have changed.
 
-The record is a new one in a random shard (one of four partitions), so that transactions never wait for each other. Its
-id starts with the millisecond of the writer's clock. A record can therefore appear late, and readers must read the last
-OVERLAP seconds again.
+A transaction adds a new record in a random shard (one of four partitions), so that transactions never wait for each
+other. The record's id starts with the millisecond of the writer's clock. A record can therefore appear late, and
+readers must read the last OVERLAP seconds again.
 """
 
 import random

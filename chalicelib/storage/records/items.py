@@ -237,7 +237,7 @@ def leased(until: int) -> dict[str, int]:
 def unchanged(item: Item) -> Condition:
     """Return the condition that an item has not changed since it was read.
 
-    A live item must still have its revision, and an absent one must be absent. A malformed one must only exist.
+    A live item must still have its revision, and an absent one must still be absent. A malformed one must only exist.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")

@@ -62,7 +62,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     listed = cooldowns.read(account, ends.values())
     resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
     until = clock.seconds() + cooldowns.PERIOD
-    while until in listed:  # the transaction may change this list too, and can write a record only once
+    while until in listed:  # the transaction may also change the record with this end, and can write a record only once
         until += 1
     releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
     begun = [value for value, write in releases.items() if write.counts]

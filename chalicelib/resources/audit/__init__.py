@@ -1,1 +1,1 @@
-"""Audit events."""
+"""Audit events: who changed which resource, and when."""

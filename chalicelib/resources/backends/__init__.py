@@ -1,1 +1,1 @@
-"""Backends."""
+"""Backends of edges and routes: tunnel groups, HTTP responses and weighted backends."""

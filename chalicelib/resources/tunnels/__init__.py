@@ -1,1 +1,1 @@
-"""Tunnels."""
+"""Online tunnels, and the SSH gateways at which clients open tunnels."""

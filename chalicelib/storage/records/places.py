@@ -4,13 +4,14 @@ All routes of an account are in one collection, ordered by edge, so that one que
 the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
 `acct_…#/edges/https/routes` and the id `E/R`. In format 2, which 2.0.0 writes, the record has the same scope and id as
 the route. RECORD_FORMAT selects the format of writes; all formats can be read. In format 4, records of API keys contain
-what 2.0.0 cannot read: networks, scopes with ids, tokens with a checksum.
+fields that 2.0.0 cannot read: networks, scopes with ids, tokens with a checksum.
 
-A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates in format 3
-(`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When DynamoDB
-throttles a write, the process stores a permanent marker for the collection. From then on it puts new items into shards
-by id. A collection with a marker is read from all shards. The markers are records without a body. Their ids sort after
-all others, so that the newest page begins with them.
+A collection can be divided into shards (several partitions), because one partition takes 500 changes a second. This
+applies to SSH certificates from format 3 on (`acct_…#/ssh_user_certificates/N`), and to audit events. At first, a
+collection has only one shard. When DynamoDB throttles a write, the process stores a permanent marker for the
+collection. From then on the process puts new items into shards by id. A collection with a marker is read from all
+shards. The markers are records without a body. Their ids sort after all others, so that the newest page begins with
+them.
 """
 
 import os

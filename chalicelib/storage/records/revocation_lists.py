@@ -215,8 +215,8 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
 def _count(head: Head, end: int | None, added: int) -> Write:
     """Return the write that updates the head after changes of chunks.
 
-    `end` is the Unix second at which the last entry of these chunks ends, None if an entry has no end. Writes for
-    different chunks do not conflict, unless the list has an expiry: then the head must be as it was read.
+    `end` is the Unix second at which the last entry of these chunks ends, None if an entry has no end. Several
+    such writes of one head can all succeed, unless the list has an expiry: then the head must be as it was read.
     """
     if head.expires is None and head.stamp:
         lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"

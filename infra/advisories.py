@@ -21,7 +21,7 @@ _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[.*\])?==([^\s;\\]+)", re.M)
 
 
 class Pin(NamedTuple):
-    """A version of a package."""
+    """A package at the exact version that a requirements file or npm lock pins."""
 
     ecosystem: str
     name: str
@@ -72,7 +72,7 @@ def _in_requirements(file: Path) -> Iterator[Pin]:
 def _in_lock(file: Path) -> Iterator[Pin]:
     packages: Mapping[str, Any] = json.loads(file.read_text())["packages"]
     for path, package in packages.items():
-        if path:  # "" is the folder itself
+        if path:  # npm lists the project itself too, under the path ""
             yield Pin("npm", package.get("name") or path.rpartition("node_modules/")[2], package["version"])
 
 

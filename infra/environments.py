@@ -35,7 +35,7 @@ _ENVIRONMENT = {
     "UV_HTTP_CONNECT_TIMEOUT": f"{SILENCE}",
     "UV_HTTP_RETRIES": "0",
     "UV_HTTP_TIMEOUT": f"{SILENCE}",
-    # the same as pip does; the hashes protect against packages of another index
+    # search all indexes, like pip; the pinned hashes reject packages of the same name in another index
     "UV_INDEX_STRATEGY": "unsafe-best-match",
     "UV_PYTHON_DOWNLOADS": "never",
 }
@@ -112,7 +112,7 @@ def _find_uv() -> str:
     Raises CommandError if the registry is unreachable.
     """
     pip = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, check=False, text=True)
-    if "no-index=" in pip.stdout:  # packages come from a folder that only pip's configuration names
+    if "no-index=" in pip.stdout:  # uv does not know the folder of packages in pip's configuration
         return ""
     if found := re.search(r"\.index-url='(.+)'", pip.stdout):
         os.environ.setdefault("UV_DEFAULT_INDEX", found[1])

@@ -47,9 +47,10 @@ def main() -> None:
 
 @contextmanager
 def opened(*flags: str) -> Iterator[Chrome]:
-    """Open a browser with a new profile; `flags` override flags of the same name.
+    """Open Chromium with a new profile.
 
-    Raises CommandError if none is installed.
+    `flags` for its command line replace default flags of the same name. Raises CommandError if Chromium is not
+    installed.
     """
     browser, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
     if not (browser and driver):

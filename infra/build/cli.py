@@ -11,7 +11,7 @@ from infra import ROOT, CommandError
 from infra.build import kinds, wheels
 
 FOLDER = ROOT / "build" / "cli"
-MAX_SIZE = 200 * 1024  # bytes
+MAX_SIZE = 200 * 1024  # bytes that the wheel may have
 _SOURCE = ROOT / "cli"
 KINDS = _SOURCE / "tunnel_edge" / "api" / "kinds.json"
 PYTHON = ROOT / ".venv-cli" / "bin" / "python"
@@ -30,7 +30,7 @@ def install(wheel: Path, environment: Path) -> Path:
 
 
 def write_kinds() -> None:
-    """Write the reduced OpenAPI document from which the command line makes its commands."""
+    """Write `kinds.json`, the reduced OpenAPI document. The command line makes its commands from it."""
     document = json.loads(openapi.FILE.read_text(encoding="utf-8"))
     text = json.dumps(kinds.reduce(document), ensure_ascii=False, separators=(",", ":"))
     wheels.write(KINDS, text)

@@ -71,14 +71,14 @@ def _success(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Mappi
 
 
 def _items(document: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the name of the list in an answer, and the columns of its table."""
+    """Return the name of the field with the list in a response, and the columns of the list's table."""
     name, schema = next((name, value) for name, value in answer["properties"].items() if value.get("type") == "array")
     fields = _resolve(document, schema["items"])["properties"]
     return name, [it for it in _COLUMNS if it.partition(".")[0] in fields][:_MOST_COLUMNS]
 
 
 def _fields(document: Mapping[str, Any], schema: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[list[Any]]:
-    """Yield the fields of a body: the path, the type, and the help. An object is followed by its own fields."""
+    """Yield the path, type and help of each field, and whether it is required. Nested fields follow their object."""
     for name, value in schema.get("properties", {}).items():
         field, path = _resolve(document, value), (*above, name)
         required = name in schema.get("required", ()) and not above

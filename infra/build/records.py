@@ -1,4 +1,7 @@
-"""The table of items in docs/operations.md, from the kinds and their stored types: `python -m infra.build.records`."""
+"""Writes the table of DynamoDB items in docs/operations.md: `python -m infra.build.records`.
+
+The rows follow from the kinds of resources, and from the types in which the table stores them.
+"""
 
 import re
 from dataclasses import fields
@@ -20,7 +23,7 @@ def main() -> None:
 
 
 def with_table(page: str) -> str:
-    """Return the page with a table of the present kinds."""
+    """Return the page with a new table of all stored kinds of resources."""
     rows = [_row(kind) for kind in kinds.TABLE if fields(kind.stored_type)]
     table = ["| Scope | Ids | Fields of `body` | Modules |", "|---|---|---|---|", *sorted(rows)]
     return _TABLE.sub(lambda _: "\n".join(table), page)

@@ -1,4 +1,7 @@
-"""The table of the API's paths and the files that serve them, from these files: `python -m infra.build.route_table`."""
+"""Writes chalicelib/route_table.py, the table of the API's paths and the file that serves each.
+
+The paths are read from these files: `python -m infra.build.route_table`.
+"""
 
 from collections.abc import Iterator
 from pkgutil import walk_packages

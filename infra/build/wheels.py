@@ -50,7 +50,10 @@ def build_twice(build_wheel: Callable[[Path], Path], folder: Path, max_size: int
 
 
 def write_bill(wheel: Path, python: Path) -> None:
-    """Write the software bill of materials of a wheel beside it. The required packages are read from an environment."""
+    """Write the software bill of materials of a wheel beside the wheel.
+
+    The packages that the wheel requires are read from the environment of `python`.
+    """
     (packages,) = python.parent.parent.glob("lib/python3*/site-packages")
     installed = {canonicalize_name(it.name): it for it in metadata.distributions(path=[str(packages)])}
     name = wheel.name.partition("-")[0]

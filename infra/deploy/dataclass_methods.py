@@ -1,7 +1,8 @@
-"""Makes byte code that is faster to import: with the methods of dataclasses, and without annotations and docstrings.
+"""Makes byte code that imports faster: methods of dataclasses are generated before, annotations are dropped.
 
-Python would otherwise generate and compile the methods, and evaluate the annotations, at each import, which slows cold
-starts. The package's sources do not change. Classes with unsupported options are left to Python.
+Python would otherwise generate and compile these methods, and evaluate the annotations, at each import, which slows
+cold starts. Docstrings of functions are dropped too. The package's sources do not change. Dataclasses with options that
+this module does not support are left to Python.
 """
 
 import ast
@@ -146,7 +147,7 @@ def _init(node: ast.ClassDef, cls: type[Any], module: ModuleType) -> str:
 def _parameter(node: ast.ClassDef, cls: type[Any], module: ModuleType, field: dataclasses.Field[Any]) -> str:
     """Return the source of a parameter of __init__.
 
-    With a default factory the default is the field itself, and __init__ calls the factory.
+    If the field has a default factory, the default is the `Field` object, and __init__ then calls the factory.
     """
     if field.default is dataclasses.MISSING and not _has_factory(field):
         return field.name
@@ -164,7 +165,7 @@ def _parameter(node: ast.ClassDef, cls: type[Any], module: ModuleType, field: da
 
 
 def _resolve(node: ast.expr, module: ModuleType) -> Any:
-    """Return the value of a name or dotted name, or None."""
+    """Return the object that a module has under a name or dotted name, or None."""
     match node:
         case ast.Name(id=name):
             return getattr(module, name, None)

@@ -20,7 +20,7 @@ RESPONSES: dict[str, ApiError] = {
         "Your address sends too many requests without a valid token."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
-    # The authorizer failed or could not reach its store. AWS documents both types for this.
+    # The authorizer failed, or could not read the table of API keys. AWS documents both types for this.
     "AUTHORIZER_CONFIGURATION_ERROR": _UNAVAILABLE,
     "AUTHORIZER_FAILURE": _UNAVAILABLE,
     "BAD_REQUEST_BODY": _INVALID,
@@ -47,9 +47,9 @@ RESPONSES: dict[str, ApiError] = {
 
 
 def in_definition() -> dict[str, Any]:
-    """Return the responses as an extension of the API's definition.
+    """Return the error responses as an extension of the API's OpenAPI definition.
 
-    The responses then exist from the first deployment on.
+    As a part of the definition, they apply from the first deployment on.
     """
     return {
         name: {

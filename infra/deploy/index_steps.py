@@ -37,7 +37,7 @@ def _indexes(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_indexes(template: Mapping[str, Any], indexes: Mapping[str, Any]) -> str:
-    """Return a template with only these indexes of its table. It has only the attributes that they need."""
+    """Return a template in which the table has only these indexes, and only the attributes of its keys."""
     changed = copy.deepcopy(dict(template))
     table = _table(changed)
     keys = [*table["KeySchema"], *(key for index in indexes.values() for key in index["KeySchema"])]

@@ -1,4 +1,4 @@
-"""The table's global indexes. They show whether version 1.x of the service deployed a data stack."""
+"""The global indexes of the DynamoDB table. Version 1.x of this service deployed a data stack without any."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from infra.deploy import data_stack, stacks
 
 
 def require_supported_stack(name: str) -> None:
-    """Raise CommandError if a deployment has a data stack of 1.x. Raises aws.AwsError."""
+    """Raise CommandError if version 1.x of this service deployed the data stack. Raises aws.AwsError."""
     stack = data_stack.stack_of(name)
     deployed = stacks.template(stack)
     if deployed and not names(yaml_parse(deployed)):

@@ -23,7 +23,7 @@ from infra import ROOT, CommandError, environments
 from infra.deploy import fingerprint, gateway_responses, sbom
 
 ARCHITECTURES = ("arm64", "x86_64")
-MAX_BYTES = 13_841_203  # 13.2 MiB
+MAX_BYTES = 13_841_203  # bytes of deployment.zip: 13.2 MiB
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 # templates besides the API's, which is made with the package
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def package(stage: str, arch: str, out: Path) -> None:
-    """Make deployment.zip, sam.json and its translation by SAM. Raises CommandError."""
+    """Make deployment.zip, the SAM template sam.json, and translated.json for CloudFormation. Raises CommandError."""
     if sys.version_info[:2] not in _PYTHONS:
         raise CommandError("Lambda packages are made with Python 3.11 to 3.14: choose one with PYTHON=….")
     config = _config(stage)
@@ -165,7 +165,7 @@ def _compile(folder: Path) -> None:
 
 
 def _complete(out: Path) -> None:
-    """Add the gateway's error responses, and translate the template with SAM."""
+    """Add the gateway's error responses to the stack's template, and translate the template with SAM."""
     merged = out / "sam.yaml"  # Chalice writes YAML if the template that it merges is YAML
     stack: dict[str, Any] = yaml_parse(merged.read_text())
     merged.unlink()

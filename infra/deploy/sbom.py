@@ -1,7 +1,8 @@
 """Software bills of materials in CycloneDX: which packages something ships, with versions and licenses.
 
-`python -m infra.deploy.sbom FOLDER` writes FOLDER/image-sbom.json, from FOLDER/site-packages and FOLDER/status, which
-are copied from the image of the edge. It needs no package.
+`python -m infra.deploy.sbom FOLDER` writes FOLDER/image-sbom.json for the image of the edge. It reads the packages from
+FOLDER/site-packages and from FOLDER/status (dpkg's list), which must be copied from the image before. The command runs
+without any installed package.
 """
 
 import json
@@ -38,7 +39,7 @@ def write_bill(name: str, components: Iterable[dict[str, Any]], file: Path) -> N
 
 
 def describe(distribution: Distribution) -> dict[str, Any]:
-    """Return the component of a Python package."""
+    """Return the entry of a Python package in a bill of materials."""
     name, version = distribution.metadata["Name"], distribution.version
     purl = f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
     expression = distribution.metadata.json.get("license_expression")

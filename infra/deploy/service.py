@@ -31,7 +31,8 @@ def deploy(
 ) -> dict[str, str]:
     """Deploy <name>-data and <name>-api; return their outputs and the API's parameters.
 
-    Absent parameters and tags keep their values. Raises aws.AwsError, and CommandError, for example for a table of 1.x.
+    Absent parameters and tags keep their values. Raises aws.AwsError, and CommandError, for example if version 1.x
+    wrote the table.
     """
     indexes.require_supported_stack(name)
     # The API may use another table than the data stack's, for example a restored one.
@@ -59,8 +60,9 @@ def deploy(
 
 
 def _require_one_header(values: Mapping[str, str]) -> None:
-    """Raise CommandError if callers are cached by several headers. The gateway would require all headers in
-    VersionHeaders.
+    """Raise CommandError if callers are cached and VersionHeaders names several headers.
+
+    The gateway would then require every one of these headers in each request.
     """
     if values.get("AuthorizerCacheSeconds", "0") != "0" and "," in values.get("VersionHeaders", ""):
         raise CommandError(
@@ -70,7 +72,7 @@ def _require_one_header(values: Mapping[str, str]) -> None:
 
 
 def _require_snapshots(template: Mapping[str, Any]) -> None:
-    """Raise CommandError if a function of a template cannot be started from a snapshot."""
+    """Raise CommandError if a function's Python is too old for SnapStart."""
     types = ("AWS::Serverless::Function",)
     functions = [it["Properties"] for it in template["Resources"].values() if it["Type"] in types]
     if outdated := {it["Runtime"] for it in functions} & {"python3.11"}:
@@ -90,7 +92,7 @@ def _with_new_versions(template: str, values: Mapping[str, str]) -> str:
 
 
 def require_supported_table(name: str) -> None:
-    """Raise CommandError if a table has records of 1.x. Tables that cannot be read are not checked.
+    """Raise CommandError if version 1.x of this service wrote the table. Tables that cannot be read are not checked.
 
     Raises aws.Unavailable.
     """
@@ -119,7 +121,7 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
 
 
 def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
-    """Rename the parameter that selects the format of records to the name that a template accepts."""
+    """Rename the parameter for the format of records (see _FORMATS) to the name that a template has."""
     name = next((name for name in _FORMATS if name in accepted), None)
     return {name if name and it in _FORMATS else it: value for it, value in parameters.items()}
 

@@ -135,7 +135,7 @@ def _update(client: Any, request: Mapping[str, Any]) -> bool:
 
 
 def _wait(client: Any, event: str, stack_id: str, identity: Mapping[str, str]) -> None:
-    """Wait until a stack has handled a request. Raises CommandError with the errors of this request."""
+    """Wait until CloudFormation has ended a change of a stack. Raises CommandError with the errors of this change."""
     try:
         client.get_waiter(event).wait(StackName=stack_id, WaiterConfig=_POLLING)
     except WaiterError as error:

@@ -1,6 +1,6 @@
-"""The embedded cloud: MiniStack behind a guard, in its own virtual environment.
+"""The embedded cloud: MiniStack, an emulator of AWS, in a separate process and virtual environment.
 
-It stores each change before it answers. Only the owner can read its files, because they contain key material.
+It stores each change before it answers. Its files contain key material, so only the user who started it can read them.
 """
 
 import base64
@@ -82,7 +82,7 @@ class Cloud:
                 stdin=subprocess.PIPE,  # the pipe closes when this process ends, and then the cloud ends too
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # so Ctrl-C reaches only the server, which stops the cloud after itself
+                start_new_session=True,  # so Ctrl-C reaches only this process, which stops the cloud when it ends
             )
         self._await_answer()
 
@@ -102,7 +102,7 @@ class Cloud:
             self._process.wait()
 
     def _key_id(self) -> str:
-        """Return the access key id of the state's folder. It is the same in every run."""
+        """Return the access key id that each request to this cloud must have. It is the same in every run."""
         file = self._state / "key_id"
         try:
             return file.read_text()

@@ -144,7 +144,7 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
     terminal.say("Deploying the API once more, with its address …")
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
-    # A second deployment sets the API's address: it is known only after the first one, and requests do not contain it.
+    # The API must know its address, which requests to the emulator do not contain. The first deployment shows it.
     service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})
     terminal.say("Creating an account …")
     token = accounts.create_account("cloud", "admin")[2]

@@ -161,12 +161,15 @@ class Handler(ChaliceRequestHandler):
             return
         # otherwise Python would send no status line and headers to a client with an unknown HTTP version
         self.request_version = self.protocol_version
-        # only the text before the parenthesis: the rest repeats the request
+        # only the text before the parenthesis, in which Python repeats the request
         fault = (message or HTTPStatus(code).phrase).partition(" (")[0]
         self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
 
     def _refuse(self, refusal: ApiError) -> None:
-        """Answer without the app, and close the connection: its unread body could be taken for the next request."""
+        """Answer without the app, and close the connection.
+
+        Otherwise the server could take the unread body of this request for the next request.
+        """
         operation_id = ids.new("op")
         response = middleware.error_response(refusal, operation_id)
         ending = {"Operation-Id": operation_id, "Connection": "close"}
@@ -174,7 +177,7 @@ class Handler(ChaliceRequestHandler):
         self._drain()
 
     def _drain(self) -> None:
-        """Read the bytes that are still arriving. A client that still sends would lose the answer at a close."""
+        """Read the bytes that still arrive. If they were unread at the close, the client could lose the answer."""
         self.wfile.flush()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
@@ -195,7 +198,7 @@ class Handler(ChaliceRequestHandler):
 
 
 class Server(ThreadedHTTPServer):
-    """A server with a thread for each connection, and a longer queue."""
+    """A server with a thread for each connection, and a longer queue of new connections."""
 
     request_queue_size = 128
 
@@ -211,7 +214,7 @@ class Server(ThreadedHTTPServer):
 
 def create(app: Chalice, host: str, port: int) -> LocalDevServer:
     """Return a listening server of the app. Raises OSError if the port is in use."""
-    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # like Chalice's own server: one request in each thread
+    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # as in Chalice's own server, each thread has its request
     app.__class__ = CustomLocalChalice
     config = Config.create(chalice_app=app, lambda_timeout=29)
     return LocalDevServer(app, config, host, port, Handler, Server)

@@ -26,8 +26,8 @@ LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
 _EDGE_HINT = "\n  'make edge' gives servers on this machine public addresses: docs/edge.md\n"
-_MIN_FREE = 256 * 1024  # bytes; more than a new state needs
-# the id of a process: when it ends, this process ends too; `make` sets its own id
+_MIN_FREE = 256 * 1024  # bytes on the disk; a new state needs fewer
+# the id of the process with which this process ends; `make` passes its id
 PARENT = int(os.environ.get("END_WITH") or 0)
 
 
@@ -49,7 +49,7 @@ def main() -> None:
             for sentence in embedded.dropped_changes():
                 print(sentence, file=sys.stderr)
         elif not os.environ.get("AWS_ENDPOINT_URL"):
-            cloud.use_cloud(cloud.settings(str(cloud.endpoint_url())))  # LocalStack accepts any credentials
+            cloud.use_cloud(cloud.settings(str(cloud.endpoint_url())))  # LocalStack needs no credentials
         _deploy(embedded)
         _warn_of_settings()
         _serve(port, embedded)
@@ -86,9 +86,9 @@ def _end_with_parent() -> None:
 
 
 def _deploy(embedded: Cloud) -> None:
-    """Create the table and the key, and write their settings for other programs.
+    """Create the table and the KMS key, and write their names for other programs.
 
-    Raises CommandError for a table of 1.x, AwsError.
+    Raises AwsError, and CommandError if version 1.x wrote the table.
     """
     name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
@@ -114,7 +114,7 @@ def _warn_of_settings() -> None:
 def _serve(port: int, embedded: Cloud) -> None:
     base_url, token = f"http://{HOST}:{port}", _key()
     cloud.check_port(port, setting="PORT")  # a second check, because the embedded cloud may have taken the port
-    aws.read_directly("dynamodb")  # like the functions
+    aws.read_directly("dynamodb")  # read DynamoDB without botocore, like the Lambda functions
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _EDGE_HINT)

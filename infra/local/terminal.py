@@ -21,7 +21,7 @@ def port(name: str, default: int) -> int:
 
 
 def welcome(base_url: str, token: str, file: Path) -> str:
-    """Return the text with the first steps."""
+    """Return the text that shows the address, the API key and a first request."""
     version = f"{auth.version_headers()[0]}: {auth.VERSIONS[0]}"
     return f"""
   Base URL  {base_url}

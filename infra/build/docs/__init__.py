@@ -1,4 +1,4 @@
-"""`make docs`: the page of GET /docs, generated from the OpenAPI document and docs/conventions.md."""
+"""`make docs`: the HTML page of GET /docs, generated from the OpenAPI document and docs/conventions.md."""
 
 from infra import ROOT
 

@@ -1,4 +1,7 @@
-"""docs/conventions.md as sections of the reference page: a deployment has no folder docs/ to link to."""
+"""Splits docs/conventions.md into sections for the reference page (GET /docs).
+
+The page contains this text, because a deployment has no folder docs/ to which the page could link.
+"""
 
 import re
 from dataclasses import dataclass
@@ -33,7 +36,7 @@ def sections() -> list[Section]:
 
 
 def inline(text: str) -> Markup:
-    """Render a text of the document, which may contain code, as HTML."""
+    """Render one text of the OpenAPI document, which can contain code in Markdown, as inline HTML."""
     return Markup(_MARKDOWN.renderInline(text.replace("\n\n", " ")))  # noqa: S704, raw HTML is escaped
 
 

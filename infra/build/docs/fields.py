@@ -1,4 +1,4 @@
-"""The type and limits of a field, in words."""
+"""Describes the type and the limits of a schema's field in words, for the reference page."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator
@@ -23,7 +23,10 @@ def target(words: Words) -> str:
 
 
 def kind(words: Words) -> tuple[str, str]:
-    """Return a type in words, and the schema to which it refers or "", for example ("array of ", "Ref")."""
+    """Return a type in words, and the schema that it refers to or "".
+
+    For example, an array of references has the type ("array of ", "Ref").
+    """
     if "$ref" in words:
         return "", target(words)
     if "allOf" in words:
@@ -59,7 +62,7 @@ def _bounds(words: Words) -> Iterator[str]:
     for word, sentence in _OTHERS.items():
         if word in words:
             value = words[word]
-            # a schema in `not` has one entry, a pattern or a type
+            # `not` contains a schema with one keyword, a pattern or a type: show only the value of this keyword
             yield sentence.format(next(iter(value.values())) if word == "not" else value)
     for part, of in _PARTS.items():
         if isinstance(words.get(part), dict) and (inner := bounds(words[part])):

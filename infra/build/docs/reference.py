@@ -1,4 +1,8 @@
-"""The operations of the document in the order of the page: parts, groups, operations."""
+"""Arranges the operations of the OpenAPI document for the reference page.
+
+The page has parts such as SSH. Each part has groups, and each group has the operations of one kind of resource or one
+module.
+"""
 
 import json
 from collections import Counter
@@ -34,7 +38,10 @@ _PART = {segment: part for part, segments in _PARTS.items() for segment in segme
 
 @dataclass
 class Group:
-    """A kind of resource, or a module: its operations, and the names of their shared schemas."""
+    """The operations of one kind of resource, or of one module.
+
+    `shared` has the names of the response schemas that several operations use.
+    """
 
     name: str
     is_module: bool
@@ -51,9 +58,9 @@ class Group:
 
 
 def parts(document: Words) -> dict[str, list[Group]]:
-    """Return the groups of operations of each part of the page.
+    """Return the groups of operations in each part of the page, by the title of the part.
 
-    Each schema is shown once, with an operation or group.
+    The page shows each schema once: with its operation, or with a group if several operations use it.
     """
     by_name: dict[str, Group] = {}
     for words in _operations(document):
@@ -71,7 +78,7 @@ def parts(document: Words) -> dict[str, list[Group]]:
 
 
 def parameters(described: Iterable[Words]) -> Words:
-    """Return parameters as the fields of a schema."""
+    """Return parameters in the form in which the page shows the fields of a schema."""
     fields = [(each["name"], {**each["schema"], "description": each["description"]}) for each in described]
     return {"fields": fields, "required": [each["name"] for each in described if each.get("required")]}
 
@@ -143,9 +150,9 @@ def _names(answer: Words) -> list[str]:
 
 
 def _assign_schemas(schemas: Words, groups: list[Group]) -> None:
-    """Assign each schema to the operation or group that shows it.
+    """Assign each schema to the operation or group with which the page shows it.
 
-    A schema of a request or response is never shown as a nested schema of another.
+    The schema of a whole request or response is never shown as a nested schema of another one.
     """
     every = [words for group in groups for words in group.operations]
     direct = Counter(name for words in every for name in (words["body"], *words["answered"]))

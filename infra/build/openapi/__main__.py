@@ -1,4 +1,4 @@
-"""`make openapi`: write the document that the API serves, and with `--list` its short list too."""
+"""`make openapi`: write the OpenAPI document that the API serves, and with `--list` docs/api.txt too."""
 
 import sys
 

@@ -1,6 +1,8 @@
-"""Checks how many characters modules can take in a response, computed from the shapes of their requests.
+"""Checks how many characters of a response each module of a route can take at most.
 
-Lambda counts a response as JSON inside a JSON string. A hundred routes with all their modules fit into one response.
+The number follows from the shape of the module's request. Lambda counts a response as JSON inside a JSON string. A
+hundred routes with all their modules must fit into one response, so a route has a budget, and each module has a part of
+it.
 """
 
 import json
@@ -16,18 +18,20 @@ from chalicelib.schema import json_schema, sizes
 from infra.build.openapi import schemas
 from infra.build.openapi.schemas import REF, Words
 
-_LAMBDA = 6 << 20  # characters of a response
-_EDGE = 60_000  # characters of an HTTPS edge without its routes
+_LAMBDA = 6 << 20  # characters that Lambda accepts in a response
+_EDGE = 60_000  # characters of a response that an HTTPS edge takes without its routes
 ROUTE = (_LAMBDA - _EDGE) // MAX_ROUTES
-OWN_FIELDS = 23_000  # characters of a route without modules: metadata, description, match, ids and names of fields
-_REFERENCE = 200  # characters of the reference (Ref) that a response has for an id in a request
+# characters that a route takes without its modules: metadata, description, match, and the ids and names of its fields
+OWN_FIELDS = 23_000
+_REFERENCE = 200  # characters of the object Ref, which responses contain instead of an id
 _UNBOUNDED = 10**9
-_COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}  # how many characters of a response one of these characters of a text takes
+# by character of a text: how many characters it takes as JSON inside a JSON string
+_COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}
 _BEGINNINGS = ("", "/", "a")
 
 
 class OverBudget(Exception):
-    """A module, or all modules of a route together, can take more of a response than their budget allows."""
+    """A module, or all modules of a route together, can take more characters of a response than their budget."""
 
 
 def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -> None:
@@ -40,7 +44,10 @@ def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -
 
 
 def _check_sum(modules: Iterable[EdgeModule[Any, Any]]) -> None:
-    """Check a route with all modules at their largest. Of modules that exclude each other, it has the largest one."""
+    """Check that a route with all its modules fits into the budget of a route.
+
+    Of modules that exclude each other, only the largest budget counts.
+    """
     budget, counted = ROUTE - OWN_FIELDS, list[EdgeModule[Any, Any]]()
     for module in sorted(modules, key=lambda it: it.budget, reverse=True):
         if not any(map(module.is_excluded_by, counted)):
@@ -60,7 +67,7 @@ def _check_one(module: Module, budget: int) -> None:
 
 
 def largest(module: Module) -> int:
-    """Return the most characters that the fields of a module take, with its name."""
+    """Return the most characters of a response that a module can take, including its name."""
     made = schemas.of({(module.shape, "validation"): module.name})
     return len(module.name) + 6 + _largest(made[module.name], made)
 
@@ -86,8 +93,9 @@ def _largest(words: Words, made: Mapping[str, Words]) -> int:
 
 
 def _largest_text(words: Words) -> int:
-    """Return the length in a response of the longest text of a schema. It has the costliest characters that the pattern
-    allows.
+    """Return the most characters of a response that a text of this schema can take.
+
+    Each of its characters counts like the costliest one that the schema's pattern allows.
     """
     pattern = words.get("pattern", "")
     if pattern.endswith("_[0-9A-Za-z]{27}$"):

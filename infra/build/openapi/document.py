@@ -37,12 +37,12 @@ _TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an AP
 
 
 def text(routes: Iterable[Routes]) -> str:
-    """Return the text of the document's file."""
+    """Return the OpenAPI document of the routes as JSON."""
     return json.dumps(make([*routes]), indent=1, ensure_ascii=False) + "\n"
 
 
 def make(routes: list[Routes]) -> Words:
-    """Return the document of the routes."""
+    """Return the OpenAPI document, with an operation for each endpoint of the routes."""
     kinds = [each for each in routes if isinstance(each, Resource)]
     every = [Operation.of(endpoint) for each in routes for endpoint in each.endpoints()]
     return {
@@ -101,8 +101,9 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """Return the schema of an operation's request without defaults, or the schema of its response with the pattern of
-    its `id`.
+    """Return a schema of an operation on one resource, in the form that only this operation has.
+
+    A request has no defaults, because absent fields stay unchanged. A response has the pattern of its `id`.
     """
     if operation.body:
         return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}

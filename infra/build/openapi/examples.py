@@ -16,18 +16,18 @@ Body = dict[str, Any]
 
 @cache
 def read() -> dict[str, dict[str, Body]]:
-    """Return the examples by noun.
+    """Return the examples of examples.json, by noun such as "api_key".
 
-    Each has the requests `create`, `update` and `replace`, the `response`, under `once` the fields that only the
-    response to a creation shows, and under `refused` sentences about errors that only one operation has, by verb and
-    error code.
+    Each noun has the bodies of the requests `create`, `update` and `replace`, and of the `response`. `once` has the
+    fields that only the response to a creation shows. `refused` has the causes of errors that not all operations have,
+    by verb and error code.
     """
     examples: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return examples
 
 
 def id(prefix: str) -> str:
-    """Return the id of a kind, the same in all examples."""
+    """Return an id with this prefix. In all examples, the text after the prefix is the same."""
     return f"{prefix}_{_ID}"
 
 
@@ -55,7 +55,7 @@ def response(operation: Operation) -> Body:
 
 
 def refused(operation: Operation) -> dict[str, str]:
-    """Return sentences about errors that only this operation has, by error code."""
+    """Return the causes of errors that only this operation has, by error code."""
     sentences: dict[str, str] = read().get(operation.example, {}).get("refused", {}).get(operation.verb, {})
     return sentences
 

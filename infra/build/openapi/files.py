@@ -1,4 +1,4 @@
-"""The files of `make openapi`: the document, a build product, and its short list, which is committed."""
+"""The files that `make openapi` writes: the OpenAPI document, and docs/api.txt, which is committed."""
 
 import os
 
@@ -18,5 +18,5 @@ def write_document() -> None:
 
 
 def write_list() -> None:
-    """Write the short list of all operations and fields."""
+    """Write docs/api.txt, the list of all operations and fields."""
     listing.FILE.write_text(listing.text(document.make([*routes.DOCUMENTED])), encoding="utf-8")

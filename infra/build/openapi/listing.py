@@ -1,4 +1,7 @@
-"""A short list of the OpenAPI document's operations and fields. A diff of it shows a review the changes of the API."""
+"""Lists the operations and fields of the OpenAPI document, for docs/api.txt.
+
+The diff of this file shows in a review how a commit changes the API.
+"""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +59,7 @@ def _operations(document: Words) -> Iterator[str]:
 
 
 def _parameters(document: Words, operation: Words) -> Iterator[str]:
-    """Yield an operation's parameters, without those of its path and the header of the version."""
+    """Yield the query parameters and the headers of an operation, without the header of the API's version."""
     for words in operation["parameters"]:
         parameter = document["components"]["parameters"].get(words.get("$ref", "").rpartition("/")[2], words)
         if parameter["in"] == "query":
@@ -66,7 +69,7 @@ def _parameters(document: Words, operation: Words) -> Iterator[str]:
 
 
 def _bodies(words: Words) -> Iterator[str]:
-    """Yield the schema of a body in JSON, and the media type of any other."""
+    """Yield the schema of a body in JSON, or the media type of another body."""
     for media, content in words.get("content", {}).items():
         yield _type(content["schema"]) if media == "application/json" else media
 

@@ -31,12 +31,14 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Operation:
-    """An endpoint with the names that follow from its path, for example the noun `tls_edge_backend`.
+    """An endpoint with the names that follow from its method and path.
 
-    `ids` has the kind of resource for each variable of the path, and `kind` is the kind of the last variable. `own` is
-    the part of the resource that the operation concerns: "" for the whole resource, "self" for the caller. The last
-    variable of `path` is `{id}`. In the gateway's path it can have another name, because the gateway allows only one
-    name at each position.
+    For example, PUT /edges/tls/{id}/backend has the noun `tls_edge_backend` and the verb `replace`. `own` is the end of
+    the path, here "backend", "" if the operation concerns the whole resource, or "self" for the caller. `ids` has the
+    kind of resource for each variable of the path, and `kind` is the kind of the last variable.
+
+    The last variable of `path` is `{id}`. The API gateway allows only one name at each position of its paths, so this
+    variable can have another name there.
     """
 
     endpoint: Endpoint
@@ -97,8 +99,8 @@ class Operation:
     def response_schema(self) -> str:
         """Return the name of the response's schema, for example ApiKey, ApiKeyList.
 
-        If a response has a field with the name of the noun, the schema has the name of its class instead, because
-        generated clients need different names for the two.
+        If the response has a field with the same name as the noun, the schema is named like the Python class, because
+        generated clients need different names for the schema and the field.
         """
         if self.verb == "offboard":
             return "OffboardingReport"

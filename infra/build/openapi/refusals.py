@@ -89,7 +89,7 @@ HEADERS: dict[str, Words] = {
 
 
 def by(endpoint: Endpoint) -> dict[str, str]:
-    """Return the name of the error response in the document for each status of an endpoint's errors."""
+    """Return the name of the error response for each status of an endpoint's errors."""
     return {str(status): _name(kinds, _is_oauth(endpoint, status)) for status, kinds in _by_status(endpoint)}
 
 
@@ -119,7 +119,10 @@ def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
 
 
 def of(endpoint: Endpoint) -> list[Kind]:
-    """Return the errors of an endpoint in the contract's order. Raises ValueError if an error has no sample."""
+    """Return the errors of an endpoint, sorted by status, and within a status like `_SAMPLES`.
+
+    Raises ValueError if an error has no sample.
+    """
     order = [*EVERY].index
     return sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))
 
@@ -144,7 +147,10 @@ def _of(endpoint: Endpoint) -> set[Kind]:
 
 
 def _is_oauth(endpoint: Endpoint, status: int) -> bool:
-    """Return whether a response has the fields of RFC 6749. The gateway's 429 is the same for all paths."""
+    """Return whether an error response has the fields of OAuth (RFC 6749).
+
+    A 429 does not have them, because the API gateway sends the same 429 for all paths.
+    """
     return endpoint.is_oauth and status != errors.RateLimited.status
 
 

@@ -9,8 +9,8 @@ from infra.build.terraform.schemas import Json, Schemas
 _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "bool"}
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _REFERENCE = {"id", "uri"}  # the fields of a reference to another resource
-_SECRETS = {"password", "private-key"}  # formats of sensitive texts
-_FORMATS = {  # formats of texts that answers can write differently with the same meaning
+_SECRETS = {"password", "private-key"}  # values of a schema's `format` for secret texts
+_FORMATS = {  # texts that a response can spell differently from the request, by the schema's `format`
     "authorized-key": "key",
     "ca-certificate": "pem",
     "certificate-chain": "pem",
@@ -93,8 +93,9 @@ def _has_fields(schema: Mapping[str, Any]) -> bool:
 
 
 def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
-    """Return the entries of an attribute that the schema contains. They are the description, the format, and whether it
-    is sensitive.
+    """Return the entries of an attribute that follow from its schema.
+
+    They are `description`, `format`, and `sensitive` if the value is a secret.
     """
     found: Json = {"description": schemas.description(schema)}
     if schema.get("format") in _SECRETS or schema.get("writeOnly"):
@@ -106,8 +107,10 @@ def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
 
 
 def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, Json]:
-    """Return the name that a field of requests has in answers. Also return entries of the attribute about its form
-    there.
+    """Return the name under which responses contain a field of requests.
+
+    Also return `hidden` if they do not contain it, or `form` if they contain references instead of ids: "id" for one
+    reference, "ids" for a list.
     """
     properties = answer.get("properties", {})
     if name in properties:

@@ -72,9 +72,9 @@ def _load_store(folder: Path) -> "Store | None":
 
 
 def _guarded() -> App:
-    """Return the emulator behind the guard that checks each request.
+    """Return the emulator behind `Guard`, which checks the credentials of each request.
 
-    With AUTH, Lambda functions that run in the emulator can call it too.
+    With AUTH=true, Lambda functions that run in the emulator can call it too.
     """
     key_id = os.environ["AWS_ACCESS_KEY_ID"]
     if os.environ.get("AUTH") != "true":

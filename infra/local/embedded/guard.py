@@ -1,4 +1,4 @@
-"""Access control for the embedded cloud: the emulator itself accepts any credentials and any web page.
+"""Access control for the embedded cloud: the emulator itself would answer any user and any web page.
 
 Requests must have the access key id of this cloud's folder, which other users and pages of other origins cannot know.
 """
@@ -27,11 +27,11 @@ _MESSAGE = "The access key id is wrong: send the one in cloud.env of this cloud'
 
 @dataclass(frozen=True)
 class Guard:
-    """The ASGI application around the emulator.
+    """The ASGI application around the emulator, which refuses requests without the right credentials.
 
-    Lambda functions of a cloud with policies call the emulator below `functions_path`, with credentials that it issued.
-    Other users of the machine could compute such credentials, so the path is secret. It is empty if there are no
-    functions.
+    Lambda functions that run in the emulator call it below `functions_path`, with credentials that the emulator has
+    issued. Other users of the machine could compute such credentials, so this path is secret. It is empty if there are
+    no functions.
     """
 
     app: App
@@ -51,12 +51,13 @@ class Guard:
         """Return the request for the emulator, or None if it is refused."""
         path, headers = scope["path"], list(scope["headers"])
         if self.functions_path and _DEPLOYED_API.match(path):
-            # The deployed API authenticates its callers. The emulator routes by host first, so the host must be local.
+            # The deployed API authenticates its callers. Another host could make the emulator call another of its
+            # services.
             return scope if _HERE.fullmatch(_only(headers, b"host")) else None
         if any(name == b"origin" for name, _ in headers):
             return None
         if self.functions_path and f"{path}/".startswith(f"{self.functions_path}/"):
-            # The signature of a function covers the path that it sent, so raw_path stays unchanged.
+            # A function signs the whole path that it sends, so raw_path still contains `functions_path`.
             inner = {**scope, "path": path.removeprefix(self.functions_path) or "/"}
             return inner if self._is_function(inner) else None
         return scope if path in HEALTH or self._is_owner(scope) else None

@@ -20,7 +20,7 @@ class Recorder:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self._lock = threading.RLock()  # a thread of the emulator removes expired items
+        self._lock = threading.RLock()  # a thread of the emulator changes items too: it removes expired ones
         self._undo: list[Callable[[], object]] | None = None  # functions that undo the present change
         self._set, self._remove, self._replaced = (
             dynamodb._set_item,
@@ -52,7 +52,7 @@ class Recorder:
 
     @contextmanager
     def paused(self) -> Iterator[Journal]:
-        """Block all writes in this block. Yield the present journal, which the caller can replace."""
+        """Block all writes in this block. Yield the present journal, which the caller can replace by a new one."""
         with self._lock:
             yield self.journal
 
@@ -73,10 +73,10 @@ class Recorder:
             return before
 
     def _replace(self, table: Table) -> None:
-        """Handle a replacement of all items of a table.
+        """Drop the recorded writes when the emulator replaces all items of a table.
 
         The emulator does this after a failed PartiQL transaction, which changes nothing, and when it restores a backup.
-        In that case a snapshot is written afterwards.
+        After a restored backup, a snapshot is written.
         """
         self._replaced(table)
         if self._undo:

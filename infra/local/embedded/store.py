@@ -29,7 +29,7 @@ Handler = Callable[[str, str, dict[str, str], bytes, dict[str, list[str]]], Awai
 _LONG = 8 * 1024 * 1024  # bytes: if the journal is longer at the start, a snapshot is written
 _LARGE = 64 * 1024 * 1024  # bytes: if the journal is longer, the next change writes a snapshot
 _READS = ("BatchGet", "Describe", "Estimate", "Get", "List", "Query", "Scan", "Search", "TransactGet", "Validate")
-# beginnings of KMS actions that use a key and do not change it
+# first words of KMS actions that use a key without changing it
 _USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")
 _ITEMS = ("BatchExecute", "BatchWrite", "DeleteItem", "Execute", "PutItem", "TransactWrite", "UpdateItem")
 
@@ -158,7 +158,7 @@ class Store:
 
 
 def _is_stack_changing() -> bool:
-    """Return whether a stack is being changed. A change cannot continue from a snapshot."""
+    """Return whether a stack is being changed. A process that starts from a snapshot could not continue the change."""
     return any(stack["StackStatus"].endswith("_IN_PROGRESS") for _, stack in cloudformation._stacks.all_items())
 
 
@@ -170,7 +170,7 @@ def _snapshot(number: int) -> str:
 
 
 def _apply(line: Line, tables: Mapping[str, Any]) -> None:
-    """Store or remove the item of a line, unless its table no longer exists."""
+    """Store or remove the item that a line of the journal describes, unless its table no longer exists."""
     if line.table in tables:
         if line.item is None:
             dynamodb._remove_item(tables[line.table], line.hash_key, line.range_key)

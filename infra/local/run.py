@@ -49,7 +49,8 @@ def main() -> None:
             for sentence in embedded.dropped_changes():
                 print(sentence, file=sys.stderr)
         elif not os.environ.get("AWS_ENDPOINT_URL"):
-            cloud.use_cloud(cloud.settings(str(cloud.endpoint_url())))  # LocalStack needs no credentials
+            # LOCALSTACK_HOST names a cloud that accepts any credentials
+            cloud.use_cloud(cloud.settings(str(cloud.endpoint_url())))
         _deploy(embedded)
         _warn_of_settings()
         _serve(port, embedded)

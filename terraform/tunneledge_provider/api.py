@@ -37,7 +37,10 @@ class ApiError(Exception):
 
 
 class _Retry(urllib3.Retry):
-    """Repeats requests after failed connections, and after responses with `Retry-After`. Busy resources send these."""
+    """Repeats requests after failed connections, and after responses with `Retry-After`.
+
+    The service sends this header if, for example, a resource is busy.
+    """
 
     RETRY_AFTER_STATUS_CODES = frozenset({409, 429, 503})
 

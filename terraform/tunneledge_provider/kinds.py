@@ -26,7 +26,7 @@ class Attribute:
     stable: bool = False  # whether an update of other attributes never changes it
     format: str = ""
     shown: str = ""  # the name of the field in responses
-    form: str = ""  # "id" or "ids" if responses have one reference or a list of references, instead of ids
+    form: str = ""  # "id" or "ids" if responses contain a reference (Ref), or a list of them, instead of ids
     fields: tuple["Attribute", ...] = ()
 
     @classmethod
@@ -39,7 +39,7 @@ class Attribute:
         return self.required or self.optional
 
     def as_computed(self) -> "Attribute":
-        """Return the attribute for a data source, which only computes it."""
+        """Return the attribute for a data source: it is computed, and cannot be configured."""
         return Attribute(
             self.name,
             self.type,
@@ -113,7 +113,7 @@ class Kind:
 
     @property
     def status_source(self) -> tuple[Attribute, ...]:
-        """Return the attributes of the data source for the status. Empty if the kind has no status."""
+        """Return the attributes of the data source for a resource's status, or () if this kind has no status."""
         return (ID, WAIT, *(it.as_computed() for it in self.status)) if self.status else ()
 
     def attribute(self, name: str) -> Attribute:

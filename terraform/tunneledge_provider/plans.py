@@ -1,4 +1,4 @@
-"""Plans the next state of a resource, and which changes replace the resource. Pure."""
+"""Plans the next state of a resource, and which changes replace the resource. Does no I/O."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,12 +35,15 @@ def plan(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any] | None)
 
 
 def _of(prior: Any, name: str) -> Any:
-    """Return a field of the prior object, or UNKNOWN if there is no prior object."""
+    """Return a field of an object in the prior state, or UNKNOWN without such an object."""
     return prior.get(name) if isinstance(prior, Mapping) else UNKNOWN
 
 
 def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
-    """Return the planned value of an attribute. It is the prior value if nothing else is configured."""
+    """Return the planned value of an attribute.
+
+    It is the prior value if the configuration has the same meaning, or if a computed attribute is not configured.
+    """
     if config is UNKNOWN:
         return UNKNOWN
     if config is None:
@@ -56,9 +59,10 @@ def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
 
 
 def _other_parts(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any]) -> State:
-    """Return planned values of the parts in `kind.parts` that are not configured: null, or unknown.
+    """Return planned values of the parts in `kind.parts` that are not configured.
 
-    A computed part is unknown if another part is configured that was not set before.
+    A resource can have only one of these parts. If none is configured, all are null. If a new one is configured, the
+    others are null, or unknown if they are computed. Otherwise their plan stays unchanged.
     """
     configured = [it for it in kind.parts if config.get(it) is not None]
     others = [it for it in kind.parts if config.get(it) is None]
@@ -76,7 +80,10 @@ def _depends_on_others(attribute: Attribute) -> bool:
 def _forget(
     attributes: Iterable[Attribute], config: Mapping[str, Any], planned: Mapping[str, Any], changed: set[str]
 ) -> State:
-    """Return the modules in which a field has the name of a changed attribute. Such fields become unknown."""
+    """Return the modules with fields that become unknown, because a change of an attribute can change them.
+
+    Such a field is not configured, and has the same name as a changed attribute.
+    """
     found: State = {}
     for attribute in attributes:
         name = attribute.name

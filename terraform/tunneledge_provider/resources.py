@@ -64,8 +64,8 @@ def read(api: Api, kind: Kind, state: State) -> State | None:
 def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
     """Change attributes that differ, then remove modules that are null in the plan. Return the new state.
 
-    If modules were removed first, an edge could be open for a moment. Only a part (`kind.parts`) that another part
-    replaces is removed first.
+    Modules are removed last, because they can protect an edge, which would be open for a moment. Only a part
+    (`kind.parts`) that another part replaces is removed first.
     """
     changed = {it.name for it in kind.attributes if planned[it.name] != prior.get(it.name)}
     removed = [it for it in kind.removals if planned[it] is None and prior.get(it) is not None]
@@ -96,7 +96,7 @@ def delete(api: Api, kind: Kind, state: State) -> None:
 
 
 def imported(kind: Kind, given: str) -> State:
-    """Return a state with only the ids in the id of an import. Raises ValueError if that is malformed."""
+    """Return a state with only the ids that the import names. Raises ValueError if `given` is malformed."""
     values = given.split("/")
     if len(values) != len(kind.keys) or not all(values):
         raise ValueError(f"{given!r} is not an id for this import: use {'/'.join(kind.keys)}.")
@@ -131,7 +131,10 @@ def _shown(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> S
 
 
 def _emptied(kind: Kind, prior: State, planned: State) -> list[str]:
-    """Return the names of objects to clear. They were set, are null in the plan, and have no DELETE request."""
+    """Return the names of objects that the request must clear.
+
+    These objects were set, are null in the plan, and have no DELETE request.
+    """
     objects = [it.name for it in _named(kind, kind.updated) if it.type == "object" and it.name not in kind.removals]
     return [it for it in objects if planned[it] is None and prior.get(it) is not None]
 

@@ -64,10 +64,10 @@ class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc] 
 
 
 class _Stdio(stdio_rpc.GRPCStdioServicer):  # type: ignore[misc]  # generated code without types
-    """Answers Terraform's request for output, of which there is none."""
+    """Answers Terraform's request for the output of this process. There is no output."""
 
     def StreamStdio(self, request: Any, context: grpc.ServicerContext) -> Any:
-        """End the stream of output at once, because there is none."""
+        """End the stream of output at once."""
         return iter(())
 
 

@@ -140,7 +140,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ReadDataSource.Response(state=messages.write(state))
 
     def StopProvider(self, request: pb.StopProvider.Request, context: grpc.ServicerContext) -> Any:
-        """Accept an interruption, and do nothing, because calls to the API end anyway."""
+        """Accept an interruption, and do nothing: calls to the API have a timeout."""
         return pb.StopProvider.Response()
 
     def _connected(self) -> Api:

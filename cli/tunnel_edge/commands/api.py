@@ -84,9 +84,9 @@ def _subject(subject: str) -> dict[str, Any]:
 
 
 def _authority(session: Session, body: Mapping[str, Any]) -> str:
-    """Return the id of the authority that signed a certificate.
+    """Return the id of the SSH authority that signed a certificate.
 
-    For a serial or public key, use the profile's authority.
+    For a serial or public key, return the SSH authority of the profile.
     """
     for kind in ("ssh_user_certificate", "ssh_host_certificate"):
         if certificate := body.get(f"{kind}_id"):

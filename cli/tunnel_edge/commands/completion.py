@@ -1,4 +1,4 @@
-"""`te completion`, and the ids that it offers."""
+"""The command `te completion`, and the completion of ids."""
 
 import os
 from typing import Any

@@ -15,7 +15,7 @@ from tunnel_edge.commands.options import Command
 
 COLUMNS = ("created_at", "action", "resource_id", "actor.name", "id")
 _INTERVAL = 1.0  # seconds between two requests for new events
-_OVERLAP = timedelta(seconds=10)  # because events can appear some seconds after their time
+_OVERLAP = timedelta(seconds=10)  # the service can list an event some seconds after its time
 _REMEMBERED = 20_000  # ids of printed events that are remembered: more than the events in the overlap
 
 

@@ -1,4 +1,4 @@
-"""Starts the inspector, and the socket to which `te requests` connects."""
+"""Starts the inspector of `te http`, and the socket by which `te requests` controls this inspector."""
 
 import contextlib
 import functools
@@ -20,7 +20,7 @@ from tunnel_edge.tunnels.requested import LocalServer
 async def start(
     server: LocalServer, listener: socket.socket, screen: Terminal, stack: contextlib.AsyncExitStack
 ) -> Callable[[str], Tap]:
-    """Start an inspector and show its link. Return the function that begins to record a connection."""
+    """Start an inspector and show its link. Return the function that begins to record a new connection."""
     recording = Recording(Journal())
     replay = Replay(recording, server.host, server.port, relay.create_context(server))
     inspector = Inspector(recording.journal, replay, str(server), lambda: screen.url, screen.note)

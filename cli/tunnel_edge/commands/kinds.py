@@ -123,7 +123,7 @@ def _body(operation: Operation, given: Mapping[str, Any]) -> Any:
 
 
 def _texts(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the fields for which the command line has flags: the path of the field, and the flag's values."""
+    """Yield the path of each field with a flag on the command line, and the values of the flag."""
     for field in fields:
         value = given[_key(field.path)]
         if value not in (None, ()):

@@ -93,7 +93,7 @@ def _profile(url: str | None, cacert: str | None) -> Profile:
     name = profiles.chosen_name(options.chosen().profile)
     profile = profiles.load(name) or Profile(name)
     address = checked_url(url or os.environ.get("TE_URL") or profile.url)
-    if address != profile.url:  # the other fields of the profile have ids of the previous service
+    if address != profile.url:  # the ids in the other fields belong to the previous service
         profile = Profile(name, storage=profile.storage)
     return replace(profile, url=address, cacert=os.path.abspath(cacert) if cacert else profile.cacert)
 

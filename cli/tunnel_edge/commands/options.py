@@ -56,7 +56,10 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of such commands. `lazy` has the module of each command that is imported only when it is needed."""
+    """A group of commands with the options that every command accepts.
+
+    `lazy` has `module:name` for each command that is imported only when it is needed.
+    """
 
     command_class = Command
     group_class = type
@@ -99,7 +102,7 @@ def _common() -> list[click.Parameter]:
 
 
 def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Store the value of an option, which `chosen` returns, if the option is given."""
+    """Store the value of a given option, so that `chosen` returns it."""
     if value:
         value = tuple(value.split(",")) if parameter.name == "columns" else value
         ctx.meta[__name__] = replace(ctx.meta.get(__name__, Options()), **{str(parameter.name): value})

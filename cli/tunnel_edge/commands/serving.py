@@ -1,4 +1,7 @@
-"""Serves a tunnel, and the inspector if it is chosen, until Ctrl-C. Imported after asyncssh."""
+"""Serves a tunnel, and the inspector if it is chosen, until Ctrl-C.
+
+Call `library.import_asyncssh` before importing this module.
+"""
 
 import asyncio
 import contextlib

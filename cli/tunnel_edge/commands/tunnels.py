@@ -1,6 +1,7 @@
 """The commands `te http`, `te tls` and `te tcp`.
 
-The import of asyncssh takes most of the start. Meanwhile, a child process sends the first requests to the service.
+The import of asyncssh takes most of their start-up time. Meanwhile, a child process sends the first requests to the
+service.
 """
 
 import functools
@@ -130,12 +131,12 @@ def _renewal(
 
 
 def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared]) -> Callable[[], _Prepared]:
-    """Start a function in a child process or a thread. Return a function that waits for the result."""
+    """Call a function in a child process (Linux) or a thread. Return a function that waits for the result."""
     from tunnel_edge.identity import browser
     from tunnel_edge.tunnels import background
 
     if sys.platform != "linux":
-        open_session()  # before the second thread starts, so that only one thread opens it
+        open_session()  # before the second thread starts, so that only one thread opens the session
         return background.in_thread(work)
 
     def work_in_child() -> _Prepared:
@@ -148,7 +149,10 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
 
 
 def _result(wait: Callable[[], _Prepared], work: Callable[[], _Prepared]) -> _Prepared:
-    """Return the result of the child process. If it could not sign in without a prompt, do its work in this process."""
+    """Return the result of the child process.
+
+    If the child process has no result, or could not sign in without a prompt, call `work` in this process instead.
+    """
     from tunnel_edge.tunnels import background
 
     try:
@@ -162,7 +166,7 @@ def _result(wait: Callable[[], _Prepared], work: Callable[[], _Prepared]) -> _Pr
 
 
 def _prepare(session: "Session", tunnel: RequestedTunnel, *, with_key: bool) -> _Prepared:
-    """Return the description of the service and, if `with_key`, the key with which the profile signs in."""
+    """Return the content of GET /gateways and, if `with_key`, the key with which the profile signs in at a gateway."""
     from tunnel_edge.tunnels import background
 
     fetching = background.in_thread(lambda: _fetch(session))

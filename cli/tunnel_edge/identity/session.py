@@ -26,7 +26,7 @@ class Session:
     profile: Profile
     client: Client
     storage: str = ""
-    # obtains certificates for pipelines, which have no API key
+    # requests a certificate with the OIDC token of a pipeline, which has no API key
     sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     may_fork: bool = False
 

@@ -17,7 +17,7 @@ _PASTED = 3  # attempts to paste a URL
 
 
 class Way(Enum):
-    """The way in which a user signs in."""
+    """The method of a sign-in: a browser on this machine, another device, or a pasted URL."""
 
     BROWSER = "browser"
     DEVICE = "device"
@@ -66,7 +66,7 @@ def _by_device(provider: Provider) -> Tokens:
 
 
 def _by_paste(provider: Provider) -> Tokens:
-    """Sign in with a browser that cannot reach this machine. At the end, the user pastes the URL that it shows."""
+    """Sign in with a browser on any machine. At the end, the user pastes the URL that the browser shows."""
     port = 49152 + secrets.randbelow(16384)  # a port on which nothing has to listen
     attempt = Attempt.at(f"http://127.0.0.1:{port}{callback.PATH}")
     output.note(

@@ -14,7 +14,7 @@ KEYRING, FILE = "keyring", "file"
 
 @dataclass(frozen=True)
 class Secret:
-    """A token (API key) with its id and times. `refresh_token` is stored only in a keyring."""
+    """An API key (token) with its id, lifetime and expiry. A `refresh_token` is stored only in a keyring."""
 
     token: str
     id: str = ""
@@ -77,7 +77,7 @@ def _keyring() -> Any:
         from keyring.backends import fail, null
 
         return None if isinstance(keyring.get_keyring(), fail.Keyring | null.Keyring) else keyring
-    except Exception:  # a backend can raise any error. A broken one counts as no keyring
+    except Exception:  # a backend can raise any error, and then it counts as no keyring
         return None
 
 

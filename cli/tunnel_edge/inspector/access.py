@@ -1,4 +1,4 @@
-"""Decides who may use the inspector: only the browser that has opened the one-time link. Pure.
+"""Decides who may use the inspector: only the browser that has opened the one-time link. Does no I/O.
 
 Browsers send a cookie of 127.0.0.1 to every port of this address. So the paths of the pages also begin with a secret
 folder, which a program on another port does not know.
@@ -32,11 +32,11 @@ class Access:
 
     @property
     def set_cookie(self) -> str:
-        """Return the value of the Set-Cookie header that permits a browser."""
+        """Return the Set-Cookie header's value, with which the browser's later requests are allowed."""
         return f"{self._cookie_name}={self._cookie}; HttpOnly; SameSite=Strict; Path=/"
 
     def decide(self, method: str, target: str, headers: Iterable[tuple[str, str]]) -> Decision:
-        """Return whether a request is denied, allowed, or the use of the one-time link. Replaces a used link."""
+        """Return whether a request is denied, allowed, or redeems the one-time link, which is then replaced."""
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value)
@@ -74,5 +74,5 @@ class Access:
 
 
 def _is_one_of(given: list[str], secret: str) -> bool:
-    """Return whether there is exactly one value, and it is the secret. The time does not depend on the value."""
+    """Return whether the only given value is the secret. The time does not depend on the value."""
     return len(given) == 1 and hmac.compare_digest(given[0].encode(), secret.encode())

@@ -81,7 +81,7 @@ class Control:
 
 @contextlib.contextmanager
 def shortened(file: Path) -> Iterator[str]:
-    """Yield the path of a socket. On Linux, a path that is too long for a socket is replaced by a short one."""
+    """Yield a path by which a socket can be opened. Linux offers a short one if the socket's path is too long."""
     if len(os.fsencode(file)) <= _MAX_PATH or not os.path.isdir("/proc/self/fd"):
         yield str(file)
         return

@@ -1,4 +1,4 @@
-"""Recorded requests with their responses, and the journal that limits their number and memory. Pure."""
+"""Recorded requests with their responses, and the journal that limits their number and memory. Does no I/O."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ _OVERHEAD = 2048  # bytes that an exchange takes besides its heads and bodies
 class Message:
     """A request or response. `head` and `body` are bytes as they were sent.
 
-    `body` has at most MAX_BODY of `size` bytes. `start` is the first line: method, target and version, or version,
-    status and reason. The body of a chunked message includes the sizes of the chunks.
+    `start` is the first line: method, target and version, or version, status and reason. `size` counts all bytes of the
+    body, and `body` has at most MAX_BODY of them. The body of a chunked message includes the sizes of the chunks.
     """
 
     start: tuple[str, str, str]
@@ -57,8 +57,8 @@ class Message:
 class Exchange:
     """A request with its response, or a connection that is not HTTP/1.1.
 
-    Times are in seconds since 1970. `received` and `sent` count the bytes of a connection that is not HTTP/1.1 any
-    more, for example of a WebSocket. `note` says why a part of the exchange is missing.
+    Times are in seconds since 1970. When a connection is not HTTP/1.1 any more, for example a WebSocket, `received` and
+    `sent` count its bytes. `note` says why a part of the exchange is missing.
     """
 
     id: int
@@ -106,7 +106,7 @@ class Journal:
         self.memory = 0
 
     def begin(self, at: float, replay_of: int | None = None) -> Exchange:
-        """Add and return a new exchange. The caller must call `update` as soon as it can be shown."""
+        """Add and return a new exchange. The caller must call `update` as soon as the exchange can be shown."""
         self._last += 1
         exchange = self._exchanges[self._last] = Exchange(self._last, at, replay_of=replay_of)
         return exchange

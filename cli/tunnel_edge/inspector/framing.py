@@ -1,4 +1,4 @@
-"""The framing of HTTP/1.1: the length of bodies, and upgrades. Pure."""
+"""Finds the length of HTTP/1.1 bodies, and upgrades to other protocols. Does no I/O."""
 
 import h11
 
@@ -27,7 +27,7 @@ def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, an
 
 
 def may_switch(exchange: Exchange) -> bool:
-    """Return whether another protocol than HTTP may follow a request, as after an upgrade."""
+    """Return whether another protocol can follow a request on its connection, as after an upgrade."""
     return method(exchange) == "CONNECT" or _upgrades(exchange)
 
 

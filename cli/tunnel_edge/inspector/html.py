@@ -1,4 +1,4 @@
-"""Builds HTML in which every text is escaped. Pure."""
+"""Builds HTML in which every text is escaped. Does no I/O."""
 
 import html
 from collections.abc import Iterable

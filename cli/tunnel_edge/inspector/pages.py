@@ -1,4 +1,4 @@
-"""Builds the pages of the inspector, which work without scripts. Pure."""
+"""Builds the pages of the inspector, which work without scripts. Does no I/O."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,11 @@ class Site:
 
 @dataclass(frozen=True)
 class View:
-    """The settings of one page. `revealed` is a header to show without mask ("request.3"). `as_hex` is for bodies."""
+    """The settings of one page.
+
+    `revealed` is a secret header to show without its mask, for example "request.3". `as_hex` shows bodies in
+    hexadecimal.
+    """
 
     revealed: str = ""
     as_hex: bool = False
@@ -42,7 +46,7 @@ def list_page(site: Site, exchanges: Iterable[Exchange], error: str = "") -> Htm
 def exchange_page(
     site: Site, exchanges: Iterable[Exchange], exchange: Exchange, original: Exchange | None, view: View
 ) -> Html:
-    """Return the page of one request. `original` is the exchange that it replays."""
+    """Return the page of one exchange. If the exchange is a replay, `original` is the replayed exchange."""
     parts = [_error(view.error), _heading(exchange), _facts(site, exchange), _actions(site, exchange)]
     if exchange.replay_of:
         parts.append(_comparison(site, exchange, original, view))

@@ -1,4 +1,4 @@
-"""Reads the HTTP/1.1 messages of one direction with h11. Pure."""
+"""Reads the HTTP/1.1 messages of one direction of a connection with h11. Does no I/O."""
 
 import h11
 
@@ -8,10 +8,10 @@ _MAX_HEAD = 128 * 1024  # bytes of a head: more than the edge accepts
 
 
 class MessageReader:
-    """Reads the messages of one direction, with a parser for each message.
+    """Reads the messages of one direction of a connection, with a new h11 parser for each message.
 
-    h11 can only parse both directions in one object if that object also sends the responses. `head` has the bytes of a
-    message until its headers are complete. `left` is how many bytes of the body are missing, or None if the parser must
+    An h11 object that parses both directions would also have to send the responses. `head` has the bytes of a message
+    until its headers are complete. `left` is how many bytes of the body are missing, or None if only the parser can
     find the end of the body.
     """
 
@@ -21,7 +21,7 @@ class MessageReader:
         self.is_idle = True  # whether no message has begun
         self.head = bytearray()
         self.left: int | None = None
-        self.waiting = 0  # pieces of data of this direction that wait in the recorder
+        self.waiting = 0  # pieces of data of this direction in the recorder's queue
         self.exchange: Exchange | None = None
         self.message: Message | None = None
 

@@ -1,4 +1,4 @@
-"""Records the exchanges of one connection from copies of its bytes, with h11. Pure.
+"""Records the exchanges of one connection from copies of its bytes, with h11. Does no I/O.
 
 The relay passes bytes in the order of their arrival. Bytes of a body with a known length are only counted, and stored
 up to a limit. Other bytes wait for `step`, which parses a small part of them, so that the relay never waits. Data that
@@ -34,16 +34,16 @@ class Recorder:
         self._stream: Exchange | None = None  # the exchange that counts the bytes of a connection that is not HTTP/1.1
         self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
-        self._busy: MessageReader | None = None  # the reader that may have further events now
+        self._busy: MessageReader | None = None  # the reader with bytes that may contain a further event
         self._now = 0.0
         self.first: Exchange | None = None  # the first exchange of the connection
 
     def on_request(self, data: bytes, now: float) -> None:
-        """Handle bytes to the local server. b"" marks the end."""
+        """Record bytes that go to the local server. b"" marks their end."""
         self._add(self._requests, data, now)
 
     def on_response(self, data: bytes, now: float) -> None:
-        """Handle bytes from the local server. b"" marks the end."""
+        """Record bytes that come from the local server. b"" marks their end."""
         self._add(self._responses, data, now)
 
     @property
@@ -120,7 +120,7 @@ class Recorder:
         self._busy = reader
 
     def _end_early(self, reader: MessageReader) -> None:
-        """Handle a connection that ends within a message. That completes a response without a length."""
+        """Complete a response without a length, because the connection has ended. Other messages stay incomplete."""
         try:
             if reader.left:
                 raise h11.RemoteProtocolError(_INCOMPLETE)
@@ -144,7 +144,7 @@ class Recorder:
         return not reader.is_idle
 
     def _read(self, reader: MessageReader) -> None:
-        """Handle the next event of a reader's parser."""
+        """Record the next event of a reader's h11 parser."""
         event = reader.next_event()
         match event:
             case h11.Request():
@@ -234,7 +234,10 @@ class Recorder:
         self._journal.update(exchange)
 
     def _put_back(self, reader: MessageReader, data: bytes) -> None:
-        """Queue bytes again, before later bytes of the same direction. Requests go to the front, before responses."""
+        """Queue bytes again, before later bytes of the same direction.
+
+        Bytes of requests go to the front of the queue.
+        """
         if data:
             is_first = reader.waiting or reader is self._requests
             (self._queue.appendleft if is_first else self._queue.append)((reader, data, self._now))
@@ -242,7 +245,10 @@ class Recorder:
             reader.waiting += 1
 
     def _become_stream(self, note: str, exchange: Exchange | None = None) -> None:
-        """Stop parsing the connection. From now on, only count its bytes, in `exchange` or another one."""
+        """Stop parsing the connection. From now on, only count its bytes.
+
+        They are counted in `exchange`, or else in a request that has no response, or else in a new exchange.
+        """
         exchange = exchange or self._requests.exchange or (self._unanswered[0] if self._unanswered else None)
         self._stream = exchange or self._create()
         self._stream.is_stream, self._stream.note = True, note or self._stream.note

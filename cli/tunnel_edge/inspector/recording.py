@@ -48,17 +48,17 @@ class RecordedConnection:
         self._is_busy = self._is_closed = False
 
     def on_request(self, data: bytes) -> None:
-        """Handle bytes to the local server. b"" marks the end."""
+        """Record bytes that go to the local server. b"" marks their end."""
         self._recorder.on_request(data, time.time())
         self._schedule()
 
     def on_response(self, data: bytes) -> None:
-        """Handle bytes from the local server. b"" marks the end."""
+        """Record bytes that come from the local server. b"" marks their end."""
         self._recorder.on_response(data, time.time())
         self._schedule()
 
     def on_close(self) -> None:
-        """Handle the end of the connection."""
+        """Record the end of the connection."""
         self._is_closed = True
         self._schedule()
 

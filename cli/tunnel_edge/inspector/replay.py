@@ -81,11 +81,11 @@ def whole_request(exchange: Exchange) -> Message:
 
 
 def mark(content: bytes) -> bytes:
-    """Add the header that marks a replay after the request line. Raises ReplayRefused."""
+    """Return a request with the header that marks a replay, below the request line. Raises ReplayRefused."""
     first = _FIRST_LINE.match(content)
     if not first:
         raise ReplayRefused("A request begins with a line such as GET /path HTTP/1.1.")
-    # the recorded request is a replay itself, so it has the header
+    # a replay that is replayed again has this header already
     if content[first.end() : first.end() + len(_MARK)] == _MARK:
         return content
     return content[: first.end()] + _MARK + content[first.end() :]

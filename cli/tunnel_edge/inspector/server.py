@@ -139,7 +139,7 @@ class Inspector:
         return await self._show(exchange, rest, asked)
 
     async def _show(self, exchange: Exchange, rest: str, asked: _Asked) -> Reply:
-        """Return the response with a part of an exchange: its page, a form, or a download."""
+        """Return the page of an exchange, or the form or download that the `rest` of the path names."""
         if rest == "edit":
             return await self._page(functools.partial(pages.edit_page, self._site, self._list(), exchange))
         if rest == "har":

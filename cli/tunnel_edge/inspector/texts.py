@@ -1,4 +1,4 @@
-"""Renders recorded messages as text: masked headers, decoded bodies, hex, and differences. Pure."""
+"""Renders recorded messages as text: masked headers, decoded bodies, hex, and differences. Does no I/O."""
 
 import codecs
 import difflib

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """The wanted content of a certificate. If `lifetime` is 0, the authority decides about it."""
+    """The content of the certificate to request. If `lifetime` (seconds) is 0, the authority chooses the lifetime."""
 
     authority: str
     principals: tuple[str, ...]
@@ -123,7 +123,7 @@ def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> N
     """Replace the stored key and certificate."""
     if profile.uses_files:
         if wire.public_key(files.read_private(key_file(profile)) or b"") != certificate.public_key:
-            # so that `ssh` does not read it together with the new key
+            # remove the old certificate first, so that `ssh` never reads it together with the new key
             certificate_file(profile).unlink(missing_ok=True)
             files.write_private(key_file(profile), keys.encode(key))
         files.write_private(certificate_file(profile), f"{line}\n".encode())

@@ -50,7 +50,7 @@ def _renew(name: str) -> None:
 
 @contextmanager
 def _time_limit(found: Certificate | None) -> Iterator[None]:
-    """End the process if the block takes longer than SECONDS. For example, a keyring or server does not answer."""
+    """End the process after SECONDS, if the block has not ended, for example because a server does not answer."""
     import threading
 
     def end() -> None:

@@ -20,7 +20,7 @@ class NoResult(Exception):
 
 
 def in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
-    """Call a function in a thread, which is ended with the process.
+    """Call a function in a daemon thread, which ends when the process ends.
 
     Return a function that waits for the result. It accepts a timeout in seconds.
     """
@@ -29,7 +29,7 @@ def in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # the thread that waits for the result raises it
+        except BaseException as error:  # `future.result` raises it in the thread that waits
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()

@@ -42,7 +42,7 @@ class Refused(Exception):
 
 
 class Connection:
-    """An SSH connection with its tunnel and its events."""
+    """An SSH connection to a gateway, with its tunnel, and the events that the gateway sends."""
 
     def __init__(self, connection: asyncssh.SSHClientConnection, on_event: OnEvent) -> None:
         self._connection, self._on_event = connection, on_event
@@ -51,7 +51,7 @@ class Connection:
 
     async def open(self, requested: RequestedTunnel, relay: Relay) -> None:
         """Open the tunnel. Raises Refused."""
-        # a task, which begins after the request for the tunnel is sent
+        # a task, which begins to run only after the request for the tunnel below is sent
         self._reading = asyncio.create_task(self._read_events())
         host = _Spelling(requested.listen_host)
         try:
@@ -73,7 +73,10 @@ class Connection:
                 await self._connection.wait_closed()
 
     async def _read_events(self) -> None:
-        """Read the subsystem `events`, or the lines of a terminal session from an older gateway."""
+        """Read the gateway's events from the subsystem `events`.
+
+        An older gateway has no such subsystem: read its sentences from a terminal session.
+        """
         create: Any = functools.partial(self._connection.create_session, encoding="utf-8", errors="replace")
         with contextlib.suppress(OSError, asyncssh.Error):  # the connection has ended
             try:
@@ -154,7 +157,10 @@ async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
 
 
 class _Spelling(str):
-    """A host that asyncssh sends unchanged. Otherwise it would change the case of labels."""
+    """The host of the SSH request for a tunnel, which keeps upper and lower case.
+
+    asyncssh itself would send the host in lower case, and so change the labels in it.
+    """
 
     def lower(self) -> "_Spelling":
         return self

@@ -1,4 +1,4 @@
-"""The gateways that the API lists, and the keys with which `te` signs in there. Pure."""
+"""The gateways that the API lists, and the keys with which `te` signs in there. Does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Gateway:
 
 @dataclass(frozen=True)
 class SignIn:
-    """The user name and the keys, each maybe with a certificate, for a connection.
+    """The user name and the keys with which a connection signs in at a gateway.
 
-    Without `keys`, the agent's are used. `ends_at` is when the connection must be replaced, in seconds since 1970, or
-    None.
+    A key can have a certificate. Without `keys`, the keys of the SSH agent are used. `ends_at` is when a new connection
+    must replace this one, in seconds since 1970, or None.
     """
 
     username: str

@@ -1,4 +1,4 @@
-"""The key for the connections of one tunnel command, and its renewal."""
+"""The key with which the connections of one tunnel command sign in, and the renewal of its certificate."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from tunnel_edge.tunnels.gateways import SignIn
 
 
 class SignIns(Protocol):
-    """Provides the key and certificate for each connection. The method blocks if it calls the API."""
+    """Provides the key and certificate for each connection. `current` blocks while it calls the API."""
 
     def current(self) -> SignIn:
         """Return the key for the next connection. Raises CommandError."""

@@ -1,4 +1,4 @@
-"""Decides when to connect again after a lost connection, and to which gateway. Pure."""
+"""Decides when to connect again after a lost connection, and to which gateway. Does no I/O."""
 
 import random
 from collections.abc import Callable
@@ -54,7 +54,7 @@ class Reconnect:
         return self._gateway % count
 
     def stay(self) -> None:
-        """Use the same gateway for the next connection. The previous connection was closed only for a renewal."""
+        """Use the same gateway for the next connection, because the previous one was closed only for a renewal."""
         self._gateway -= 1
 
     def is_final(self, code: str, *, is_final: bool) -> bool:

@@ -12,17 +12,17 @@ from tunnel_edge.tunnels import windows
 from tunnel_edge.tunnels.requested import LocalServer
 
 _TIMEOUT = 10.0  # seconds to connect to the local server
-_HIGH_WATER = 256 * 1024  # bytes of a connection that wait because the other side reads slowly
+_HIGH_WATER = 256 * 1024  # bytes that may wait for a slow reader, in each direction of a connection
 
 
 class Tap(Protocol):
     """Receives copies of the bytes of one connection, for the inspector. No method may raise or block."""
 
     def on_request(self, data: bytes) -> None:
-        """Handle bytes to the local server. b"" marks the end."""
+        """Receive a copy of bytes that go to the local server. b"" marks their end."""
 
     def on_response(self, data: bytes) -> None:
-        """Handle bytes from the local server. b"" marks the end."""
+        """Receive a copy of bytes that come from the local server. b"" marks their end."""
 
     def on_close(self) -> None:
         """Handle the end of the connection."""

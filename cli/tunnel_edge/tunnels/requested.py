@@ -1,4 +1,4 @@
-"""Parses which tunnel and which local server a command names. Pure."""
+"""Parses which tunnel and which local server a command names. Does no I/O."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -39,12 +39,12 @@ class RequestedTunnel:
 
     @property
     def listen_host(self) -> str:
-        """Return the host of the SSH request for a tunnel."""
+        """Return the host of the SSH request `tcpip-forward`, which opens the tunnel."""
         return ",".join(self.labels) or self.name or "localhost"
 
     @property
     def listen_port(self) -> int:
-        """Return the port of the SSH request for a tunnel. For names, it determines the protocol."""
+        """Return the port of the SSH request `tcpip-forward`. For a name, 80 means HTTP, and 443 means TLS."""
         if self.labels or self.proto == "http":
             return 80
         return self.port if self.proto == "tcp" else 443

@@ -27,7 +27,7 @@ _FIRST_TRIES = 3  # failed connections after which the command ends, if the tunn
 
 
 class Screen(Protocol):
-    """Shows the user what happens."""
+    """Shows the address, the requests and the status of a tunnel to the user."""
 
     def show_address(self, url: str) -> None:
         """Show the address of the tunnel. Called once."""
@@ -42,8 +42,8 @@ class Screen(Protocol):
 class Run:
     """Keeps a tunnel open until its command ends.
 
-    `fetch_gateways` and the calls of `sign_ins` block, and run in threads. `prepare` is awaited between the first
-    connection and its tunnel.
+    `fetch_gateways` and the methods of `sign_ins` block, so they run in threads. `prepare` is awaited after the first
+    connection is open, and before its tunnel is requested.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Obtains the key for a gateway: a certificate in memory, this machine's SSH credential, or keys of the user.
 
-Only the functions that need asyncssh import it, so that the first request to the service is sent before.
+Only the functions that need asyncssh import it, so that the first request to the service does not wait for this import.
 """
 
 import json
@@ -31,7 +31,8 @@ AGENT = "agent"  # the value of --identity for the keys of the agent
 _PRINCIPAL = "tunnel-edge"  # the principal of certificates, which should not be a user name on any machine
 _USER = "te"  # the user name with a credential, because the gateway accepts any
 _LIFETIME = 24 * 3600  # seconds to request for a certificate. A policy can permit less
-_MARGIN, _MIN_MARGIN = 60.0, 2.0  # seconds before its expiry at which a certificate is renewed: usually, and at least
+# seconds before the expiry of a certificate at which it is renewed: at most, and at least
+_MARGIN, _MIN_MARGIN = 60.0, 2.0
 _MAX_PORTS = 100  # ports in a credential's ACL if the command names none. An ACL has at most 1,000 rules
 _MOST_SECONDS = re.compile(r"at most (\d+) seconds")
 # the beginnings of asyncssh's errors for a missing or wrong passphrase
@@ -189,7 +190,7 @@ def obtain(session: Session, requested: RequestedTunnel, service: Service, key: 
 
 
 def _sample(ports: Sequence[int]) -> Sequence[int]:
-    """Return at most _MAX_PORTS of the ports, always the same ones on this machine."""
+    """Return at most _MAX_PORTS of the ports. On one machine they are always the same, so that an ACL does not grow."""
     if len(ports) <= _MAX_PORTS:
         return ports
     return random.Random(socket.gethostname()).sample(ports, _MAX_PORTS)

@@ -24,7 +24,8 @@ def release(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
 class _Window:
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        self._left = channel._recv_window  # bytes that the peer may still send, plus undelivered bytes
+        # bytes that the peer may still send or has sent, and that are not delivered yet
+        self._left = channel._recv_window
 
     def deliver(self, data: bytes, datatype: Any) -> None:
         """Deliver a piece of data to the session. Replaces the method of the channel."""

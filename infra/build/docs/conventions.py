@@ -1,6 +1,6 @@
 """Splits docs/conventions.md into sections for the reference page (GET /docs).
 
-The page contains this text, because a deployment has no folder docs/ to which the page could link.
+The page contains these sections, because a deployment has no folder docs/ to which the page could link.
 """
 
 import re

@@ -47,10 +47,10 @@ def main() -> None:
 
 @contextmanager
 def opened(*flags: str) -> Iterator[Chrome]:
-    """Open Chromium with a new profile.
+    """Open a browser with a new profile.
 
-    `flags` for its command line replace default flags of the same name. Raises CommandError if Chromium is not
-    installed.
+    `flags` of its command line replace default flags of the same name. Raises CommandError if the browser or its driver
+    is not installed.
     """
     browser, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
     if not (browser and driver):

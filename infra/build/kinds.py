@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# Fields that become columns of tables, in this order.
+# Fields that a list of `te` shows as the columns of a table, in this order.
 _COLUMNS = (
     "id", "name", "domain", "addr", "hostports", "match_type", "match", "status_code", "labels", "backends", "scopes",
     "owner_id", "ssh_certificate_authority_id", "principals", "proto", "public_url", "action", "actor.name",

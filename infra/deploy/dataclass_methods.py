@@ -71,7 +71,7 @@ class _BareFunctions(ast.NodeTransformer):
 
 
 def expand(tree: ast.Module, module: ModuleType) -> ast.Module:
-    """Return a module's tree with the methods of its dataclasses.
+    """Return a module's syntax tree with the methods of its dataclasses.
 
     Tracebacks show the methods at the line of their class.
     """

@@ -81,7 +81,7 @@ def template(stack: str) -> str:
 
 
 def upload(content: bytes, bucket: str) -> tuple[str, str]:
-    """Upload bytes under their digest; return the key and the URL."""
+    """Upload bytes to S3, with their digest as the key. Return the key and the URL."""
     key = hashlib.sha256(content).hexdigest()
     with _translated_errors():
         client = _client("s3")

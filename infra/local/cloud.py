@@ -87,7 +87,7 @@ class Cloud:
         self._await_answer()
 
     def dropped_changes(self) -> list[str]:
-        """Return a sentence for each incomplete change that was dropped at the start."""
+        """Return a sentence for each incomplete change in the journal, which the start has dropped."""
         return [line for line in self.log.read_text().splitlines() if line.startswith("The journal ")]
 
     def wait(self) -> int:
@@ -161,7 +161,7 @@ def is_answering(url: str) -> bool:
 
 
 def forget_own() -> None:
-    """Remove the settings of the embedded cloud from the environment."""
+    """Remove the variables of an earlier embedded cloud from the environment."""
     if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(OWN, None):
         os.environ.pop("AWS_ENDPOINT_URL", None)
 

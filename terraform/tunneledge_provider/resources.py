@@ -21,7 +21,7 @@ _LONGEST_WAIT = 600  # seconds to wait for a status at most
 
 
 class UnfinishedError(Exception):
-    """A resource was created, but not all attributes could be set. `state` is the state that exists."""
+    """A resource was created, but not all attributes could be set. `state` is its state in the API."""
 
     def __init__(self, state: State, cause: ApiError) -> None:
         super().__init__(str(cause))

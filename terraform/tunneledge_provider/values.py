@@ -104,7 +104,7 @@ def complete(planned: Any, answered: Any) -> Any:
 
 
 def _known(planned: Any) -> Any:
-    """Return a planned value with null instead of unknown parts, which the response did not contain."""
+    """Return a planned value in which unknown parts are null, because the response did not contain them."""
     if isinstance(planned, dict):
         return {key: _known(value) for key, value in planned.items()}
     if isinstance(planned, list):

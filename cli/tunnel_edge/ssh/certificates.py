@@ -91,7 +91,7 @@ def _in_agent(profile: Profile) -> Sequence[Certificate]:
 
 
 def _in_files(profile: Profile) -> Sequence[Certificate]:
-    """Return the certificate in the file of a profile. It must belong to the private key in the other file."""
+    """Return the certificate in a profile's file, if it belongs to the private key in the profile's other file."""
     found = _read(certificate_file(profile))
     key = wire.public_key(files.read_private(key_file(profile)) or b"")
     return [found] if found and found.public_key == key else []

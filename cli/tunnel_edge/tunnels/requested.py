@@ -29,8 +29,11 @@ class LocalServer:
 
 @dataclass(frozen=True)
 class RequestedTunnel:
-    """A tunnel for one command. Without a name and labels, the gateway chooses a random name. Without a port, it
-    chooses a random port."""
+    """The tunnel that a command requests.
+
+    Without a name and labels, the gateway chooses a random name. For a TCP tunnel without a port, the gateway chooses a
+    random port.
+    """
 
     proto: Literal["http", "tls", "tcp"]
     name: str = ""

@@ -29,7 +29,7 @@ from tunnel_edge.tunnels.requested import RequestedTunnel
 AGENT = "agent"  # the value of --identity for the keys of the agent
 
 _PRINCIPAL = "tunnel-edge"  # the principal of certificates, which should not be a user name on any machine
-_USER = "te"  # the user name with a credential, because the gateway accepts any
+_USER = "te"  # the gateway accepts any user name with the key of a credential
 _LIFETIME = 24 * 3600  # seconds to request for a certificate. A policy can permit less
 # seconds before the expiry of a certificate at which it is renewed: at most, and at least
 _MARGIN, _MIN_MARGIN = 60.0, 2.0

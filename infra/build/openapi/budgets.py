@@ -1,4 +1,4 @@
-"""Checks how many characters of a response each module of a route can take at most.
+"""Checks how many characters of a response each module can take at most.
 
 The number follows from the shape of the module's request. Lambda counts a response as JSON inside a JSON string. A
 hundred routes with all their modules must fit into one response, so a route has a budget, and each module has a part of

@@ -40,7 +40,7 @@ def requested(
 
 
 def fields(schemas: Schemas, request: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Json]:
-    """Return the attributes of an object that requests have."""
+    """Return the attributes for the fields of an object in a request."""
     required = request.get("required", ())
     return [requested(schemas, name, it, answer, required) for name, it in request["properties"].items()]
 
@@ -81,7 +81,7 @@ def _type(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mappin
 
 
 def _fields(schemas: Schemas, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Json]:
-    """Return the fields of an object. If only answers have the object, its fields are computed."""
+    """Return the attributes of an object. They are computed if only answers contain this object."""
     if schema is answer or schema == answer:
         return list(shown(schemas, schema))
     return fields(schemas, schema, answer)

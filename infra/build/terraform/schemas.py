@@ -1,4 +1,4 @@
-"""The schemas of the OpenAPI document, without references."""
+"""Reads schemas from the OpenAPI document, and replaces references by the schemas to which they point."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

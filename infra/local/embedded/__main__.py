@@ -46,9 +46,9 @@ def main() -> None:
 
 
 def _load_store(folder: Path) -> "Store | None":
-    """Lock the folder until this process ends. Return its store, or None without persistence.
+    """Lock the folder until this process ends. Return the store of its state, or None without persistence.
 
-    If that fails, print one sentence and end the process.
+    If the lock or the store fails, print one sentence and end the process.
     """
     is_persistent = os.environ["PERSIST_STATE"] == "1"
     try:

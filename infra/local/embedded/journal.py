@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 _COMPLETE = b";\n"
-_ROOM = b" " * len(_COMPLETE)  # reserved after each line, so that a full disk cannot prevent completion
+# room for the last line of a change, written after each other line: so a full disk cannot prevent `commit`
+_ROOM = b" " * len(_COMPLETE)
 
 Item = dict[str, dict[str, object]]
 

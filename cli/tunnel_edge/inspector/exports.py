@@ -98,7 +98,7 @@ def _print_bytes(data: bytes) -> str:
 
 
 def _join(url: str, target: str) -> str:
-    """Return the URL of a request at the tunnel."""
+    """Return the URL of a request, which begins with the URL of the tunnel."""
     return url.rstrip("/") + (target if target.startswith("/") else "/")
 
 

@@ -1,4 +1,4 @@
-"""`make terraform`: build the wheel of the Terraform provider, and a folder of plugins with it."""
+"""`make terraform`: build the wheel of the Terraform provider, and install it into a folder of plugins."""
 
 import subprocess
 import sys

@@ -89,7 +89,7 @@ class _Kind:
         yield from attributes.shown(self.schemas, shown, covered)
 
     def _separate_module(self, name: str) -> Json:
-        """Return the attribute of a module that the resource itself does not show."""
+        """Return the attribute of a module with a separate path, which responses about the resource lack."""
         operations = self._paths[f"{self.item}/{name}"]
         request = self.schemas.request(operations["put"])
         fields = attributes.fields(self.schemas, request, self.schemas.answer(operations["get"]))

@@ -102,7 +102,7 @@ async def _serve(app: App, config: Config, store: "Store | None") -> None:
 
 
 def _set_when_closed(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    """Set an event when the standard input is closed. It never contains data."""
+    """Set an event when the standard input is closed. The parent never writes to this input."""
 
     def on_closed() -> None:
         loop.remove_reader(0)

@@ -120,7 +120,7 @@ class Store:
         return end
 
     def _tidy(self) -> None:
-        """Remove files that earlier processes left."""
+        """Remove the journals of earlier snapshots."""
         if self._snapshot.exists():
             for file in self._snapshot.parent.glob("journal-*"):
                 if file != self._journal():

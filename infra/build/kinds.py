@@ -1,4 +1,4 @@
-"""The reduced OpenAPI document of the command line: one command for each operation, with its flags."""
+"""Reduces the OpenAPI document for the command line, which has one command for each operation."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -88,7 +88,10 @@ def path(*steps: str | int) -> pb.AttributePath:
 
 
 def errors(attributes: Iterable[Attribute], error: Exception) -> list[pb.Diagnostic]:
-    """Return the diagnostics for an error. Each field that the API names has one, with the path of its attribute."""
+    """Return the diagnostics for an error: one for each invalid field that the API names, or else one for all.
+
+    A diagnostic for a field has the path of its attribute.
+    """
     if not isinstance(error, ApiError):
         return [_error(str(error))]
     known = tuple(attributes)

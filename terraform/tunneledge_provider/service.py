@@ -60,7 +60,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ValidateDataResourceConfig.Response()
 
     def ConfigureProvider(self, request: pb.ConfigureProvider.Request, context: grpc.ServicerContext) -> Any:
-        """Connect to the service, from the configuration or the environment."""
+        """Prepare requests, with the URL and token from the configuration or the environment."""
         config = messages.read(request.config)
         unknown = [name for name, value in config.items() if value is UNKNOWN]
         try:

@@ -13,7 +13,7 @@ _MAX_TEXT = 64 * 1024  # characters of a body that a page shows
 
 @dataclass(frozen=True)
 class Site:
-    """The settings of all pages. `folder` begins their paths, and each form contains the CSRF token `token`."""
+    """The settings of all pages. Their paths begin with `folder`, and each form contains the CSRF token `token`."""
 
     folder: str
     token: str

@@ -45,7 +45,7 @@ class Agent:
         return [certificate for certificate in parsed if certificate]
 
     def add(self, certificate: Certificate, seed: bytes, comment: str, lifetime: int, *, confirm: bool) -> None:
-        """Add a private key with its certificate. The agent removes them after some seconds."""
+        """Add a private key with its certificate. The agent removes both after `lifetime` seconds."""
         key = string(b"ssh-ed25519-cert-v01@openssh.com") + string(certificate.blob)
         key += string(certificate.public_key) + string(seed + certificate.public_key) + string(comment.encode())
         constraints = struct.pack(">BI", _LIFETIME, lifetime) + (bytes([_CONFIRM]) if confirm else b"")

@@ -99,7 +99,7 @@ def describe_defaults(words: Words) -> Words:
 
 
 def with_id(words: Words, id: Words) -> Words:
-    """Add the pattern of a kind's ids to the field `id` of the kind's schema."""
+    """Add the pattern `id` of a resource's ids to the field `id` of its schema."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 

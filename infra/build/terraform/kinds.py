@@ -24,7 +24,7 @@ def _is_created(document: Mapping[str, Any], path: str) -> bool:
 
 @dataclass(frozen=True)
 class _Kind:
-    """The operations of one collection."""
+    """One kind of resource, with the operations on its collection and on one resource."""
 
     schemas: Schemas
     path: str

@@ -60,6 +60,6 @@ class Reconnect:
     def is_final(self, code: str, *, is_final: bool) -> bool:
         """Return whether a refusal ends the run.
 
-        Before the tunnel is first open, every refusal ends the run, unless the gateway is unavailable only for a while.
+        Before the tunnel is first open, every refusal ends the run, unless the gateway is only temporarily unavailable.
         """
         return is_final if self.has_been_open else code not in _TEMPORARY

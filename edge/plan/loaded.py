@@ -1,4 +1,8 @@
-"""The loaded names, when they are unloaded, and the bounds on their memory. Pure. Times are monotonic seconds."""
+"""The loaded names: server names with resources in Envoy. Decides which are unloaded, and when. Pure.
+
+Control loads a name when Envoy requests the name's secret (certificate and key). The memory of all loaded names is
+bounded. Times are monotonic seconds.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -6,18 +10,18 @@ from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Literal
 
-Refusal = Literal["", "host", "account"]  # the bound that a name would exceed
+Refusal = Literal["", "host", "account"]  # if a name is refused: the bound on memory that it would exceed
 
-_PRESSURE = 0.9  # the share of the host's memory bound above which memory is short
-_EARLY = 0.1  # if memory is short, the share of a period after which a secret is removed
+_PRESSURE = 0.9  # memory is short if the loaded names take more than this share of `host_kib`
+_EARLY = 0.1  # if memory is short, secrets are removed after this share of the period
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds on loaded names. Their memory is estimated.
+    """The bounds on loaded names: estimated memory in KiB, number of names, and times in seconds.
 
-    The secret of a name is removed from Envoy after a `period` without a request. The scope with the routes of the name
-    stays for `scope_lifetime` seconds after that.
+    If Envoy has not requested the secret of a name for `period`, the secret is removed from Envoy. The scope (the
+    routes of the name) stays for `scope_lifetime` after that.
     """
 
     host_kib: int
@@ -33,11 +37,12 @@ class Bounds:
 
 @dataclass
 class LoadedName:
-    """A loaded name.
+    """A server name with resources in Envoy.
 
-    `wildcard` is the wildcard host of the edge that serves it, or "" if an edge or tunnel has the name itself.
-    `secret_removed_at` is None while Envoy has the secret. Envoy has no secret and no scope of a withdrawn name.
-    Changes of its records are still read, because open connections of the name must be served when it is served again.
+    `wildcard` is the wildcard host of the edge that serves the name, or "" if an edge or tunnel has exactly this name.
+    `secret_removed_at` is None while Envoy has the secret. Envoy has neither secret nor scope of a withdrawn name,
+    which no edge or tunnel serves any more. Control still reads changes of a withdrawn name's records. If the name is
+    served again, its open connections are then served, too.
     """
 
     name: str
@@ -51,20 +56,27 @@ class LoadedName:
 
 @dataclass(frozen=True)
 class Room:
-    """The decision about a name. `unloaded` names of its account must be unloaded first, or there is a `refusal`."""
+    """The decision whether there is room for a name.
+
+    If `refusal` is "", the name can be loaded after the names in `unloaded`, of the same account, are unloaded.
+    """
 
     unloaded: tuple[str, ...] = ()
     refusal: Refusal = ""
 
 
 class LoadedNames:
-    """All loaded names. To learn which are in use, their secrets are removed: Envoy requests a secret only once."""
+    """All loaded names of this host.
+
+    Envoy requests a secret that it has only once, so further visitors of the name are not visible here. Therefore,
+    secrets are removed after a while: if a name is still in use, Envoy requests its secret again.
+    """
 
     def __init__(self, bounds: Bounds) -> None:
         self.kib = 0
         self._bounds = bounds
-        self._with_secret: dict[str, LoadedName] = {}  # names by the time of their latest request
-        self._without_secret: dict[str, LoadedName] = {}  # names by the time at which their secret was removed
+        self._with_secret: dict[str, LoadedName] = {}  # by name, in the order of Envoy's latest requests
+        self._without_secret: dict[str, LoadedName] = {}  # by name, in the order in which the secrets were removed
         self._by_account: defaultdict[str, dict[str, LoadedName]] = defaultdict(dict)
         self._account_kib: Counter[str] = Counter()
 
@@ -83,7 +95,10 @@ class LoadedNames:
         return self._with_secret.get(name) or self._without_secret.get(name)
 
     def make_room(self, wanted: LoadedName) -> Room:
-        """Return which names to unload for a new or changed name. The bound of the host refuses only new names."""
+        """Return which names to unload to make room for a new or changed name.
+
+        A changed name is never refused because of the host's bound, only because of its account's.
+        """
         bounds, before = self._bounds, self.find(wanted.name)
         if wanted.kib > bounds.account_kib:
             return Room(refusal="account")
@@ -103,7 +118,7 @@ class LoadedNames:
         table[loaded.name] = loaded
 
     def request(self, name: str, now: float) -> None:
-        """Record that Envoy has requested the secret of a loaded name, and receives it."""
+        """Record that Envoy has requested and receives the secret of a loaded name."""
         loaded = self._with_secret.pop(name, None) or self._without_secret.pop(name)
         loaded.requested_at, loaded.secret_removed_at = now, None
         self._with_secret[name] = loaded
@@ -121,9 +136,10 @@ class LoadedNames:
             del self._by_account[loaded.account], self._account_kib[loaded.account]
 
     def take_unrequested(self, now: float) -> list[LoadedName]:
-        """Mark the secrets of names that were not requested for a period as removed. Return these names.
+        """Mark secrets that Envoy has not requested for `Bounds.period` as removed. Return their names.
 
-        If memory is short, a tenth of a period is enough. If visitors use such a name, Envoy requests its secret again.
+        If memory is short, a tenth of the period is enough. If a visitor uses the name later, Envoy requests its secret
+        again.
         """
         period = self._bounds.period * (_EARLY if self.is_under_pressure else 1)
         due = list(takewhile(lambda it: it.requested_at + period <= now, self._with_secret.values()))
@@ -134,10 +150,10 @@ class LoadedNames:
         return due
 
     def list_unused(self, now: float) -> list[LoadedName]:
-        """Return the names to unload: without a request for two periods, and without possible open connections.
+        """Return the names to unload: Envoy has not requested them for two periods, and `scope_lifetime` is over.
 
-        If memory is short, names with possible open connections follow, the oldest first, until there is enough memory.
-        Their open connections get 404.
+        Before the end of `scope_lifetime`, a name can have open connections. If memory is short, such names follow
+        until there is enough memory, the earliest removed secret first. Requests on their connections then get 404.
         """
         unused_since = now - 2 * self._bounds.period
         unrequested = takewhile(lambda it: it.requested_at <= unused_since, self._without_secret.values())
@@ -156,10 +172,10 @@ class LoadedNames:
         return self.kib > self._bounds.host_kib * _PRESSURE
 
     def _list_unloaded(self, wanted: LoadedName) -> Iterator[LoadedName]:
-        """Yield the names of a wildcard or account that must be unloaded to make room for another name.
+        """Yield the names of the account that must be unloaded to make room for the `wanted` name.
 
-        Names without a secret come first, ordered by the time of its removal. Other names follow, ordered by the time
-        of their latest request.
+        If only the bound of names per wildcard is exceeded, they are names of the same wildcard. The order is the order
+        of `_age`.
         """
         every = self._by_account.get(wanted.account, {})
         known = every.get(wanted.name)
@@ -178,6 +194,9 @@ class LoadedNames:
 
 
 def _age(loaded: LoadedName) -> tuple[bool, float]:
-    """Return the sort key for unloading: names without a secret first, then the oldest request."""
+    """Return the sort key of a name for unloading.
+
+    Names without a secret come first, ordered by its removal. Other names follow, ordered by Envoy's latest request.
+    """
     removed_at = loaded.secret_removed_at
     return removed_at is None, loaded.requested_at if removed_at is None else removed_at

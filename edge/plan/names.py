@@ -16,7 +16,7 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # values of min_version that require no separate filter chain
+_DEFAULT_VERSIONS = (None, "", "1.2")  # values of min_version (TLS) for which Envoy's shared filter chain is enough
 _UNKNOWN = "The account has no edge and no online tunnel with this name."
 _INACTIVE = "The account is switched off."
 _UNPROVED = "The account has not proved that it owns the domain."
@@ -25,15 +25,15 @@ _NO_CERTIFICATE = "No TLS certificate of the account covers the tunnel's name."
 
 @dataclass(frozen=True)
 class NamePlan:
-    """The certificate of a name, and its tunnel or edge.
+    """Which tunnel or edge serves a name, and with which certificate.
 
-    `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Requests
-    go to the tunnel of `site` or to `edge`. If neither is set, `refusal` is the reason, and `refused_by` is the edge to
-    which the name belongs. A special name needs its own filter chain or listener. A closed name belongs to an edge that
-    refuses its handshakes. A name without a certificate that is not closed is unknown.
+    `certificate` is the id of a certificate, OPERATOR for the operator's certificate, or "" if the name is not served
+    or TLS ends upstream. Requests go to the tunnel of `site` or to `edge`. If both are None, `refusal` is the reason,
+    and `refused_by` is the edge to which the name belongs, if any. A special name needs a separate filter chain or
+    listener in Envoy. A closed name belongs to an edge that refuses its handshakes.
 
-    `hosts` are the Host headers that are accepted on connections of the name. They are the name, and those other hosts
-    of the edge, except wildcards, that use the same certificate.
+    `hosts` are the Host headers that are accepted on connections of the name: the name itself, and the edge's other
+    hosts with the same certificate, except wildcards.
     """
 
     name: str
@@ -70,7 +70,7 @@ class NamePlan:
 class PortPlan:
     """The tunnel or the edge to which a TCP port belongs, or neither.
 
-    Visitors of the tunnel who meet a condition in `refusals` are refused.
+    The tunnel refuses visitors for which any condition in `refusals` is true.
     """
 
     port: str
@@ -89,7 +89,7 @@ def plan_name(name: str, records: AccountRecords, now: datetime, service: Servic
 
 
 def plan_names(names: Iterable[str], records: AccountRecords, now: datetime, service: Service) -> dict[str, NamePlan]:
-    """Return the plans of names of one account. Each edge is planned once."""
+    """Return the plan of each name. All names belong to one account. Each edge is planned only once."""
     planner = _Planner(records, now, service)
     return {name: planner.plan_name(name) for name in names}
 
@@ -102,7 +102,7 @@ def plan_edge(id: str, records: AccountRecords, now: datetime, service: Service)
 
 
 def plan_port(port: str, records: AccountRecords, now: datetime, service: Service) -> PortPlan:
-    """Return the plan of a TCP port for the account that has it."""
+    """Return the plan of a TCP port, from the records of the account to which the port belongs."""
     planner = _Planner(records, now, service)
     edge = planner.view.edge_at_port(port)
     plan = planner.plan_edge(edge) if edge else None
@@ -112,9 +112,9 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 
 
 def is_special_edge(edge: ServedEdge) -> bool:
-    """Return whether the names of an edge are special.
+    """Return whether the names of an edge are special: they need a separate filter chain or listener in Envoy.
 
-    They are if the edge has mutual TLS, OAuth or a `min_version` other than 1.2, or forwards bytes.
+    That is so if the edge has mutual TLS, OAuth or a `min_version` other than 1.2, or forwards bytes without HTTP.
     """
     termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
@@ -123,7 +123,7 @@ def is_special_edge(edge: ServedEdge) -> bool:
 
 
 class _Planner:
-    """Makes the plans of an account's names for the time `now`."""
+    """Makes the plans of names, ports and edges of one account, as they are at the time `now`."""
 
     def __init__(self, records: AccountRecords, now: datetime, service: Service) -> None:
         self.view = AccountView(records, service)

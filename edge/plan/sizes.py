@@ -1,7 +1,7 @@
 """The estimated memory of a loaded name in Envoy. Pure.
 
-`python -m bench edge_sizes` and tests/live/edge/ondemand/test_sizes.py compare the estimate with Envoy's own count for
-the largest values.
+`python -m bench edge_sizes` and tests/live/edge/ondemand/test_sizes.py compare the estimate with the memory that Envoy
+reports, for records of the largest permitted sizes.
 """
 
 import math
@@ -21,24 +21,25 @@ from chalicelib.model.serving.streams import is_group
 from chalicelib.model.tunnels import online_tunnels
 from edge.plan.names import NamePlan
 
-# Sizes measured in Envoy. Constants with LETTERS in their name are bytes of memory for each byte of a text. An entry is
-# a route of Envoy: a route of an edge needs several, for example for gRPC and for each pattern of a filter.
-WITHDRAWN_KIB = 1  # a name that is withdrawn: only control keeps its records
-# a name with certificate and 404 page; its tunnel; a route of its edge
+# Memory measured in Envoy, in KiB. A constant with LETTERS in its name is a factor: bytes of memory for each byte of a
+# text. An entry is a route in Envoy's configuration. One route of an edge needs several entries, for example one for
+# gRPC and one for each pattern of a user agent filter.
+WITHDRAWN_KIB = 1  # a name that is not served any more: Envoy has nothing of it, only control has its records
+# a name with its certificate and 404 page; a tunnel; a route of an edge
 _NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0
-_LETTERS_OF_CHAIN = 6.5  # each byte of a chain beyond _CHAIN_KIB, which Envoy has as text and parsed
+_LETTERS_OF_CHAIN = 6.5  # the part of a certificate chain above _CHAIN_KIB. Envoy stores text and parsed form
 _CHAIN_KIB = 1.5  # a certificate chain of usual length
-_LETTERS_OF_PATH = 4.0  # each byte of the path of an edge's route, in each entry
-_LETTERS_OF_PATTERN = 60.0  # each byte of an exact path if the route has a filter, because an entry has it as a pattern
-_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each entry after the first of a route; each backend, if there are several
-_RESPONSE_KIB = 75.0  # the listener and the cluster of a fixed response
-_LETTERS_OF_RESPONSE = 5.5  # each byte of the body and the headers of a fixed response
-_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group, for HTTP/1.1 and HTTP/2; each of its tunnels
-_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # the matcher of visitors' addresses, in each entry; each of its networks
+_LETTERS_OF_PATH = 4.0  # the path of an edge's route, once for each entry
+_LETTERS_OF_PATTERN = 60.0  # an exact path in a route with a user agent filter: entries have it as a regex
+_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each entry of a route except the first; each backend in an entry that has several
+_RESPONSE_KIB = 75.0  # a backend with a fixed response: its listener and its cluster
+_LETTERS_OF_RESPONSE = 5.5  # the body and the headers of a fixed response
+_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # a tunnel group's clusters for HTTP/1.1 and HTTP/2; each tunnel in the group
+_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # a matcher of visitors' addresses; each network in it
 
 
 def estimate(plan: NamePlan, records: AccountRecords) -> int:
-    """Return the KiB that a name takes in Envoy. A resource that several names share is counted for each name."""
+    """Return the KiB that a name takes in Envoy. A resource that several names share is counted fully for each."""
     if not plan.is_served:
         return WITHDRAWN_KIB
     name = _NAME_KIB + _estimate_chain(plan.certificate, records)
@@ -51,20 +52,23 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
 
 
 def find_wildcard(plan: NamePlan) -> str:
-    """Return the wildcard host of an edge that matches the planned name. Return "" if the edge has the name itself."""
+    """Return the wildcard host by which the plan's edge serves the name.
+
+    Return "" if the edge has exactly this name as a host, or a tunnel serves the name.
+    """
     hosts = {host.name for host in plan.edge.hosts} if plan.edge else set()
     wildcard = f"{WILDCARD}{plan.name.partition('.')[2]}"
     return wildcard if plan.name not in hosts and wildcard in hosts else ""
 
 
 def _estimate_chain(certificate: str, records: AccountRecords) -> float:
-    """Return the additional KiB of a certificate chain that is longer than usual."""
+    """Return the KiB for the part of a certificate chain that is longer than usual."""
     found = records.certificates.get(certificate)
     return _LETTERS_OF_CHAIN * max(0.0, len(found.chain) / 1024 - _CHAIN_KIB) if found else 0.0
 
 
 def _estimate_route(target: RouteTarget) -> float:
-    """Return the KiB of a route of an edge. Each of Envoy's routes for it contains all backends."""
+    """Return the KiB of all entries of an edge's route. Each entry contains all backends of the route."""
     rules, count = target.route.modules.get(user_agent_filter.MODULE), len(target.online)
     modules = _memory_of_modules(target)
     passing = 1 + len(user_agents.build_expressions(rules.allow)) if rules else 1
@@ -79,18 +83,18 @@ def _estimate_route(target: RouteTarget) -> float:
 
 
 def _estimate_rules(site: Site | None) -> float:
-    """Return the KiB of the reservation's modules that apply to visitors of a tunnel."""
+    """Return the KiB of a tunnel's restrictions on visitors: passwords and IP policies."""
     passwords = basic_auth.MODULE.memory(site.basic_auth).entry_kib if site and site.basic_auth else 0
     return passwords + _estimate_addresses(site.refusals if site else ())
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
-    """Return the KiB of IP policies' networks. They are in one of Envoy's routes, or apply to a whole host."""
+    """Return the KiB of a matcher with the networks of IP policies, for one entry or for a whole host."""
     return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
 
 
 def _estimate_circuits(target: RouteTarget, records: AccountRecords) -> float:
-    """Return the KiB of clusters that only one route uses, because of a circuit breaker."""
+    """Return the KiB of a route's separate clusters. A route with a circuit breaker shares no clusters."""
     added = [it.cluster_kib for it in _memory_of_modules(target) if it.cluster_kib is not None]
     backends = [records.backends.get(id) for id, _ in target.weights] if added else []
     return sum(sum(added) + _estimate_backend(it, records) for it in backends)

@@ -1,7 +1,8 @@
 """Converts traffic policies to lists of networks that may connect to a port. Pure.
 
-A policy tests only the address of a client. Networks are nested or disjoint, so the smallest network of a policy that
-contains an address decides about it. The result is a list of networks, however deep the expressions are.
+At a port, the result of a policy depends only on the client's address. Two networks are either nested or disjoint. So
+all addresses with the same smallest network around them, among the policy's networks, get the same result. The list of
+networks is therefore flat, even if the policy's expressions are nested deeply.
 """
 
 import operator
@@ -38,16 +39,17 @@ _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """A decision about the clients in some networks, which are disjoint: they are admitted or rejected."""
+    """Whether clients with addresses in these networks are admitted. The networks do not overlap."""
 
     is_admitted: bool
     networks: tuple[Network, ...]
 
 
 def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
-    """Return verdicts that cover all addresses. For an address, the first verdict that contains it counts.
+    """Return verdicts that cover all addresses. The first verdict with an address in its networks applies.
 
-    `rejected` is the condition under which a connection is closed. IPv4-mapped addresses count as IPv4.
+    `rejected` is the policy: the condition under which a connection is closed. IPv4-mapped IPv6 addresses are treated
+    like the IPv4 addresses.
     """
     networks = sorted({*_ROOTS, *_list_networks(rejected)}, key=_sort_key)
     found = _Networks(networks, port, region).find(rejected)
@@ -60,7 +62,10 @@ def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
 
 
 class _Networks:
-    """Represents sets of networks as integers. Bit n is the n-th network without the smaller networks in it."""
+    """Computes with sets of addresses, which are integers with a bit for each network.
+
+    Bit n is set if the set contains the n-th network, not counting the addresses in smaller networks of the list.
+    """
 
     def __init__(self, networks: Sequence[Network], port: int, region: str) -> None:
         self._networks, self._port, self._region = networks, port, region
@@ -68,7 +73,7 @@ class _Networks:
         self._all = (1 << len(networks)) - 1
 
     def find(self, condition: Condition) -> int:
-        """Return the set of networks in which a condition is true."""
+        """Return the set of addresses for which a condition is true."""
         match condition:
             case Constant(value):
                 return self._all if value else 0
@@ -86,7 +91,7 @@ class _Networks:
                 return reduce(operator.or_, map(self.find, conditions), 0)
 
     def _find_within(self, network: Network) -> int:
-        """Return the set of a network and the smaller networks in it."""
+        """Return the set of all addresses in a network."""
         first = bisect_right(self._keys, _sort_key(network)) - 1
         end = bisect_right(self._keys, (network.version, int(network.broadcast_address), network.max_prefixlen))
         return (1 << end) - (1 << first)
@@ -104,9 +109,9 @@ def _list_networks(condition: Condition) -> Iterator[Network]:
 
 
 def _find_levels(admitted: Mapping[Network, bool]) -> Iterable[tuple[int, bool, Network]]:
-    """Yield networks with their nesting level and verdict.
+    """Yield each network with its nesting level and whether its clients are admitted.
 
-    A network with the verdict of the one around it is left out.
+    A network is left out if the smallest yielded network around it has the same decision.
     """
     around: list[Network] = []
     for network in sorted(admitted, key=_sort_key):

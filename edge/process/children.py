@@ -13,15 +13,16 @@ from pathlib import Path
 from subprocess import DEVNULL
 
 _MIN_PAUSE, _MAX_PAUSE = 0.2, 5.0  # the shortest and longest pause in seconds before a restart
-_STABLE = 30.0  # seconds for which a program must run so that the next pause is the shortest again
+_STABLE = 30.0  # if a program has run for so many seconds, the next pause is the shortest again
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program to start. By default, it has the folder, environment and output (`log`) of this process.
+    """A program to start as a child process.
 
-    `stop` is the signal that ends the program at once.
+    Without `folder`, `environment` or `log` (a file for its output), it has the same ones as this process. `stop` is
+    the signal that ends the program at once.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Program:
 
 
 class Child:
-    """A running program, which is restarted if it dies until `end` or `drain` is called."""
+    """A running program. Until `end` or `drain` is called, it is restarted whenever it dies."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -99,7 +100,7 @@ async def spawn(program: Program) -> asyncio.subprocess.Process:
 
 
 async def end(process: asyncio.subprocess.Process, stop: signal.Signals, *, within: float = 10) -> None:
-    """Send a signal to a process, and SIGKILL if it has not ended `within` seconds."""
+    """Send the signal `stop` to a process, and SIGKILL if it has not ended `within` seconds."""
     if process.returncode is not None:
         return
     process.send_signal(stop)
@@ -116,6 +117,9 @@ def describe(status: int) -> str:
 
 
 def _end_with_parent(stop: signal.Signals) -> None:
-    """Make the kernel send this process a signal when the parent dies. Ignore Ctrl-C, which the parent handles."""
+    """Prepare a new child process: the kernel sends it the signal `stop` when its parent dies.
+
+    The child ignores Ctrl-C, which the parent handles.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Joins metrics in Prometheus's text format. Pure."""
+"""Joins the metrics of several processes to one text in Prometheus's text format. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,18 +7,21 @@ _SAMPLE = re.compile(rb"^(\w+)(?:\{(.*)\})? ", re.MULTILINE)
 
 
 def join_instances(texts: Mapping[str, bytes]) -> bytes:
-    """Join the metrics of a process's instances to one text. The label `edge_instance` is a or b."""
+    """Join the metrics of the instances of a process to one text.
+
+    `texts` has the metrics by instance. The label `edge_instance` is added for the instances a and b.
+    """
     return _join(_label(text, instance) if instance else text for instance, text in texts.items())
 
 
 def _label(text: bytes, instance: str) -> bytes:
-    """Return metrics with the label of an instance at each sample."""
+    """Return metrics with the label `edge_instance` added to each sample."""
     label = f'edge_instance="{instance}"'.encode()
     return _SAMPLE.sub(lambda it: b"%b{%b} " % (it[1], b",".join(filter(None, (label, it[2])))), text)
 
 
 def _join(texts: Iterable[bytes]) -> bytes:
-    """Join metrics to one text, in which each metric is described once, before all its samples."""
+    """Join metrics to one text, which has the HELP and TYPE of each metric once, before all its samples."""
     metrics: dict[bytes, tuple[list[bytes], list[bytes]]] = {}
     for text in texts:
         name = b""

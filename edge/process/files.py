@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-# From Python 3.13 on, asyncio's Unix servers would remove their path when they close. A short path is invalid by then.
+# From Python 3.13 on, asyncio's Unix servers remove the path of their socket when they close. That must not happen: a
+# path from `shorten_socket_path` is invalid by then.
 KEEP_SOCKET: Mapping[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 
 
@@ -24,7 +25,7 @@ def replace(file: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 def lock(file: Path) -> bool:
     """Lock a file until this process ends. Return False if another process has the lock. Raises OSError."""
-    # stays open until this process ends. Children do not inherit it
+    # The descriptor stays open until this process ends: closing it would end the lock. Children do not inherit it.
     opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,7 +37,7 @@ def lock(file: Path) -> bool:
 
 @contextlib.contextmanager
 def shorten_socket_path(path: Path) -> Iterator[Path]:
-    """Yield a short path for a socket, because the kernel accepts at most 107 bytes."""
+    """Yield a short path for a socket, because the kernel accepts paths of at most 107 bytes."""
     folder = os.open(path.parent, os.O_PATH)
     try:
         yield Path(f"/proc/self/fd/{folder}") / path.name

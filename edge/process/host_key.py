@@ -1,4 +1,4 @@
-"""The gateway's public SSH host key, in the formats that clients check."""
+"""The files of the gateway's SSH host key, and the public key in the formats that ssh shows and stores."""
 
 import base64
 import hashlib
@@ -8,11 +8,11 @@ from pathlib import Path
 from edge.process import files
 from edge.process.settings import Settings
 
-_FILE = "ssh_host_ed25519_key"  # the private key, in the folder of the edge
+_FILE = "ssh_host_ed25519_key"  # the private key, in the folder EDGE_DIR
 
 
 def private_file(settings: Settings) -> Path:
-    """Return the path of the private host key, from SSH_HOST_KEY or in the folder of the edge."""
+    """Return the path of the private host key: SSH_HOST_KEY, or a file in the folder EDGE_DIR."""
     return Path(settings.ssh_host_key) if settings.ssh_host_key else settings.directory / _FILE
 
 
@@ -21,20 +21,20 @@ def _public_file(settings: Settings) -> Path:
 
 
 def write(settings: Settings, public_key: str) -> None:
-    """Write the public key into the folder of the edge, in the format of ssh-keygen."""
+    """Write the public key into the folder EDGE_DIR, in the format of ssh-keygen."""
     files.replace(_public_file(settings), f"{public_key}\n".encode(), mode=0o644)
 
 
 @dataclass(frozen=True)
 class HostKey:
-    """A host key as ssh shows it. The fingerprint begins with "SHA256:"."""
+    """A public host key: the fingerprint that ssh shows, with "SHA256:", and the line for known_hosts."""
 
     fingerprint: str
     known_hosts_line: str
 
 
 def read(settings: Settings) -> HostKey:
-    """Return the host key of the gateway in this folder. Raises OSError."""
+    """Return the gateway's public host key from the folder EDGE_DIR. Raises OSError."""
     kind, key = _public_file(settings).read_text().split()[:2]
     digest = base64.b64encode(hashlib.sha256(base64.b64decode(key)).digest()).decode().rstrip("=")
     host = settings.host if settings.ssh_port == 22 else f"[{settings.host}]:{settings.ssh_port}"

@@ -1,4 +1,4 @@
-"""Returns memory of this process to the system, and configures garbage collection and core dumps."""
+"""Returns freed memory of this process to the system, and configures garbage collection and core dumps."""
 
 import ctypes
 import gc
@@ -15,7 +15,7 @@ def trim() -> None:
 
 
 def collect_seldom() -> None:
-    """Make garbage collection less frequent, and exclude the objects that exist now."""
+    """Make garbage collection less frequent, and exclude the objects that exist now from it."""
     gc.freeze()
     gc.set_threshold(_THRESHOLD)
 

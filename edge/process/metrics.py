@@ -1,7 +1,7 @@
 """Serves the metrics of the edge to Prometheus.
 
-Each process serves its own metrics at a Unix socket. One process serves the metrics of all at a TCP port. Metrics
-contain no names of accounts, tunnels or visitors.
+Each process serves its own metrics at a Unix socket. One of the processes serves the metrics of all processes at a TCP
+port. Metrics contain no names of accounts, tunnels or visitors.
 """
 
 import asyncio
@@ -23,16 +23,17 @@ FindUnready = Callable[[], Awaitable[str]]  # it returns why a process is not re
 
 
 class Readable(Protocol):
-    """An object that returns metrics."""
+    """An object that returns the metrics of a process."""
 
     async def read(self) -> bytes:
         """Return the metrics in Prometheus's text format."""
 
 
 class ProcessMetrics(Collector):
-    """The metrics of a process: gauges and counts, read with each scrape, and counts of log events.
+    """The metrics of a process: its gauges and counters, how often each event was logged, and how late its tasks are.
 
-    Counters of `events` start at 0, because Prometheus does not count the increment with which a counter appears.
+    `gauges` and `counts` are called with each scrape. The counter of each name in `events` starts at 0, because
+    Prometheus does not count the increment with which a counter appears.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class ProcessMetrics(Collector):
         ProcessCollector(namespace=self._prefix, registry=self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the metrics."""
+        """Yield the metrics for prometheus_client."""
         events = CounterMetricFamily(f"{self._prefix}_events", "Logged events, by event name.", labels=["event"])
         for event, count in sorted({**self._events, **log.event_counts}.items()):
             events.add_metric([event], count)
@@ -94,7 +95,7 @@ def read_instances(sockets: Mapping[str, Path], path: str = "/metrics") -> ReadM
 
 
 async def read_each(sockets: Mapping[str, Path], path: str) -> Mapping[str, bytes]:
-    """Return the responses of those instances of a process that answer, by instance."""
+    """Return by instance the responses of a process. Instances that do not answer are left out."""
     found = await asyncio.gather(*(read_from(it, path)() for it in sockets.values()), return_exceptions=True)
     return {instance: text for instance, text in zip(sockets, found, strict=True) if isinstance(text, bytes)}
 
@@ -132,7 +133,7 @@ async def serve_at_socket(socket: Path, process: Readable, checks: Sequence[Find
     with files.shorten_socket_path(socket) as short:
         handle = _MetricsServer({"": process.read}, checks).handle
         server = await asyncio.start_unix_server(handle, str(short), **files.KEEP_SOCKET)
-    socket.chmod(0o666)  # any user, because the mode of the folder limits who reaches the socket
+    socket.chmod(0o666)  # any user may connect: the mode of the folder limits the access instead
     async with server:
         yield
 
@@ -141,9 +142,9 @@ async def serve_at_socket(socket: Path, process: Readable, checks: Sequence[Find
 async def serve_at_port(
     host: str, port: int, processes: Mapping[str, ReadMetrics], checks: Sequence[FindUnready] = ()
 ) -> AsyncIterator[None]:
-    """Serve the metrics of `processes`, by name, and the readiness, at a TCP port.
+    """Serve the metrics of all `processes` and the readiness at a TCP port.
 
-    The other instance can share the port.
+    `processes` has a function for each process name. A second instance of this process can share the port.
     """
     handle = _MetricsServer(processes, checks).handle
     async with await asyncio.start_server(handle, host, port, limit=4096, reuse_port=True):
@@ -151,7 +152,7 @@ async def serve_at_port(
 
 
 class _MetricsServer:
-    """An HTTP server for /metrics, /healthz and /readyz."""
+    """Answers HTTP requests for /metrics, /healthz and /readyz."""
 
     def __init__(self, processes: Mapping[str, ReadMetrics], checks: Sequence[FindUnready]) -> None:
         self._processes, self._checks = processes, checks

@@ -1,4 +1,7 @@
-"""The metrics of loaded names. They contain no names of accounts or visitors."""
+"""The metrics of loaded names: server names with resources in Envoy.
+
+They contain no names of accounts or visitors.
+"""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
@@ -9,7 +12,7 @@ REASONS = ("invalid", "negative", "unavailable", "busy", "host_budget", "domain_
 
 
 class NameMetrics:
-    """The number of loaded names, and the results of requests for names.
+    """The number of loaded names and their memory, and the results of Envoy's requests for server names.
 
     All counters start at 0, because Prometheus does not count the increment with which a counter appears.
     """
@@ -31,13 +34,13 @@ class NameMetrics:
             self.refused.labels(reason)
 
     def on_load(self, result: str, seconds: float) -> None:
-        """Count a name that Envoy has requested, with its result and the seconds until the answer."""
+        """Count a request of Envoy for a name, by its result. For "served", record the seconds until the answer."""
         self.loads.labels(result).inc()
         if result == "served":
             self.seconds.observe(seconds)
 
     def on_refusal(self, reason: str) -> None:
-        """Count a name that was refused without a read of the store."""
+        """Count a request of Envoy for a name that was refused without a read of the name's records."""
         self.refused.labels(reason).inc()
 
     async def read(self) -> bytes:

@@ -1,10 +1,10 @@
-"""The TCP ports that are open on this host. Control writes a file for each, and the gateway reads the files."""
+"""The TCP ports that Envoy has opened on this host. Control writes a file for each port, and the gateway reads it."""
 
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
-_FOLDER = "ports"  # each file has a port as its name and a tunnel's id as its content
+_FOLDER = "ports"  # in this folder, the name of a file is a port, and its content a tunnel's id
 
 
 class OpenPorts:

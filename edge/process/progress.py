@@ -1,4 +1,4 @@
-"""Files in which processes report their progress to the supervisor.
+"""Files in which the edge's processes report to the supervisor how their start proceeds, and that they still serve.
 
 If a process does not write its file any more, the process is stuck or stopped.
 """
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from edge.process import files
 
-ENVOY = "Envoy"  # the name under which control reports the progress of Envoy's start
+ENVOY = "Envoy"  # control reports the progress of Envoy's start under this name
 PERIOD = 2.0  # seconds between two reports of a process that is serving
 
 
 class Progress:
-    """Writes and reads the progress of the process `name`."""
+    """Writes and reads the report of the process `name`: one line in a file."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._file = directory / f"{name}.progress"
@@ -31,7 +31,10 @@ class Progress:
 
     @contextmanager
     def report_waiting(self, waiting: str, failure: type[Exception]) -> Iterator[None]:
-        """Report that a process waits, and why, if this block raises an error after which it is repeated."""
+        """Report that this process waits, and why, if the `with` block raises a `failure`.
+
+        The error is raised again, so that the caller can repeat the block.
+        """
         try:
             yield
         except failure as error:
@@ -40,11 +43,11 @@ class Progress:
             raise
 
     def clear(self) -> None:
-        """Forget the report of an earlier process."""
+        """Remove the file with the report of an earlier process."""
         self._file.unlink(missing_ok=True)
 
     def read_new(self) -> str:
-        """Return the line that the process has reported since the previous call, or ""."""
+        """Return the line of the process, or "" if it has not reported since the previous call."""
         try:
             seen = self._file.stat().st_mtime_ns, self._file.read_text()
         except OSError:
@@ -54,7 +57,7 @@ class Progress:
 
 
 class Heartbeat:
-    """Measures for how long another process has not reported."""
+    """Measures the seconds since the latest report of another process."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress, self._at = progress, time.monotonic()

@@ -1,4 +1,8 @@
-"""The settings of the edge, from environment variables. A limit has the variable with its name in capitals."""
+"""The settings of the edge, from environment variables. The variable of a limit is the limit's name in capitals.
+
+The edge's processes on a host share the folder EDGE_DIR. During a replacement, a host runs two gateways or two Envoys,
+which then have different instances ("", a or b).
+"""
 
 import ipaddress
 import os
@@ -11,11 +15,11 @@ from chalicelib.model.tunnels.gateways import CLOCK_SKEW
 from edge.process.variables import texts
 from edge.process.variables.texts import InvalidText
 
-ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # sockets of Envoy in the folder of the edge
-BOOTSTRAP = "bootstrap.json"  # Envoy's configuration at its start, which control writes
-DRAIN_TIMEOUT = "drain_timeout"  # the key of the seconds of a drain, in the metadata of that configuration
+ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # names of Envoy's sockets, in the folder EDGE_DIR
+BOOTSTRAP = "bootstrap.json"  # the file that control writes for Envoy's start, in the folder EDGE_DIR
+DRAIN_TIMEOUT = "drain_timeout"  # a key in the metadata in BOOTSTRAP: how many seconds a drain of Envoy takes at most
 INSTANCES = ("", "a", "b")
-_LINK_PORTS = 3  # ports that a gateway uses one after the other: one to serve, two while it drains
+_LINK_PORTS = 3  # ports that a gateway uses in turn for Envoy: one while it serves, two while it drains
 _LAST_HOP_PORT = 65535 - 2 * _LINK_PORTS + 1
 
 
@@ -132,9 +136,9 @@ class Settings:
 
     @property
     def discovery_socket(self) -> Path:
-        """Return the path of control's socket for Envoy.
+        """Return the path of the socket from which Envoy gets its configuration.
 
-        Envoy runs in this folder, because paths of sockets must be short.
+        Envoy runs in the folder of the socket, so that its relative path is short enough for the kernel.
         """
         return self.directory / "discovery.sock"
 
@@ -149,18 +153,18 @@ class Settings:
         return self.access_log or str(self.directory.resolve() / "access.log")
 
     def own_file(self, name: str) -> Path:
-        """Return the path of a file that only this instance uses. Its name contains the instance before the suffix."""
+        """Return the path of a file of this instance, such as stats-a.sock for the instance a."""
         return self.list_files(name)[self.instance]
 
     def list_files(self, name: str) -> Mapping[str, Path]:
-        """Return the path of a file for each instance, by instance. Each instance has its own file."""
+        """Return the paths of a file that each instance has separately, by instance ("", a, b)."""
         first = self.directory / name
         return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
 
     def link_port(self, stage: int) -> int:
-        """Return the gateway's port for Envoy in a stage. Return 0 for any.
+        """Return the port at which the gateway accepts Envoy's connections in a stage, or 0 for any free port.
 
-        It serves in stage 0, and drains in 1 and 2.
+        A gateway serves in stage 0, and drains in the stages 1 and 2.
         """
         before = _LINK_PORTS if self.instance == "b" else 0
         return self.hop_port and self.hop_port + before + stage
@@ -195,7 +199,10 @@ class Settings:
         return self._folder(self.link_dir) / f"{gateway}.sock"
 
     def _folder(self, given: str) -> Path:
-        """Return `folder`, or else the folder of the edge. The path is absolute, since Envoy runs in another folder."""
+        """Return the folder `given`, or EDGE_DIR if it is "".
+
+        A given folder is made absolute, since Envoy runs in another folder.
+        """
         return Path(given).resolve() if given else self.directory
 
     @property
@@ -257,7 +264,7 @@ def _read(environment: Mapping[str, str]) -> Settings:
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # absolute, because Envoy runs in another folder
-    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # the default is in the folder of `make run`
+    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # by default, below the folder of `make run`
     given["directory"] = Path(str(given.get("directory", local)))
     return Settings(**given, limits=Limits(**limits))  # type: ignore[arg-type]
 

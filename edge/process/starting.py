@@ -17,7 +17,7 @@ _NOTICE = 5.0  # seconds between two lines that say which process is not ready
 
 @dataclass(frozen=True)
 class Readiness:
-    """An HTTP path at a Unix socket. It answers with the status 200 while the process is ready."""
+    """An HTTP path at a Unix socket of a process. The status is 200 while the process is ready."""
 
     socket: Path
     path: str
@@ -26,7 +26,7 @@ class Readiness:
         return str(self.socket)
 
 
-ReadyAddress: TypeAlias = Path | Readiness  # a process is ready when it listens at the path, or answers 200
+ReadyAddress: TypeAlias = Path | Readiness  # a process is ready when it listens at the socket, or answers 200
 
 
 async def wait_until_ready(
@@ -50,7 +50,7 @@ async def wait_until_ready(
 
 
 class _Start:
-    """A child process that starts: the last progress that it has reported, and when."""
+    """The start of a child process: its latest report, and the time of this report."""
 
     def __init__(self, child: Child, address: ReadyAddress) -> None:
         self.began = self._progressed_at = time.monotonic()
@@ -74,7 +74,7 @@ class _Start:
         return f"{self._address} did not answer for {now - self.began:.0f} s, and {silence}. {where}"
 
     def describe(self, now: float) -> str:
-        """Return a line that says what the edge waits for."""
+        """Return a line that says for which process the edge waits, and how long it has waited."""
         doing = f" ({self._report})" if self._report else ""
         return f"Waiting for {self._child.program.name}{doing}: {now - self.began:.0f} s …"
 

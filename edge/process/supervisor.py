@@ -1,7 +1,7 @@
 """Runs the processes of the edge (`make edge`) until Ctrl-C, and restarts each when it dies.
 
-SIGUSR1 replaces the gateway, and SIGUSR2 Envoy: a second process starts before the first one drains. SIGHUP makes Envoy
-reopen its access log. In a terminal SIGHUP ends everything.
+SIGUSR1 replaces the gateway, and SIGUSR2 replaces Envoy: a second process starts before the first one drains. SIGHUP
+makes Envoy reopen its access log. If `make edge` runs in a terminal, SIGHUP ends all processes instead.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ async def run(settings: Settings, others: Sequence[Program] = ()) -> None:
 
 def choose_parts(settings: Settings) -> Sequence[str]:
     """Return the names of the processes to run, in the order of their start."""
-    # with SIGN_IN_HOSTS, Envoy uses the sign-in services of other hosts
+    # if SIGN_IN_HOSTS is set, Envoy uses the sign-in services of other hosts, so none runs here
     sign_in = () if settings.sign_in_hosts else (_SIGN_IN,)
     return (_CONTROL, _GATEWAY, *sign_in, _ENVOY)
 
@@ -60,7 +60,10 @@ def _handle_signals(gateway: "_Part", envoy: "_Part") -> None:
 
 
 class _Part:
-    """A part of the edge: the process that serves, and one that drains after it was replaced."""
+    """One of the parts control, gateway, sign-in or Envoy.
+
+    A part has a process that serves. After a replacement, it also has the former process, which drains.
+    """
 
     def __init__(self, name: str, settings: Settings) -> None:
         self._name, self._settings = name, settings
@@ -124,7 +127,7 @@ class _Part:
 
 
 def _build_program(name: str, settings: Settings) -> tuple[Program, ReadyAddress]:
-    """Return the program of a part, and the address at which it is ready."""
+    """Return the program of a part, and the address at which it reports that it is ready."""
     command = [*_PYTHON, name.lower()]
     if name == _CONTROL:
         return Program(name, command), settings.discovery_socket

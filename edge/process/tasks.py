@@ -18,10 +18,10 @@ _running: set["PeriodicTask"] = set()
 
 
 class PeriodicTask:
-    """Work that is repeated after an interval in seconds, and sooner after a failure.
+    """Work that is repeated after `interval` seconds, and sooner after a failure.
 
-    `work` can return the seconds until its next run instead of the interval. After one of the errors `failures`, the
-    work is retried. Any other error ends the task.
+    If `work` returns a number, that is the number of seconds until its next run. After an error in `failures`, `work`
+    is retried. Any other error ends the task.
     """
 
     def __init__(
@@ -89,8 +89,9 @@ async def retry(work: Callable[[], Awaitable[T]], failures: Failures) -> T:
 async def run_all(*work: Coroutine[Any, Any, None]) -> None:
     """Run coroutines until one fails or this call is cancelled. Unlike gather, wait until each has cleaned up.
 
-    Each coroutine is cancelled only once, since a second time would interrupt its cleanup. `Task.cancelling` cannot be
-    used to know whether that has happened, because it also counts timeouts that the coroutine handles.
+    Each coroutine is cancelled only once, since cancelling it a second time would interrupt its cleanup.
+    `Task.cancelling` does not show whether a coroutine was cancelled here, because it also counts timeouts that the
+    coroutine handles.
     """
     tasks = [asyncio.create_task(it) for it in work]
     try:

@@ -1,4 +1,7 @@
-"""Decides whether name servers agree: a majority of the answering servers, and at least a quorum, must. Pure."""
+"""Decides whether the name servers of a domain agree on its records. Pure.
+
+They agree if a majority of the answering servers, and at least a quorum (a number of servers), return the same records.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -7,14 +10,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Records:
-    """The records of one type that a server returns for a name, as texts. Empty if there are none."""
+    """The records of one type that a server returns for a name, as texts. `values` is empty if there are none."""
 
     values: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A server without a usable answer. `why` completes a sentence that starts with the server."""
+    """The failure of a server to give a usable answer. `why` completes a sentence with the server as subject."""
 
     why: str
 
@@ -25,11 +28,11 @@ Answer = Records | Failed
 def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, asked: int, quorum: int) -> Records | None:
     """Return the records on which enough servers agree, or None while more answers are needed.
 
-    `answers` are the answers so far, of `asked` servers. Servers agree if `say` returns the same value for the records
-    of each.
+    `asked` is the number of queried servers, and `answers` are the answers that have arrived so far. Two servers agree
+    if `say` returns the same value for their records.
     """
     known = [it for it in answers if isinstance(it, Records)]
-    answering = asked - len(answers) + len(known)  # the servers that have answered or still can
+    answering = asked - len(answers) + len(known)  # how many servers have returned records, or still can
     for said, count in Counter(map(say, known)).most_common(1):
         if count >= quorum and 2 * count > answering:
             return next(it for it in known if say(it) == said)
@@ -37,7 +40,7 @@ def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, ask
 
 
 def disagreement(answers: Sequence[Answer], name: str) -> str:
-    """Return a sentence that explains why the servers do not agree, although all have been asked."""
+    """Return a sentence that explains why there is no agreement after the answers of all servers."""
     failed = [it.why for it in answers if isinstance(it, Failed)]
     answered = len(answers) - len(failed)
     if answered > 1:

@@ -21,7 +21,10 @@ _TRIES = 2
 
 
 async def ask(server: Server, name: Name, kind: RdataType, role: Role) -> Answer:
-    """Return a server's answer for a name. The answer of a zone's own server must be authoritative."""
+    """Return a server's answer about a name's records of type `kind`.
+
+    If the server's role is "authoritative", an answer without the AA flag counts as a failure.
+    """
     question = dns.message.make_query(name, kind)
     if role == "authoritative":
         question.flags &= ~dns.flags.RD
@@ -48,7 +51,10 @@ def _read(answer: dns.message.Message, name: Name, kind: RdataType, role: Role) 
 
 
 def _text(record: Rdata) -> str:
-    """Return a record as text. A CNAME is its target in normal form, a CAA record is flags, tag and value."""
+    """Return the content of a record as text.
+
+    For a CNAME record, that is the target in lower case; for a CAA record, its flags, tag and value.
+    """
     if isinstance(record, CAA):
         return f"{record.flags} {record.tag.decode('ascii', 'replace')} {record.value.decode('ascii', 'replace')}"
     if isinstance(record, TXTBase):

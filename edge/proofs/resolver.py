@@ -1,4 +1,7 @@
-"""Looks up the DNS records that prove a domain, or that decide about its certificates. Each lookup has a deadline."""
+"""Looks up the TXT and CNAME records that prove the ownership of a domain, and the domain's CAA records.
+
+Each lookup has a deadline.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -15,13 +18,13 @@ from edge.proofs import asking
 from edge.proofs.agreement import Answer, Records, agreed, disagreement
 from edge.proofs.servers import Source, Unreachable
 
-DEADLINE = 3.0  # seconds for the lookup of a proof
-_CAA_DEADLINE = 10.0  # seconds for the domain and all its ancestors
+DEADLINE = 3.0  # seconds for the lookup of the records that prove a domain
+_CAA_DEADLINE = 10.0  # seconds for the CAA records of a domain and all its parent domains
 _MOST_ALIASES = 8
 
 
 class _Undecided(Exception):
-    """The name servers do not agree, or their answers are unusable. The message is a sentence."""
+    """The name servers of a domain return different records, or unusable answers. The message is a sentence."""
 
 
 class Resolver:
@@ -31,7 +34,7 @@ class Resolver:
         self._source = source
 
     async def look(self, domain: str, proof: Proof) -> CheckResult:
-        """Return whether a TXT record, or an alias to the target of the proof, proves the domain."""
+        """Return whether a domain is proved: by the proof's TXT record, or by a CNAME to the proof's target."""
         found = await asyncio.gather(
             _in_time(domain, self._text(domain, proof.value)),
             _in_time(domain, self._alias(domain, proof.cname_target)),
@@ -40,11 +43,14 @@ class Resolver:
         return decisive[0] if decisive else CheckResult("absent", " ".join(it.error for it in found if it.error))
 
     async def look_for_alias(self, name: str, target: str) -> CheckResult:
-        """Return whether a name is an alias of a target, directly or through other names."""
+        """Return whether the CNAME records of a name point to a target, directly or through other names."""
         return await _in_time(name, self._alias(name, target))
 
     async def find_caa(self, domain: str) -> frozenset[str] | None:
-        """Return the CAA records that apply to a domain, as flags, tag and value. Return None if they are unknown."""
+        """Return the CAA records that apply to a domain, each as a text of its flags, tag and value.
+
+        Return None if the name servers do not agree or answer in time.
+        """
         try:
             async with asyncio.timeout(_CAA_DEADLINE):
                 return await self._caa(domain)
@@ -52,7 +58,7 @@ class Resolver:
             return None
 
     async def find_without(self, name: str, value: str) -> list[str]:
-        """Return the addresses of all name servers that do not return a TXT record. Raises Unreachable."""
+        """Return the addresses of the name servers that do not return the TXT record `value`. Raises Unreachable."""
         key = dns.name.from_text(name)
         panel = await self._source.panel(key)
         answers = await asyncio.gather(*(asking.ask(it, key, TXT, panel.role) for it in panel.servers))
@@ -69,7 +75,10 @@ class Resolver:
         return CheckResult("absent", f"There is no TXT record {place}.")
 
     async def _alias(self, domain: str, target: str) -> CheckResult:
-        """Follow the aliases of a domain. For `*.d`, the CNAME record of the name `*.d` itself is used."""
+        """Return whether the CNAME records of a domain point to a target.
+
+        For a wildcard domain `*.d`, the lookup begins with the CNAME record of the literal name `*.d`.
+        """
         name, passed = domain, {domain}
         for _ in range(_MOST_ALIASES):
             records = await self._agreed(name, CNAME, lambda it: it)
@@ -84,9 +93,9 @@ class Resolver:
         return CheckResult("absent", f"The CNAME records of {domain} form a chain of more than {_MOST_ALIASES} names.")
 
     async def _caa(self, domain: str) -> frozenset[str]:
-        """Return the CAA records of a domain, or of its closest parent that has any.
+        """Return the CAA records of a domain, or of the closest parent domain with CAA records.
 
-        Aliases are followed (RFC 8659, 3).
+        CNAME records are followed (RFC 8659, section 3).
         """
         labels = domain.removeprefix(WILDCARD).split(".")
         for at in range(len(labels)):
@@ -99,10 +108,13 @@ class Resolver:
         return frozenset()
 
     async def _agreed(self, text: str, kind: RdataType, say: Callable[[Records], Hashable]) -> Records:
-        """Return the records of a name on which its servers agree. Raises Unreachable, _Undecided."""
+        """Return the records of a name on which its name servers agree. Raises Unreachable, _Undecided.
+
+        Two servers agree if `say` returns the same value for their records.
+        """
         try:
             name = dns.name.from_text(text)
-        except dns.exception.DNSException:  # the record's name is too long, or an alias is malformed
+        except dns.exception.DNSException:  # the name is too long, or comes from a malformed CNAME record
             return Records(frozenset())
         panel = await self._source.panel(name)
         tasks = [asyncio.create_task(asking.ask(it, name, kind, panel.role)) for it in panel.servers]

@@ -1,4 +1,8 @@
-"""The name servers to query: a zone's servers at public addresses, or the servers of DNS_SERVERS."""
+"""Finds the name servers to query about a domain.
+
+They are the authoritative servers of its zone at public addresses, or, if the operator has set DNS_SERVERS, the
+resolvers in this setting.
+"""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -18,10 +22,10 @@ from chalicelib.federation import addresses
 from edge.process.settings import SettingError
 from edge.proofs.transport import Bounded
 
-# a server that has the zone, or a resolver that queries other servers
+# an authoritative server of the zone, or a recursive resolver
 Role: TypeAlias = Literal["authoritative", "resolver"]
 
-_MOST_NAMES = 8  # the most name servers of a zone for which addresses are looked up
+_MOST_NAMES = 8  # the most NS records of a zone for which addresses are looked up
 _TIMEOUT = 1.5  # seconds for one answer of this host's resolver
 
 
@@ -38,7 +42,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True)
 class Panel:
-    """The name servers to query for one name, of which at least `quorum` must agree."""
+    """The name servers to query for one name. At least `quorum` of these servers must agree."""
 
     servers: tuple[Server, ...]
     quorum: int = 2
@@ -46,7 +50,7 @@ class Panel:
 
 
 class Source(Protocol):
-    """Finds the name servers for a name."""
+    """Finds the name servers to query for a name."""
 
     async def panel(self, name: Name) -> Panel:
         """Return the servers to query for a name. Raises Unreachable."""
@@ -63,13 +67,16 @@ class Fixed:
 
 
 class Reach(Protocol):
-    """Decides whether the name server at an address may be queried."""
+    """A function that decides whether the name server at an address may be queried."""
 
     def __call__(self, address: str, /) -> bool: ...
 
 
 class Own:
-    """Finds the authoritative name servers of a zone by this host's resolver."""
+    """Finds the authoritative name servers of a name's zone, by the resolver of this host.
+
+    At most `most` servers are queried, only at addresses that `may_ask` permits. At least `least` are required.
+    """
 
     def __init__(
         self, finder: dns.asyncresolver.Resolver, *, may_ask: Reach, port: int = 53, most: int = 4, least: int = 2
@@ -92,9 +99,9 @@ class Own:
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
-    """Return the source of name servers. It is DNS_SERVERS or, if that is not set, finds the servers of each zone.
+    """Return a source of name servers: always DNS_SERVERS, or, if that is not set, the public servers of each zone.
 
-    Raises SettingError if this host has no resolver to find the servers of zones.
+    `settings` is the value of DNS_SERVERS. Raises SettingError if it is empty and this host has no DNS resolver.
     """
     if settings:
         return Fixed([Server(*it) for it in settings])
@@ -102,7 +109,10 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
 
 
 def every_source(settings: Sequence[tuple[str, int]]) -> Source:
-    """Return the same source as `source`, but with all servers of a zone, at any address. Raises SettingError."""
+    """Return a source like `source`, but with all name servers of a zone. Raises SettingError.
+
+    Their addresses may be private, and a single server is enough.
+    """
     if settings:
         return Fixed([Server(*it) for it in settings])
     return Own(finder(()), may_ask=lambda _: True, most=_MOST_NAMES, least=1)
@@ -111,7 +121,10 @@ def every_source(settings: Sequence[tuple[str, int]]) -> Source:
 def finder(
     settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")
 ) -> dns.asyncresolver.Resolver:
-    """Return a resolver for DNS_SERVERS. If that is not set, use this host's resolver. Raises SettingError."""
+    """Return a resolver that queries DNS_SERVERS, or, if that is not set, this host's name servers.
+
+    `settings` is the value of DNS_SERVERS. Raises SettingError.
+    """
     if settings:
         found = dns.asyncresolver.Resolver(configure=False)
         found.nameservers = [Bounded(*it) for it in settings]
@@ -125,13 +138,13 @@ def finder(
 
 
 def bounded(finder: dns.asyncresolver.Resolver) -> dns.asyncresolver.Resolver:
-    """Make a resolver reject oversized answers."""
+    """Make a resolver reject answers above 4 KiB or 64 records."""
     finder.nameservers = [Bounded(str(it), finder.port) for it in finder.nameservers]
     return finder
 
 
 async def find_addresses(finder: dns.asyncresolver.Resolver, host: Name) -> list[str]:
-    """Return the addresses of a host, IPv4 first. Empty if the name servers do not answer."""
+    """Return the IP addresses of a host, IPv4 first. The list is empty if the name servers do not answer."""
     of_kinds = await asyncio.gather(*(_resolve(finder, host, kind) for kind in ("A", "AAAA")))
     return list(chain(*of_kinds))
 
@@ -144,7 +157,7 @@ async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) ->
 
 
 def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return the items of several lists without duplicates. First items come first, then all second ones."""
+    """Return the items of several lists without duplicates: the first item of each list, then each second item."""
     return list(dict.fromkeys(it for turn in zip_longest(*lists) for it in turn if it))
 
 

@@ -1,6 +1,7 @@
 """Sends a question to one name server over UDP, and over TCP if the answer is truncated.
 
-Answers come from strangers. Their size is checked before they are parsed, because parsing 300 KiB takes a second.
+The owners of domains, who are strangers, decide what an answer contains. The size of an answer is checked before it is
+parsed, because parsing 300 KiB takes a second.
 """
 
 import asyncio
@@ -17,11 +18,11 @@ _HEADER = struct.Struct("!6H")
 
 
 class TooMuch(dns.exception.FormError):
-    """An answer is larger than any useful answer."""
+    """An answer has more than 4 KiB or 64 records, which no useful answer has."""
 
 
 async def exchange(question: Message, address: str, port: int, within: float) -> Message:
-    """Return the answer. `within` is the limit in seconds for each of the two protocols.
+    """Return a server's answer to a question. UDP and TCP each have `within` seconds.
 
     Raises OSError, EOFError and DNSException (Timeout if no answer arrives).
     """
@@ -37,7 +38,7 @@ async def exchange(question: Message, address: str, port: int, within: float) ->
 
 
 class Bounded(Do53Nameserver):
-    """The resolver of this host, which rejects large answers before they are parsed: strangers write their content."""
+    """A name server of a dnspython resolver. It rejects large answers before they are parsed."""
 
     async def async_query(
         self,
@@ -54,7 +55,7 @@ class Bounded(Do53Nameserver):
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """Receives datagrams, from the address to which the socket is connected."""
+    """Puts the datagrams of a connected socket, and its errors, into a queue."""
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[bytes | Exception] = asyncio.Queue()
@@ -97,7 +98,7 @@ async def _over_tcp(question: Message, address: str, port: int) -> Message:
 
 
 def _parsed(wire: bytes, question: Message) -> Message | None:
-    """Return the answer. Return None if it does not belong to the question. Raises TooMuch."""
+    """Parse an answer. Return None if it is malformed or does not belong to the question. Raises TooMuch."""
     if len(wire) < _HEADER.size:
         return None
     id, _, _, *counts = _HEADER.unpack_from(wire)

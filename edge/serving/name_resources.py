@@ -1,4 +1,4 @@
-"""Builds the resources of a name from its plan. Pure."""
+"""Builds Envoy's resources for a server name from its plan: clusters, scope and secret. Pure."""
 
 from edge.envoy import listeners
 from edge.envoy.names import scopes
@@ -12,9 +12,9 @@ from edge.serving.order import NameResources
 def build_name_resources(
     plan: NamePlan, pair: KeyPair | None, backends: Backends, link_authority: str, settings: Settings
 ) -> NameResources:
-    """Return the resources of a name.
+    """Return Envoy's resources for a name.
 
-    `pair` is the certificate of the plan with its key, or None to leave out the secret.
+    `pair` is the certificate that the plan names, with its private key. Without `pair`, the secret is left out.
     """
     return NameResources(
         plan.name,
@@ -25,9 +25,9 @@ def build_name_resources(
 
 
 def build_certificate_only(server_name: str, pair: KeyPair) -> NameResources:
-    """Return the resources of a server name that has a certificate but no routes.
+    """Return Envoy's resources for a server name that gets a certificate but no scope (routes).
 
-    Such a name is either unknown and below TUNNEL_DOMAIN, so requests get a 404 page. Or it has capital letters, so
-    requests use the scope of the name in lower case.
+    There are two cases: requests for a name below TUNNEL_DOMAIN that no edge or tunnel serves get a 404 page;
+    requests for a name with capital letters use the scope of the same name in lower case.
     """
     return NameResources(server_name, (), None, listeners.build_secret(server_name, pair.chain, pair.key))

@@ -1,4 +1,8 @@
-"""The order in which Envoy receives a loaded name: clusters, then the scope, then the secret."""
+"""Sends the resources of server names to Envoy, in an order in which no resource refers to a missing resource.
+
+First come the clusters (upstreams), then the scope (routes of the name), then the secret (certificate and key), for
+which visitors' handshakes wait.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -11,16 +15,16 @@ from edge.envoy.names import scopes
 from edge.envoy.resources import Changes, Key, Resource
 from edge.serving.reference_counts import ReferenceCounts
 
-_TIMEOUT = 5.0  # seconds to wait for Envoy's answers
-_RETENTION = 60.0  # seconds in which a replaced scope answers 421
+_TIMEOUT = 5.0  # seconds to wait until Envoy has accepted or rejected resources
+_RETENTION = 60.0  # seconds for which a replaced scope stays in Envoy and answers requests with 421
 
 
 @dataclass(frozen=True)
 class NameResources:
-    """The resources of one name. Several names can share `clusters`, which include internal listeners.
+    """The resources of one server name. Several names can share `clusters`, which include internal listeners.
 
-    There is no `scope` if connections are forwarded as bytes, or if visitors only get the page for unknown names. If
-    `secret` is None, Envoy keeps its current secret.
+    `scope` is None if connections are forwarded as bytes, or if visitors only get the 404 page for unknown names. If
+    `secret` is None, the secret in Envoy does not change.
     """
 
     name: str
@@ -31,31 +35,32 @@ class NameResources:
 
 @dataclass(frozen=True)
 class Rejection:
-    """Envoy's error about the scope or the secret of a name."""
+    """Envoy's error message about the scope or the secret of a name, which Envoy has rejected."""
 
     kind: Literal["scope", "secret"]
     error: str
 
 
 class Sender:
-    """Sends loaded names to Envoy, and removes them. A cluster stays while any name uses it.
+    """Sends the resources of names to Envoy, and removes them. A cluster stays while any name uses it.
 
-    A call about a name ends an earlier call about this name that still waits for Envoy. If a special name becomes
-    normal, its former scope is closed only after `wait_for_matcher`, so visitors always find one of the two scopes.
+    A call of `send` or `withdraw` stops an earlier `send` of the same name that still waits for Envoy. A special name,
+    which has a separate listener, can become normal. Its former scope then stays open until `wait_for_matcher` returns:
+    Envoy directs new connections to the new scope from then on.
     """
 
     def __init__(self, discovery: Discovery, wait_for_matcher: Callable[[str], Awaitable[None]] | None = None) -> None:
         self._discovery, self._wait_for_matcher = discovery, wait_for_matcher
         self._counts = ReferenceCounts()
-        self._scopes: dict[str, Key] = {}  # by name: the scope that Envoy has accepted
-        self._sending: dict[str, NameResources] = {}  # by name: the latest call that is not complete
-        self._closed: dict[Key, float] = {}  # replaced scopes, and when each is removed
+        self._scopes: dict[str, Key] = {}  # by name: the key of the scope that Envoy has accepted
+        self._sending: dict[str, NameResources] = {}  # by name: the resources of a `send` that is not complete
+        self._closed: dict[Key, float] = {}  # by the key of a replaced scope: the monotonic time of its removal
 
     async def send(self, resources: NameResources) -> Rejection | None:
         """Send a new or changed name. Return Envoy's error about the scope or the secret, or None.
 
-        After an error, Envoy keeps the resources that it accepted before. The visitors of a new name still wait, so the
-        caller must send the name with another certificate, refuse it, or withdraw it.
+        After an error, Envoy still has the resources that it accepted before. If the name is new, the handshakes of its
+        visitors still wait for a secret. So the caller must send another certificate, or refuse or withdraw the name.
         """
         # a new object, by which `_is_latest` recognizes this call
         call = self._sending[resources.name] = replace(resources)
@@ -71,14 +76,17 @@ class Sender:
         return self._scopes
 
     async def refuse(self, names: Iterable[str]) -> None:
-        """Answer Envoy's requests for secrets with a removal, which ends the handshakes of waiting visitors."""
+        """Refuse names: answer Envoy's requests for their secrets with a removal.
+
+        Envoy then ends the handshakes that wait for these secrets.
+        """
         refused = [*names]
         rejected = [it for it in refused if self._discovery.catalog.refusal(Name("secret", it))]
         self._discovery.apply({Key("secret", it): None for it in rejected})
         self._discovery.refuse(refused)
 
     async def withdraw(self, names: Iterable[str]) -> None:
-        """Remove the secrets and scopes of names together, and then the clusters that no name uses."""
+        """Remove the secrets and the scopes of names at once, and then the clusters that no other name uses."""
         gone = [*names]
         for name in gone:
             self._sending.pop(name, None)
@@ -99,7 +107,10 @@ class Sender:
         await self.withdraw(names)
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        """Send the clusters of an owner that is not a loaded name. Remove its earlier clusters that no name uses."""
+        """Send clusters for an owner that is not a loaded name, and remember that the owner uses them.
+
+        Remove clusters that the owner used before, unless a name or another owner uses them.
+        """
         made = {it.key: it for it in clusters}
         self._counts.add(owner, made)
         await self._apply(made)
@@ -127,9 +138,9 @@ class Sender:
     async def _try(
         self, resources: NameResources, kind: Literal["scope", "secret"], part: Resource | None
     ) -> Rejection | None:
-        """Send the scope or the secret of a name. If Envoy rejects it, restore the version that it accepted.
+        """Send the scope or the secret of a name. If Envoy rejects it, restore the accepted earlier version.
 
-        A rejected first secret stays, since its removal would refuse the visitors that wait for it.
+        If the name's first secret is rejected, it is not removed, since that would end the handshakes that wait for it.
         """
         if part is None or not self._is_latest(resources):
             return None
@@ -143,7 +154,7 @@ class Sender:
         return Rejection(kind, error) if error else None
 
     async def _replace_scope(self, resources: NameResources) -> None:
-        """Record the accepted scope of a name. Connections that use its former scope get 421."""
+        """Record the scope of a name that Envoy has accepted. Requests that still use the former scope get 421."""
         former, scope = self._scopes.pop(resources.name, None), resources.scope
         if scope:
             self._scopes[resources.name] = scope.key
@@ -158,7 +169,7 @@ class Sender:
             self._discovery.apply(expired)
 
     def _expired(self) -> Changes:
-        """Return the removals of scopes that were replaced _RETENTION seconds ago."""
+        """Return the changes that remove replaced scopes from Envoy after _RETENTION seconds."""
         gone = [key for key, end in self._closed.items() if end <= time.monotonic()]
         for key in gone:
             del self._closed[key]

@@ -1,4 +1,4 @@
-"""Counts the owners of shared resources. A resource stays until it has no owner. Pure."""
+"""Counts the owners of Envoy's shared resources. A resource can be removed when it has no owner. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from edge.envoy.resources import Key
 
 
 class ReferenceCounts:
-    """The number of owners of each resource. An owner is a loaded name, or any other text."""
+    """The number of owners of each resource. An owner is a server name, or any text that identifies another user."""
 
     def __init__(self) -> None:
         self._counts: Counter[Key] = Counter()
@@ -20,7 +20,7 @@ class ReferenceCounts:
         self._counts.update(self._keys[owner] - before)
 
     def reduce(self, owner: str, keys: Iterable[Key] = ()) -> list[Key]:
-        """Reduce the resources of an owner to `keys`. Return the resources that have no owner now."""
+        """Leave an owner only the resources `keys`. Return its other resources that have no owner now."""
         before, after = self._keys.pop(owner, frozenset()), frozenset(keys)
         if after:
             self._keys[owner] = after

@@ -1,4 +1,8 @@
-"""The plans of an account's special names, which stay loaded. Pure."""
+"""The plans of an account's special names. Pure.
+
+A special name needs a separate filter chain or listener in Envoy, for example for mutual TLS or TLS passthrough.
+Envoy always has the resources of special names, and requests those of other names on demand.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,8 +25,8 @@ from edge.plan.names import NamePlan, PortPlan
 class SpecialPlans:
     """The plans of the special names of one account. `tunnels` are the plans of tunnels with TLS passthrough.
 
-    `below` are hosts directly below a special wildcard that other edges and tunnels of the account serve. `closed` are
-    hosts with records that cannot be read. Envoy closes connections to them.
+    `below` are hosts that match a special wildcard of the account, but belong to its other edges and tunnels. `closed`
+    are hosts with unreadable records: Envoy closes connections to these hosts.
     """
 
     edges: tuple[Plan, ...] = ()
@@ -33,7 +37,7 @@ class SpecialPlans:
 
     @property
     def byte_tunnels(self) -> list[ServedTunnel]:
-        """Return the tunnels to which TLS or TCP connections are forwarded directly, without a tunnel group."""
+        """Return the tunnels to which Envoy forwards TLS or TCP connections directly, not through a tunnel group."""
         passed = (it.site.tunnel for it in self.tunnels if it.site)
         return [*passed, *(it.tunnel for it in self.ports if it.tunnel)]
 
@@ -47,7 +51,7 @@ def make_plans(
 ) -> SpecialPlans:
     """Return the plans of an account's special names. Names that are not special any more are left out.
 
-    `closed` are hosts with records that cannot be read.
+    `entries` is the account's part of the stored list of special names. `closed` are hosts with unreadable records.
     """
     every, now = sorted(entries, key=lambda entry: entry.owner), datetime.now(UTC)
     planned_edges = (names.plan_edge(it.owner.id, records, now, service) for it in every if not _is_of_tunnel(it))
@@ -69,13 +73,13 @@ def make_plans(
 
 
 def find_requirements(plans: SpecialPlans) -> Mapping[str, str]:
-    """Return the handshake requirements of HTTPS edges, by host."""
+    """Return by host which requirement each HTTPS edge has for handshakes, such as client certificates."""
     every = ((scopes.handshake_requirement(it), it) for it in plans.edges if not it.is_stream)
     return {host.name: requirement for requirement, plan in every for host in plan.hosts if host.answers}
 
 
 def find_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the handshake requirements that have changed, by host. The requirement "" is the default."""
+    """Return the changed handshake requirements by host. "" means that the host has no special requirement."""
     hosts = before.keys() | after.keys()
     return {it: after.get(it, "") for it in hosts if before.get(it, "") != after.get(it, "")}
 
@@ -89,7 +93,7 @@ def list_hosts(entries: Iterable[SpecialEntry]) -> frozenset[str]:
 
 
 def list_names(entry: SpecialEntry) -> list[str]:
-    """Return the special names of an entry: hosts without their port 443, or host:port for TCP."""
+    """Return the special names of an entry: host names without ":443", or host:port for TCP edges and tunnels."""
     if kinds.of(entry.owner.id) is kinds.TCP_EDGES:
         return list(entry.hostports)
     return [it.removesuffix(":443") for it in entry.hostports]

@@ -1,4 +1,8 @@
-"""Builds Envoy's resources for special names and ports, which stay loaded. Pure."""
+"""Builds Envoy's resources for special names and for TCP ports. Pure.
+
+A special name needs a separate filter chain or listener. Envoy always has these resources; it requests the resources
+of other names on demand.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -15,10 +19,10 @@ from edge.serving.special_plans import SpecialPlans
 
 
 class SpecialServing:
-    """The resources of all special names. `link_authority` is the certificate of the CA for gateways, in PEM.
+    """The resources of all special names. `link_authority` is the PEM certificate of the CA that gateways use.
 
-    While a name passes from one account to another, both accounts can have a resource for it. The resource of the
-    latest update is used.
+    While one account takes over a name from another account, both accounts can have a resource for this name. The
+    resource from the latest `update` is used.
     """
 
     def __init__(self, settings: Settings, link_authority: str) -> None:
@@ -29,13 +33,16 @@ class SpecialServing:
         self.public_keys: Sequence[Mapping[str, str]] = ()  # keys that verify session tokens, used by `update`
 
     def update(self, plans: SpecialPlans, view: AccountView) -> Changes:
-        """Replace the plans of an account. Return the changed resources."""
+        """Replace the plans of an account. Return the resources that Envoy must add, change or remove."""
         touched = self._resources.put(view.account, self._build(plans, view))
         touched |= self._shields.put(view.account, self._build_shields(plans))
         return self._listeners.guard(dict(self._publish(touched)))
 
     def build_clusters(self, plans: SpecialPlans, view: AccountView) -> list[Resource]:
-        """Return the clusters of gateways that an account's special names use. Other loaded names can share them."""
+        """Return the clusters of the gateways to which an account's special names forward bytes.
+
+        Other names can share these clusters.
+        """
         found = {it.gateway for it in plans.byte_tunnels} & view.gateways.keys()
         gateways = (view.gateways[id] for id in sorted(found))
         return [clusters.build_bytes_cluster(it, self._link_authority, self._settings) for it in gateways]
@@ -47,7 +54,7 @@ class SpecialServing:
         return {**rules, **self._listeners.block(blocked)}
 
     def _publish(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Resource | None]]:
-        """Yield the resources that differ from those that were returned before."""
+        """Yield those of the resources that have changed since they were last yielded."""
         for key in keys:
             found = self._resources.find(key) or self._shields.find(key)
             if found != self._published.get(key):
@@ -67,13 +74,13 @@ class SpecialServing:
                 yield edge_listeners.build_edge_port_listener(port.edge, port.port, self._settings)
             elif port.tunnel:
                 yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings, port.refusals)
-        # connections to these hosts fail, because no cluster has the name to which the chain forwards
+        # Connections to closed hosts must fail: the internal chain forwards to the host's cluster, which is not built.
         for host in sorted(plans.closed):
             yield self._build_part(host, https_listener.INTERNAL, refuses_challenges=False)
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
         hosts = [it.name for it in plan.hosts if it.answers and not port_of(it.name)]
-        # Another TLS version needs only a shared filter chain.
+        # If only the TLS version differs, hosts share a filter chain, so no listener is built.
         has_listener = plan.is_stream or bool(plan.trusted) or plan.requires_sign_in
         chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
         listener = self._build_listener(plan)
@@ -103,7 +110,10 @@ class SpecialServing:
         yield self._build_part(plan.name, https_listener.INTERNAL, refuses_challenges=plan.site.refuses_challenges)
 
     def _build_shields(self, plans: SpecialPlans) -> Iterator[Resource]:
-        """Yield matcher parts for names that other edges or tunnels serve below a special wildcard."""
+        """Yield rules that exclude names from a special wildcard, because other edges or tunnels serve these names.
+
+        Each rule is a part of the listener's matcher, which selects a filter chain by server name.
+        """
         for name in sorted(plans.below.union(*(it.served_elsewhere for it in plans.edges))):
             yield self._build_part(name, tls_contexts.DEFAULT_VERSION, refuses_challenges=True)
 
@@ -114,7 +124,7 @@ class SpecialServing:
 
 
 class _AccountResources:
-    """Resources by account. If several accounts have a resource with the same key, the latest resource is used."""
+    """Resources by account. If several accounts have a resource with the same key, `find` returns the latest."""
 
     def __init__(self) -> None:
         self._found: dict[Key, dict[str, Resource]] = {}

@@ -1,4 +1,4 @@
-"""Serves Envoy's external authorization over gRPC. Runs `python -m edge sign-in`."""
+"""Serves Envoy's external authorization (ext_authz) over gRPC, as the process `python -m edge sign-in`."""
 
 import asyncio
 import contextlib
@@ -92,7 +92,7 @@ async def _serve_host(settings: Settings, answering: AuthorizationServer) -> Asy
 
 
 async def _serve_others(settings: Settings, answering: AuthorizationServer, counts: SignInMetrics) -> None:
-    """Serve the Envoys of other hosts if SIGN_IN_PORT is set, and metrics if this process serves them."""
+    """Serve the Envoys of other hosts if SIGN_IN_PORT is set. Serve Prometheus if METRICS_BY is "sign-in"."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     link = SignInLink(_build_server(settings), answering, f"{host}:{settings.sign_in_port}")
     async with contextlib.AsyncExitStack() as stack:
@@ -165,7 +165,10 @@ def _password(request: CheckRequest) -> PasswordRequest:
 
 
 def _password_response(answer: PasswordAnswer) -> CheckResponse:
-    """Return the response, with the result in metadata, which Envoy's script caches for the next requests."""
+    """Return the response to a password check.
+
+    Its metadata contain the result of the check. Envoy's script caches this result for the visitor's next requests.
+    """
     made = _response(replies.password(answer.status, answer.retry_after))
     told = "right" if answer.status == 200 and answer.is_current else _TOLD.get(answer.status, "")
     if told:

@@ -81,7 +81,7 @@ class Callbacks:
         return await self._complete(visit, rule, begun)
 
     async def _complete(self, visit: Visit, rule: SignInRule, begun: State) -> Reply:
-        """Exchange the code, and return the response to a visitor who returns from the provider."""
+        """Exchange the code in the provider's redirect, and return the response to the visitor."""
         provider = self._needs.providers[rule.provider]
         if provider.has_response_issuer and visit.parameter("iss") != provider.issuer:
             return replies.page(403, replies.NOT_ACCEPTED)
@@ -144,7 +144,7 @@ class Callbacks:
         return with_facts(session, rule, facts, now)
 
     def _token_cookies(self, rule: SignInRule, session: Session) -> tuple[str, ...]:
-        """Return the cookie with the session token of a new session. Return no cookie if the user may not pass."""
+        """Return the Set-Cookie header with the first token of a new session, or none if the user may not pass."""
         now = self._clock()
         decision = decisions.decide(session, rule, session.client_id, now)
         if decision.access is not Access.PASS:
@@ -155,7 +155,7 @@ class Callbacks:
 def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:
     """Return the OAuth rule of the first route that matches a path, or None.
 
-    The rule only determines the provider of the sign-in. Envoy decides which rule applies to a request.
+    The rule is used only to choose the provider for a sign-in. It is Envoy that decides which rule applies to a request.
     """
     plain = path.partition("?")[0]
     for route in routes:

@@ -1,4 +1,7 @@
-"""Rechecks of sessions: asks the provider again about the user, before a request is forwarded or meanwhile."""
+"""Rechecks of sessions: asks the provider of a session again about its user.
+
+If a recheck is due, a request waits for its result. If it is due soon, it runs while the request is forwarded.
+"""
 
 import asyncio
 import dataclasses
@@ -13,10 +16,10 @@ from edge.sign_in.provider.limits import TooManyExchanges
 from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
 from edge.sign_in.sign_in_records import SecretUnreadable
 
-_WAIT, _SHORT_WAIT = 5.0, 1.5  # seconds that a request waits for a check
-_POLL = 0.25  # seconds between reads of a session that another process checks
+_WAIT, _SHORT_WAIT = 5.0, 1.5  # the longest time in seconds that a request waits for a check; the least such limit
+_POLL = 0.25  # seconds between reads of a session while another process checks it
 _TURN = 12.0  # seconds for which a process reserves the check of a session
-# after these errors, a new check can begin after a second
+# after one of these errors, the session can be checked again after a second
 _DELAYING = (ExchangeFailed, TooManyExchanges, SecretUnreadable, aws.AwsError)
 
 
@@ -32,7 +35,7 @@ class SessionChecks:
         self._task(id, session, rule)
 
     async def now(self, id: str, session: Session, rule: SignInRule) -> Session | None:
-        """Check a session now. Return it with the provider's answer, or None if the session has ended.
+        """Check a session and wait for the result. Return the renewed session, or None if it has ended.
 
         Raises ExchangeFailed, TooManyExchanges, aws.Unavailable.
         """
@@ -51,7 +54,7 @@ class SessionChecks:
     def _forget(self, id: str, done: "asyncio.Task[Session | None]") -> None:
         self._running.pop(id, None)
         if not done.cancelled():
-            done.exception()  # asyncio would log an error that no request has awaited
+            done.exception()  # reads the error, since asyncio would log it if no request has awaited the task
 
     async def _check(self, id: str, session: Session, rule: SignInRule) -> Session | None:
         end = self._clock() + _WAIT
@@ -75,7 +78,7 @@ class SessionChecks:
         return await self._store(id, session, rule, tokens, facts)
 
     async def _ask(self, session: Session, rule: SignInRule) -> tuple[Tokens, Facts]:
-        """Return the provider's answer about the user of a session."""
+        """Ask the provider about the user of a session. Return the user's new tokens and facts."""
         app = await self._records.application(rule)
         if app is None:
             raise Silent
@@ -99,12 +102,15 @@ class SessionChecks:
 
 
 def _longest_wait(rule: SignInRule) -> float:
-    """Return for how many seconds a request waits for a check. Envoy ends the request after `max_stream`."""
+    """Return how many seconds a request waits for a check at most.
+
+    Envoy ends the request after `max_stream` seconds, so the wait is shorter.
+    """
     return min(_WAIT, max(_SHORT_WAIT, rule.max_stream / 4), rule.max_stream * 3 / 4)
 
 
 def with_facts(session: Session, rule: SignInRule, facts: Facts, now: float) -> Session:
-    """Return a session with new facts about its user."""
+    """Return a session with the provider's new facts about its user."""
     return dataclasses.replace(
         session,
         addresses=list(facts.addresses),

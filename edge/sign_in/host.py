@@ -1,4 +1,8 @@
-"""The service's own host: the only redirect URI, and the confirmation page of managed applications."""
+"""Answers requests to the sign-in service's own host, `sign-in.` below TUNNEL_DOMAIN.
+
+Its path /callback is the redirect URI of all OAuth applications. On its page /confirm, visitors confirm that a host may
+use a managed OAuth application, which belongs to the operator.
+"""
 
 import hmac
 import secrets
@@ -32,7 +36,10 @@ class SignInHost:
         return replies.page(404, _NOT_FOUND)
 
     def _callback(self, visit: Visit) -> Reply:
-        """Redirect to the visitor's host, which the decrypted state names. There, the service exchanges the code."""
+        """Redirect from the provider's redirect to the host at which the sign-in began.
+
+        The decrypted state names the host. There, the service exchanges the authorization code.
+        """
         sealed = visit.parameter("state")
         begun = self._starter.unseal(sealed)
         if begun is None:
@@ -52,7 +59,7 @@ class SignInHost:
         url = self._starter.authorize_url(rule, begun, sealed, fresh=visit.parameter("fresh") == "1")
         keys = self._records.state_keys()
         confirmed = confirmations.read(cookies.read(visit.cookies, confirmations.COOKIE), keys, self._clock())
-        site = f"{begun.account} {begun.host}"  # with the account, because another account can get the host later
+        site = f"{begun.account} {begun.host}"  # another account that gets the host later needs a new confirmation
         if confirmed.has(site):
             return replies.redirect(url)
         if visit.method == "POST" and self._is_confirmed(visit, begun):

@@ -47,7 +47,7 @@ class Forward:
 
 
 def webhook(status: int) -> Forward | Reply:
-    """Return the response to a webhook, or Forward for the status 200."""
+    """Return the response to a webhook with the status of its check, or Forward if that is 200."""
     if status == 200:
         return Forward({})
     text = _OF_WEBHOOKS.get(status, pages.NOT_VERIFIABLE)
@@ -55,7 +55,7 @@ def webhook(status: int) -> Forward | Reply:
 
 
 def password(status: int, retry_after: int) -> Forward | Reply:
-    """Return the response to a request with a password, or Forward for the status 200."""
+    """Return the response with the status of a password check, or Forward if that is 200."""
     if status == 200:
         return Forward({})
     headers = {"content-type": "text/plain", "cache-control": "no-store"}
@@ -79,7 +79,10 @@ def page(status: int, text: str, *, link: tuple[str, str] | None = None, cookies
 
 
 def no_session(path: str) -> Reply:
-    """Return the response to a script's request without a session. A page's request would be redirected instead."""
+    """Return the response to a request without a session that is not a page request, such as a script's.
+
+    A page request is redirected to the provider instead.
+    """
     return page(401, NO_SESSION, link=(sign_in_link(path), "Sign in"))
 
 
@@ -101,8 +104,9 @@ def sign_out_page(path: str) -> Reply:
 def confirmation_page(
     host: str, provider: str, scopes: Sequence[str], action: str, cookies: Sequence[str] = ()
 ) -> Reply:
-    """Return the confirmation page of a managed OAuth application. It names the host, and the data that it will get.
+    """Return the page on which a visitor confirms that a host may use a managed OAuth application.
 
+    The page names the host and the requested scopes.
     `action` is the URL to which the button posts. The Content-Security-Policy has no `form-action`, because the
     response to the post is a redirect to the provider.
     """

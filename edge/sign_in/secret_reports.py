@@ -15,7 +15,10 @@ _MAX_REPORTED = 10_000
 
 
 class SecretReports:
-    """Stores that a module's secret cannot be decrypted. Once a minute is enough for a version of a module."""
+    """Stores that the secret of a route's module cannot be decrypted.
+
+    For one version of a module, that is stored at most once a minute.
+    """
 
     def __init__(self, module: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._module = module
@@ -26,6 +29,6 @@ class SecretReports:
         if (route, digest) in self._reported:
             return
         self._reported[route, digest] = None
-        with suppress(aws.AwsError):  # the answer to the visitor does not depend on the report
+        with suppress(aws.AwsError):  # the visitor gets an answer even if the error cannot be stored
             write = application_errors.write_unreadable
             await asyncio.to_thread(write, account, edge, route, self._module, digest)

@@ -1,4 +1,7 @@
-"""The sign-in service for Envoys of other hosts. They connect by mutual TLS, with certificates of one CA."""
+"""Serves the sign-in service to Envoys on other hosts, by mutual TLS.
+
+Both sides have certificates of one CA, which control has created.
+"""
 
 import asyncio
 from typing import Any
@@ -22,14 +25,14 @@ _NAMES = "x509_subject_alternative_name"
 
 
 class SignInLink:
-    """The server for the Envoys of other hosts. It listens as soon as control has stored a TLS key pair for it."""
+    """The server for Envoys on other hosts. It begins to listen when control has stored a TLS key pair for it."""
 
     def __init__(
         self, server: grpc.aio.Server, answering: external_auth_pb2_grpc.AuthorizationServicer, address: str
     ) -> None:
         self._server, self._address = server, address
         self._pair: LinkPair | None = None
-        self._new: grpc.ServerCertificateConfiguration | None = None  # until gRPC has read it
+        self._new: grpc.ServerCertificateConfiguration | None = None  # None after gRPC has received it
         self._is_listening = False
         external_auth_pb2_grpc.add_AuthorizationServicer_to_server(_EnvoyOnly(answering), server)
 
@@ -41,7 +44,7 @@ class SignInLink:
             await self._server.stop(grace=2)
 
     async def find_unready(self) -> str:
-        """Return why other hosts cannot be served, or ""."""
+        """Return why Envoys on other hosts cannot be served, or ""."""
         return "" if self._is_listening else "the sign-in service has no certificate for the link yet"
 
     async def _refresh(self) -> None:
@@ -67,16 +70,20 @@ class SignInLink:
         self._is_listening = True
 
     def _take_new(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return a new configuration once, and None until the next one.
+        """Return each new TLS configuration only once. Return None while there is no newer one.
 
-        gRPC calls this for each handshake. It frees the former configuration, and crashes if another handshake uses it.
+        gRPC calls this for each handshake. When it receives a configuration, it frees the former one. If it received
+        one for each handshake, it would crash, because concurrent handshakes still use the freed one.
         """
         taken, self._new = self._new, None
         return taken
 
 
 class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
-    """Refuses clients without the certificate of an edge host. Gateways have certificates of the same CA."""
+    """Refuses clients without the certificate of an edge host.
+
+    The CA alone is not enough, because gateways have certificates of the same CA.
+    """
 
     def __init__(self, answering: external_auth_pb2_grpc.AuthorizationServicer) -> None:
         self._answering = answering
@@ -89,7 +96,7 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
 
 
 def read_changed(known: LinkPair | None) -> tuple[LinkPair, grpc.ServerCertificateConfiguration] | None:
-    """Return the stored key pair and its TLS configuration. Return None if the pair has not changed."""
+    """Return the stored key pair and its TLS configuration. Return None if the pair is the same as `known`."""
     stored = link_pairs.read()
     if stored is None or stored.pair == known:
         return None

@@ -34,13 +34,13 @@ from edge.sign_in.session.tokens import SigningKey
 
 REFRESH = 5.0  # seconds between reads of keys and managed OAuth applications
 _MAX_RULES = 10_000
-_REPORT_PAUSE = 60.0  # seconds until the same result is stored again
+_REPORT_PAUSE = 60.0  # seconds until the same error of an OAuth application is stored again
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class NotReady(Exception):
-    """The service has read no signing key yet, or there is no OAuth application for a rule."""
+    """The service has not read a signing key yet, or a rule needs a managed OAuth application that does not exist."""
 
 
 class SecretUnreadable(Exception):
@@ -64,7 +64,7 @@ class SignInRecords:
 
     def __init__(self) -> None:
         self._rules: OrderedDict[str, tuple[SignInRule, OAuthModule]] = OrderedDict()
-        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()  # by audience: the last result, and when
+        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()  # by audience: the latest stored error, and when
         self._apps: dict[str, ManagedApp] = {}
         self._pairs: list[KeyPair] = []
         self._private: dict[str, PrivateKeys] = {}
@@ -78,7 +78,10 @@ class SignInRecords:
         self._pairs, self._private = await _in_thread(_refresh_keys)
 
     async def rule(self, account: str, edge: str, route: str, audience: str) -> SignInRule | None:
-        """Return the OAuth rule of a route. Return None if OAuth is off. The rule is cached by audience."""
+        """Return the OAuth rule of a route. Return None if OAuth is off.
+
+        Rules are cached by audience, which identifies a route and the version of its OAuth module.
+        """
         if known := self._rules.get(audience):
             self._rules.move_to_end(audience)
             return known[0]
@@ -101,9 +104,9 @@ class SignInRecords:
         return managed.client_id if managed else ""
 
     async def application(self, rule: SignInRule) -> Application | None:
-        """Return the OAuth application of a rule with its decrypted secret. Return None if there is none.
+        """Return the OAuth application of a rule with its decrypted client secret. Return None if there is none.
 
-        Raises SecretUnreadable. The error is also stored, and the status of the edge shows it.
+        Raises SecretUnreadable. That is also stored, so that the status of the edge shows it.
         """
         try:
             return await self._application(rule)
@@ -121,7 +124,7 @@ class SignInRecords:
             return
         self._reported[rule.audience] = error, now
         _limit(self._reported)
-        with suppress(aws.AwsError):  # the answer to the visitor does not depend on the report
+        with suppress(aws.AwsError):  # the visitor gets an answer even if the error cannot be stored
             if error:
                 await _in_thread(application_errors.write, rule, error)
             else:
@@ -162,7 +165,10 @@ class SignInRecords:
         await _in_thread(sessions.write, id, whole, until=session.signed_in_at + rule.max_session)
 
     async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
-        """Replace a session after a check. Return False if it has ended, or another check has replaced it."""
+        """Replace a session after a check of its user.
+
+        Return False if the session has ended, or another check has replaced it meanwhile.
+        """
         whole = await _with_tokens(session, tokens)
         return await _in_thread(sessions.replace, id, whole, before)
 
@@ -175,7 +181,7 @@ class SignInRecords:
         return await _in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
 
     async def delay_check(self, id: str, now: float) -> None:
-        """End the reservation of a failed check, so that a new check can begin after a second."""
+        """Shorten the reservation of a failed check to a second, after which a new check can begin."""
         await _in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:

@@ -14,11 +14,11 @@ from edge.sign_in.sealed.state import State
 from edge.sign_in.sign_in_records import NotReady
 from edge.sign_in.visits import SERVICE, Visit, safe_path
 
-_LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes in base64url
+_LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # the value of a login cookie: 16 random bytes in base64url
 
 
 class Starter:
-    """Begins sign-ins. `url` is the URL of the sign-in service's own host. Visitors' hosts use the same port."""
+    """Begins sign-ins. `url` is the URL of the sign-in service's own host, and includes the port of all hosts."""
 
     def __init__(self, dependencies: Dependencies, url: str) -> None:
         self._records, self._providers = dependencies.records, dependencies.providers
@@ -28,7 +28,7 @@ class Starter:
 
     @property
     def redirect_uri(self) -> str:
-        """Return the only redirect URI, which must be registered for every OAuth application."""
+        """Return the redirect URI of all sign-ins. It must be registered for every OAuth application."""
         return f"{self._url}/callback"
 
     def callback_url(self, begun: State, query: str) -> str:
@@ -36,7 +36,10 @@ class Starter:
         return f"https://{begun.host}{self._port}{SERVICE}callback?{query}"
 
     async def begin(self, visit: Visit, rule: SignInRule, path: str, *, fresh: bool) -> Reply:
-        """Return the redirect to the provider. For a managed OAuth application, redirect to the confirmation page."""
+        """Return the response that begins a sign-in: a redirect to the provider.
+
+        For a managed OAuth application, which belongs to the operator, redirect to the confirmation page first.
+        """
         name = rule.login_cookie
         login = cookies.read(visit.cookies, name)
         if not _LOGIN.fullmatch(login):

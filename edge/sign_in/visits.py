@@ -16,7 +16,8 @@ class Visit:
     """A request of a visitor. Header names are in lower case. `path` includes the query, `host` has no port.
 
     `account`, `edge`, `route` and `audience` come from Envoy's configuration, never from the visitor. `route` is "" if
-    the path belongs to the sign-in service. `is_of_service` is true for the service's own host.
+    the path is below /_service/, where the sign-in service answers. `is_of_service` is true if the host is the sign-in
+    service's own.
     """
 
     method: str
@@ -41,7 +42,7 @@ class Visit:
 
     @property
     def is_from_this_site(self) -> bool:
-        """Return whether no other site has made the request, but a page of this host or the user."""
+        """Return whether the user or a page of this host has made the request, not another site."""
         return self.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
     @property
@@ -64,14 +65,15 @@ class Visit:
 def read_host(authority: str) -> str:
     """Return the host name in a Host header, in lower case. Return "" if it is malformed.
 
-    Envoy matches `name:@other.example` like `name`, so only the name may be used in a redirect.
+    Envoy treats the Host header `name:@other.example` like `name`. In the URL of a redirect, it would mean the host
+    other.example. So only the name may be used.
     """
     found = _HOST.fullmatch(authority.lower())
     return found[1] if found else ""
 
 
 def safe_path(text: str | None) -> str:
-    """Return `path` if a redirect to it stays on the same host, or else "/"."""
+    """Return a path if a redirect to it stays on the same host, or else "/"."""
     path = text or ""
     is_path = path.startswith("/") and path[1:2] not in ("/", "\\")
     if not is_path or not path.isprintable() or len(path.encode()) > _MAX_PATH:
@@ -84,7 +86,10 @@ def safe_path(text: str | None) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return an IPv4 address or the /64 of an IPv6 address. All unreadable addresses count as one visitor."""
+    """Return the network that counts as one visitor: an IPv4 address, or the /64 of an IPv6 address.
+
+    Return "" for any malformed address.
+    """
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

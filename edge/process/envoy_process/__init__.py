@@ -1,1 +1,1 @@
-"""The process that runs Envoy, and what its parent checks."""
+"""The process that runs and drains Envoy, and the check that limits Envoy's memory while control does not run."""

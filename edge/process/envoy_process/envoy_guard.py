@@ -1,6 +1,7 @@
-"""Restarts an Envoy that has too many unanswered requests for certificates, because control does not run.
+"""Restarts Envoy if it has too many unanswered requests for certificates.
 
-Without control, each server name that a visitor invents takes some of Envoy's memory. Envoy 1.40 has no limit on that.
+Envoy requests the certificate of each new server name from control. While control does not run, each server name that a
+visitor invents takes some of Envoy's memory. Envoy 1.40 has no limit on that.
 """
 
 import re
@@ -14,15 +15,18 @@ from edge.process.progress import Heartbeat
 from edge.process.tasks import PeriodicTask
 
 _PERIOD = 5.0  # seconds between two checks
-_MAX_SILENCE = 30.0  # seconds without control after which Envoy can be restarted
-_MAX_GROWTH = 50_000  # certificates that Envoy may request without control before it is restarted
+_MAX_SILENCE = 30.0  # control must have been silent for more seconds before Envoy is restarted
+_MAX_GROWTH = 50_000  # Envoy is restarted after so many requests for certificates without control
 _PATH = r"/stats/prometheus?filter=^.*on_demand_secret\.cert_active$"
 _COUNT = re.compile(r"^\w*cert_active(?:\{[^}]*\})? (\d+)$", re.MULTILINE)
 
 
 @dataclass
 class RequestedCertificates:
-    """Decides about a restart. `before` is the number of requested certificates when control last ran."""
+    """Decides whether Envoy must be restarted.
+
+    `before` is how many certificates Envoy had requested when control last ran.
+    """
 
     before: int = 0
 
@@ -34,12 +38,12 @@ class RequestedCertificates:
 
 
 def count_certificates(text: str) -> int:
-    """Return how many certificates Envoy has requested and not dropped, from its metrics."""
+    """Return how many certificates Envoy has requested and not dropped. `text` is Envoy's metrics."""
     return sum(map(int, _COUNT.findall(text)))
 
 
 async def read_count(sockets: Mapping[str, Path]) -> int:
-    """Return how many certificates all Envoys have requested and not dropped."""
+    """Return how many certificates all Envoy instances of this host have requested and not dropped."""
     return sum(count_certificates(text.decode()) for text in (await metrics.read_each(sockets, _PATH)).values())
 
 

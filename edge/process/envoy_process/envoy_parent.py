@@ -1,6 +1,6 @@
 """Runs Envoy (`python -m edge envoy`) and drains it at SIGTERM.
 
-This process and Envoy get no settings or credentials of the cloud.
+This process and Envoy get no settings or credentials for the cloud (AWS).
 
 During a drain, another Envoy with the other EDGE_INSTANCE can serve the same ports.
 """
@@ -19,8 +19,8 @@ from edge.process.children import Program
 from edge.process.envoy_process import steering
 from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_SOCKET, SettingError, Settings
 
-# A removed listener takes 20 KB of Envoy's memory until it has drained, by default ten minutes: 600 MB for 30,000
-# listeners if clients open and close 50 ports per second. A replaced listener's connections have this time to end.
+# When a listener is removed or replaced, its connections have this time to end, and it still takes 20 KB of Envoy's
+# memory. Envoy's default is ten minutes: if clients open and close 50 ports per second, 30,000 listeners take 600 MB.
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
 _ACCEPT_TIME = 1.0  # seconds for Envoy to accept connections that the kernel has already assigned to its sockets
@@ -63,7 +63,10 @@ async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout:
 
 
 async def _steer_away(pid: int) -> None:
-    """Steer new connections to the other Envoy of this host. Wait until this Envoy has accepted the earlier ones."""
+    """Steer new connections to the other Envoy of this host.
+
+    Then wait until this Envoy has accepted the connections that the kernel assigned to it before.
+    """
     try:
         steering.steer_away(pid)
     except OSError as error:

@@ -29,8 +29,8 @@ class _Program(ctypes.Structure):
 def steer_away(pid: int) -> None:
     """Steer new connections away from a child process, to other processes at its ports. Raises OSError.
 
-    A port that only the child serves is left unchanged. The other processes must have begun to listen after the child,
-    because the system numbers the sockets of a port in that order.
+    A port on which only the child listens is left unchanged. The other processes must have begun to listen later than
+    the child, because the kernel numbers the sockets of a port in the order in which they began to listen.
     """
     own = _list_sockets(pid)
     process = os.pidfd_open(pid)
@@ -63,7 +63,7 @@ def _listening() -> Iterator[list[str]]:
         with Path(f"/proc/net/{table}").open() as lines:
             next(lines)
             for fields in map(str.split, lines):
-                if fields[3] != _LISTEN:  # in the kernel's list, the listening sockets come before all others
+                if fields[3] != _LISTEN:  # the kernel's list begins with all listening sockets
                     break
                 by_address.setdefault(fields[1], []).append(fields[9])
         yield from by_address.values()
@@ -72,8 +72,9 @@ def _listening() -> Iterator[list[str]]:
 def _steer(process: int, number: int, own: int, others: int) -> None:
     """Attach a BPF program to the sockets of a port. It steers each new connection to a socket of another process.
 
-    The program returns the index of a random socket after the first ones, which belong to `process`. When those are
-    closed, the index is invalid, and the system chooses a socket without the program.
+    The first `own` sockets of the port belong to `process`. The program returns the index of a random socket among the
+    `others` after them. When the process has closed its sockets, such an index can be invalid. The kernel then chooses
+    a socket without the program.
     """
     code = ((_LOAD, _RANDOM), (_MODULO, others), (_ADD, own), (_RETURN, 0))
     instructions = ctypes.create_string_buffer(b"".join(_INSTRUCTION.pack(it, 0, 0, value) for it, value in code))

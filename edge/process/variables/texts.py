@@ -21,7 +21,7 @@ def count(name: str, text: str) -> int:
 
 
 def port(name: str, text: str) -> int:
-    """Parse the number of a port. HOP_PORT can be 0."""
+    """Parse the number of a port. Only HOP_PORT can be 0, for any free port."""
     least = 0 if name == "HOP_PORT" else 1
     if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
         raise InvalidText(f"{name}={text} is not a port: choose one from {least} to 65535.")
@@ -29,7 +29,7 @@ def port(name: str, text: str) -> int:
 
 
 def ports(text: str) -> range:
-    """Return the ports of TCP_PORTS."""
+    """Parse the range of ports in TCP_PORTS."""
     try:
         return base_names.parse_ports(text)
     except ValueError:
@@ -39,7 +39,7 @@ def ports(text: str) -> range:
 
 
 def domain(text: str) -> str:
-    """Return TUNNEL_DOMAIN in its normal form."""
+    """Parse TUNNEL_DOMAIN. Return the domain in its normal form."""
     try:
         return domains.normal(text.strip())
     except ValueError as error:
@@ -47,7 +47,7 @@ def domain(text: str) -> str:
 
 
 def network(name: str, text: str) -> str:
-    """Return a network in its normal form."""
+    """Parse an IP network. Return it in its normal form."""
     try:
         return str(ipaddress.ip_network(text))
     except ValueError:
@@ -55,7 +55,7 @@ def network(name: str, text: str) -> str:
 
 
 def server(name: str, text: str) -> tuple[str, int]:
-    """Return a name server: an address or address:port, with brackets around IPv6."""
+    """Parse a name server: an IP address or address:port, with brackets around an IPv6 address."""
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, number = text, "53"
@@ -65,7 +65,7 @@ def server(name: str, text: str) -> tuple[str, int]:
 
 
 def peer(name: str, text: str) -> tuple[str, int]:
-    """Return a host and its port: the name or address of the host, with brackets around IPv6."""
+    """Parse host:port. The host is a name or an IP address, with brackets around an IPv6 address."""
     host, _, number = text.rpartition(":")
     if found := _address(host) or (host if _HOST.fullmatch(host) else ""):
         return found, port(name, number)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from edge.sign_in.visits import network_of
 
-MOST = 10  # wrong passwords that a visitor may send before pauses begin
+MOST = 10  # wrong passwords that a visitor may send without a pause
 PAUSE = 6.0  # seconds between two passwords after the first MOST wrong ones
-_MAX_VISITORS = 10_000  # remembered visitors. The visitor with the oldest wrong password is forgotten first
+_MAX_VISITORS = 10_000  # above this number, the visitor with the oldest wrong password is forgotten
 
 
 class GuessLimits:
@@ -15,7 +15,8 @@ class GuessLimits:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()  # when MOST passwords are allowed again
+        # by route or reservation and visitor: the time from which MOST passwords without a pause are allowed again
+        self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def pause(self, holder: str, address: str) -> int:
         """Return the seconds until the visitor may send a password, or 0. `holder` is the route or reservation."""

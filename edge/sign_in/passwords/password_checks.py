@@ -28,17 +28,18 @@ K = TypeVar("K")
 V = TypeVar("V")
 _MAX_MODULES = 10_000
 _MAX_PASSED = 10_000  # remembered credentials that were right
-_AT_ONCE = 2  # concurrent verifications: scrypt uses a core for some milliseconds
+_AT_ONCE = 2  # verifications that run at the same time: scrypt uses a core for some milliseconds
 _MOST_WAITING = 16  # passwords for one route or tunnel that wait to be verified
 _NOBODY = passwords.make_digest("")
 
 
 @dataclass(frozen=True)
 class PasswordRequest:
-    """A visitor's request. `account`, `edge`, `holder` and `digest` come from Envoy's configuration.
+    """A visitor's request to a route or tunnel with passwords.
 
-    `holder` is the id of a route of an edge, or of a tunnel's reserved domain. In the latter case `edge` is "".
-    `digest` identifies the version of the password module.
+    `account`, `edge`, `holder` and `digest` come from Envoy's configuration. `holder` is the id of the object that has
+    the passwords: a route of `edge`, or a tunnel's reserved domain, with "" as `edge`. `digest` identifies the version
+    of the password module.
     """
 
     account: str
@@ -51,9 +52,10 @@ class PasswordRequest:
 
 @dataclass(frozen=True)
 class PasswordAnswer:
-    """The status of the response, 200 to forward the request. `retry_after` is in seconds.
+    """The answer to a request: an HTTP status, or 200 if Envoy must forward the request.
 
-    `is_current` is true if the stored module is the same as the module in Envoy's configuration.
+    `retry_after` is in seconds. `is_current` is true if Envoy's configuration has the same version of the password
+    module as the store.
     """
 
     status: int
@@ -62,7 +64,7 @@ class PasswordAnswer:
 
 
 class PasswordChecks:
-    """Verifies passwords with the `basic_auth` modules of routes and reservations, which are cached by digest."""
+    """Verifies passwords with the `basic_auth` modules of routes and reservations. Caches modules by digest."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._key = GuessLimits(clock), os.urandom(32)
@@ -81,7 +83,7 @@ class PasswordChecks:
         if pause := self._limits.pause(request.holder, request.address):
             return PasswordAnswer(429, pause)
         key = self._key_of(request, sent)
-        if key not in self._running:  # one verification for the many requests of a page, which have the same password
+        if key not in self._running:  # a page's many requests have the same password, so they share one verification
             self._limits.take(request.holder, request.address)
             self._running[key] = asyncio.create_task(self._check(request, sent, key))
             self._running[key].add_done_callback(lambda _: self._running.pop(key))
@@ -136,7 +138,10 @@ class PasswordChecks:
         return is_right and sent.username in users
 
     def _key_of(self, request: PasswordRequest, sent: BasicCredentials) -> bytes:
-        """Return a keyed digest of credentials, so that no password stays in memory."""
+        """Return a digest under which the result for these credentials is remembered.
+
+        It is keyed with a random key, so that no password stays in memory.
+        """
         facts = (request.account, request.holder, request.digest, request.address, sent.username, sent.password)
         return hashlib.blake2b("\0".join(facts).encode(), key=self._key, digest_size=32).digest()
 

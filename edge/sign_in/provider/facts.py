@@ -1,4 +1,4 @@
-"""Facts about a user, and whether the rule of a route admits the user. Pure."""
+"""Facts about a user, and whether the OAuth rule of a route admits a user with these facts. Pure."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), or
 class Facts:
     """The facts that a provider reports about a user. `addresses` are e-mail addresses that count as verified.
 
-    `teams` have the form "organization/slug". `teams` and `organizations` contain only active memberships, and only
-    memberships that the OAuth rule of the route names.
+    `teams` have the form "organization/slug". `teams` and `organizations` are the GitHub teams and organizations that
+    the OAuth rule names and in which the user is an active member.
     """
 
     subject: str
@@ -25,7 +25,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Permission:
-    """The permission of a user to pass. `address` is the address that matched, else the user's first one, or ""."""
+    """The permission of a user to pass.
+
+    `address` is the e-mail address that the rule admits. If the rule admits the user for another reason, it is the
+    user's first address, or "".
+    """
 
     address: str = ""
 

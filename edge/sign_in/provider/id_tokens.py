@@ -1,6 +1,7 @@
-"""Id tokens of providers. They come from the token endpoint over TLS, so their signature is not checked.
+"""Parses the id tokens of providers and checks their claims.
 
-OpenID Connect Core 3.1.3.7, item 6 permits that.
+Id tokens come directly from the provider's token endpoint over TLS, so their signature is not checked. OpenID Connect
+Core 3.1.3.7, item 6 permits that.
 """
 
 import base64
@@ -9,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-CLOCK_TOLERANCE = 60  # seconds between the clocks of a provider and this host
+CLOCK_TOLERANCE = 60  # seconds by which the clocks of a provider and this host may differ
 
 
 class InvalidIdToken(Exception):
@@ -17,9 +18,10 @@ class InvalidIdToken(Exception):
 
 
 def read_claims(token: str, *, issuer: str, client_id: str, nonce: str | None, now: float) -> Mapping[str, Any]:
-    """Return the claims of an id token. `tid` replaces `{tid}` in the issuer.
+    """Return the claims of an id token. Raises InvalidIdToken.
 
-    `nonce` is None after a refresh, and for providers that do not support it. Raises InvalidIdToken.
+    The other parameters are the expected values. In `issuer`, {tid} stands for the claim `tid`, Microsoft's tenant.
+    `nonce` is None after a refresh, and for providers that do not support a nonce.
     """
     claims = _decode(token)
     expected = issuer.replace("{tid}", claims["tid"]) if isinstance(claims.get("tid"), str) else issuer

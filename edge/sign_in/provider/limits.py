@@ -1,4 +1,7 @@
-"""Limits on concurrent exchanges with providers. A slow provider or visitor must not stop other sign-ins. Pure."""
+"""Limits on concurrent exchanges with providers, so that a slow provider or a visitor does not stop others. Pure.
+
+An exchange is all requests to a provider for one sign-in or one recheck of a session.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,7 +9,7 @@ from contextlib import contextmanager
 
 from edge.sign_in.visits import network_of
 
-_OF_ACCOUNT = 4  # one account may have a quarter of all exchanges
+_OF_ACCOUNT = 4  # the exchanges of one account are limited to a quarter of all exchanges
 _OF_VISITOR = 8  # concurrent exchanges of one visitor: an IPv4 address or an IPv6 /64
 
 
@@ -15,7 +18,7 @@ class TooManyExchanges(Exception):
 
 
 class ExchangeLimits:
-    """Counts the running exchanges with providers. The limit is `most`, and lower for an account or a visitor."""
+    """Counts the running exchanges with providers: at most `most` in total, fewer for one account or one visitor."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -24,7 +27,10 @@ class ExchangeLimits:
 
     @contextmanager
     def one(self, account: str, address: str = "") -> Iterator[None]:
-        """Count an exchange while it runs. For rechecks of sessions, `address` is "". Raises TooManyExchanges."""
+        """Count an exchange while the `with` block runs. Raises TooManyExchanges.
+
+        `address` is the address of the visitor, or "" for a recheck of a session.
+        """
         visitor, total = network_of(address) if address else "", self._accounts.total()
         if total >= self._most or self._accounts[account] >= max(1, self._most // _OF_ACCOUNT):
             raise TooManyExchanges

@@ -20,7 +20,7 @@ from edge.sign_in.provider.reading import ProviderAnswer, UnreadableAnswer
 
 MAX_ANSWER = 1024 * 1024  # bytes of a provider's answer
 _MAX_TOKENS = 4096  # bytes that KMS encrypts
-# The errors that RFC 6749 and GitHub define, Facebook's numbers, and Twitch's messages.
+# Providers report errors as texts of RFC 6749 or GitHub, as numbers (Facebook) or as messages (Twitch).
 _APPLICATION_ERRORS = (
     *("invalid_client", "unauthorized_client", "incorrect_client_credentials"),
     *("1", "101", "invalid client", "invalid client secret"),
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class ExchangeFailed(Exception):
-    """The provider did not identify the user. `outcome` is the reason in metrics."""
+    """The provider did not identify the user. `outcome` is the reason, as a label in metrics."""
 
     outcome = ""
 
@@ -45,13 +45,13 @@ class Silent(ExchangeFailed):
 
 
 class Rejected(ExchangeFailed):
-    """The provider rejects the code or token, or its answer is not for this sign-in."""
+    """The provider rejects the authorization code or the token, or its id token is not for this sign-in."""
 
     outcome = "rejected"
 
 
 class ApplicationRejected(ExchangeFailed):
-    """The provider rejects the client id or secret."""
+    """The provider rejects the client id or the client secret of the OAuth application."""
 
     outcome = "application"
 
@@ -72,7 +72,10 @@ class Application:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A user's tokens, for rechecks. `refresh` is "" if there is none. `ends` is a Unix second, 0 if unknown."""
+    """A user's tokens, with which the provider is asked about the user again.
+
+    `refresh` is "" if there is no refresh token. `ends` is the Unix second at which `access` expires, or 0 if unknown.
+    """
 
     access: str
     refresh: str = ""
@@ -91,8 +94,8 @@ class Tokens:
 class ProviderClient:
     """Asks providers who a user is.
 
-    `timeout` is the seconds for all requests about one user, `call_timeout` for one request. `watch_date` receives the
-    Date header of each answer.
+    All requests about one user take at most `timeout` seconds. Each single request takes at most `call_timeout`.
+    `watch_date` is called with the Date header of each answer.
     """
 
     def __init__(
@@ -108,7 +111,7 @@ class ProviderClient:
             trust_env=False,
             follow_redirects=False,
             timeout=call_timeout,
-            # no limit here, because ExchangeLimits has one
+            # connections are not limited here, because ExchangeLimits limits the exchanges
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
             headers={"user-agent": "tunnel-edge"},
         )
@@ -168,7 +171,10 @@ class ProviderClient:
         nonce: str | None,
         refresh: str = "",
     ) -> tuple[Tokens, Facts]:
-        """Return tokens and facts for a grant. `refresh` is kept if the provider sends no new refresh token."""
+        """Return tokens and facts for the grant in `form`: an authorization code or a refresh token.
+
+        If the provider sends no new refresh token, the given `refresh` stays in use.
+        """
         secrets = {"client_id": app.client_id, "client_secret": app.client_secret}
         answer = await self._send("POST", provider.token, data={**form, **secrets})
         if not isinstance(answer, dict) or not isinstance(answer.get("access_token"), str):
@@ -178,7 +184,7 @@ class ProviderClient:
         tokens = Tokens(answer["access_token"], str(answer.get("refresh_token") or refresh), ends)
         claims = self._claims(provider, app, answer.get("id_token"), nonce, required=not refresh)
         facts = await self._read(provider, app, rule, tokens.access, claims)
-        stored = replace(tokens, access="") if provider.has_refresh else tokens  # of two tokens, only one is used again
+        stored = replace(tokens, access="") if provider.has_refresh else tokens  # rechecks use only the refresh token
         if len(stored.to_bytes()) > _MAX_TOKENS:
             raise UnreadableAnswer("a token of 4 KiB at most")
         return stored, facts
@@ -239,13 +245,16 @@ def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
     if error in _APPLICATION_ERRORS:
         raise ApplicationRejected
     if error in _GRANT_ERRORS or status in (401, 403):
-        raise Rejected(error if error in _GRANT_ERRORS else f"status {status}")  # other texts can contain an address
+        raise Rejected(error if error in _GRANT_ERRORS else f"status {status}")  # other texts can contain user data
     if status != 200 or error or answer is None:
         raise Unreadable(f"status {status}")
 
 
 def _error_of(answer: Any) -> str:
-    """Return the error in an answer, or "". Facebook sends an object with a number, and Twitch sends a message."""
+    """Return the error in an answer, or "".
+
+    Facebook sends an object with an error number, and Twitch sends only a message.
+    """
     if not isinstance(answer, dict):
         return ""
     error = answer.get("error", "")

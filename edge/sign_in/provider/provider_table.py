@@ -19,9 +19,10 @@ class Provider:
     """An identity provider.
 
     `facts` is the endpoint that describes the user, or the base URL of GitHub's API. `issuer` is "" if the provider has
-    no id tokens. `authorize_parameters` are part of every authorization request. `fresh_parameters` are added to make
-    the provider show its sign-in page. `has_refresh` is False if rechecks use the access token. If
-    `has_response_issuer`, redirects from the provider must have the parameter `iss` (RFC 9207).
+    no id tokens. `authorize_parameters` are part of every authorization request. `fresh_parameters` are added if the
+    provider must show its sign-in page even to a user who is signed in there. If `has_refresh`, a recheck of a session
+    uses the refresh token, else the access token. If `has_response_issuer`, redirects from the provider must have the
+    parameter `iss` (RFC 9207).
     """
 
     name: Name

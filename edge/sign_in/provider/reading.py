@@ -27,15 +27,15 @@ class Ask(Protocol):
     """Sends a GET request to a provider with the user's access token, and returns the decoded JSON."""
 
     def __call__(self, url: str, parameters: Mapping[str, str] = {}, /) -> Awaitable[Any]:
-        """Send the request."""
+        """Return the decoded JSON of the answer to a GET request."""
 
 
 @dataclass(frozen=True)
 class ProviderAnswer:
-    """A provider's response to a code or refresh token.
+    """The tokens that a provider has sent for an authorization code or a refresh token.
 
-    `claims` are the claims of the id token, or None without id token. `secret` is the client secret of the OAuth
-    application.
+    `claims` are the claims of the id token, or None if the provider sent no id token. `secret` is the client secret of
+    the OAuth application, with which requests to Facebook are signed.
     """
 
     provider: Provider
@@ -47,7 +47,7 @@ class ProviderAnswer:
 async def read_facts(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     """Return a provider's facts about a user, short enough for a record. Raises UnreadableAnswer, and errors of `ask`.
 
-    Addresses that cannot count are left out.
+    Malformed e-mail addresses are left out.
     """
     found = await _READERS[answer.provider.name](answer, rule, ask)
     addresses = tuple(filter(is_address, found.addresses))[:_PER_PAGE]
@@ -83,7 +83,7 @@ async def _github(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
 
 
 async def _pages(url: str, ask: Ask) -> list[Mapping[str, Any]]:
-    """Return the objects of all pages of a list."""
+    """Return all objects of a paginated list in GitHub's API."""
     found: list[Mapping[str, Any]] = []
     for page in range(1, _MAX_PAGES + 1):
         objects = _objects(await ask(url, {"per_page": str(_PER_PAGE), "page": str(page)}))
@@ -94,7 +94,10 @@ async def _pages(url: str, ask: Ask) -> list[Mapping[str, Any]]:
 
 
 async def _id_token(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
-    """Return the facts from the id token, or from userinfo if a refresh returned no id token."""
+    """Return the facts from the id token.
+
+    If a refresh returned no id token, read them from the provider's userinfo endpoint.
+    """
     return _openid(answer.claims if answer.claims is not None else _object(await ask(answer.provider.facts)))
 
 
@@ -106,7 +109,10 @@ async def _microsoft(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Fact
 
 
 def _microsoft_addresses(claims: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the e-mail address that can be trusted, if any. Any tenant can set `email` to any value."""
+    """Return the e-mail address that counts as verified, if any.
+
+    The claim `email` counts only for personal accounts or with `xms_edov`, since tenants can set it to any value.
+    """
     email = _text(claims.get("email"))
     if claims.get("tid") == _PERSONAL_TENANT or claims.get("xms_edov") is True:
         return (email,) if email else ()
@@ -153,7 +159,10 @@ def _openid(claims: Mapping[str, Any]) -> Facts:
 
 
 def _vouched(user: Mapping[str, Any], id: str) -> Facts:
-    """Return the facts from a provider that does not report whether an address is verified. It counts as verified."""
+    """Return the facts from a provider that does not report whether an e-mail address is verified.
+
+    The address counts as verified.
+    """
     email = _text(user.get("email"))
     return Facts(_subject(user.get(id)), (email,) if email else (), _text(user.get("name")))
 

@@ -1,4 +1,4 @@
-"""A visitor's confirmations of managed OAuth applications. An encrypted cookie contains the hosts."""
+"""Which sites a visitor has allowed to use the operator's managed OAuth applications, in an encrypted cookie."""
 
 import hashlib
 import hmac
@@ -14,15 +14,15 @@ TOKEN_COOKIE = "__Host-confirm"  # noqa: S105  # a name
 VALIDITY = 30 * 24 * 60 * 60  # seconds until a confirmation expires
 _MAX_SITES = 50
 _DIGEST = 12  # bytes of a site's digest
-_PURPOSE = b"confirmations"  # so that the encrypted state of a sign-in is not accepted as this cookie
+_PURPOSE = b"confirmations"  # without a purpose, the encrypted state of a sign-in would be accepted as this cookie
 
 
 @dataclass(frozen=True)
 class Confirmations:
-    """The Unix second at which the confirmation of a site expires, by the digest of the site.
+    """The sites that a visitor has confirmed. A site is a host together with its account.
 
-    A site is an account and a host. With names in place of digests, the cookie could exceed the 4 KiB that browsers
-    accept.
+    `sites` has the Unix second at which each confirmation expires, by a digest of the site. With names instead of
+    digests, the cookie could exceed the 4 KiB that browsers accept.
     """
 
     sites: Mapping[str, int] = field(default_factory=dict)

@@ -15,7 +15,7 @@ _NONCE = 12  # bytes of a nonce
 
 
 def seal(plain: bytes, kid: str, key: bytes, purpose: bytes) -> str:
-    """Encrypt bytes with an AES key of 32 bytes and the id `kid`. `unseal` needs the same purpose."""
+    """Encrypt bytes with an AES key of 32 bytes, which has the id `kid`. `unseal` requires the same purpose."""
     nonce = os.urandom(_NONCE)
     return f"{kid}.{encode(nonce + AESGCM(key).encrypt(nonce, plain, purpose))}"
 

@@ -14,10 +14,11 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class State:
-    """A sign-in in progress.
+    """A sign-in in progress: the content of the state parameter.
 
-    `audience` identifies the route and the version of its OAuth module. `login` is the digest of the login cookie.
-    `verifier` is the PKCE verifier. `began` is a Unix second.
+    `audience` identifies the route and the version of its OAuth module. `login` is the digest of the login cookie,
+    which binds the sign-in to a browser. `verifier` is the PKCE verifier. `path` is the path to which the visitor
+    returns. `began` is a Unix second.
     """
 
     host: str

@@ -1,1 +1,1 @@
-"""Sessions: what a request with a session may do, session tokens, and the keys that sign them."""
+"""Sessions: the decision about a request with a session, session tokens, and the keys that sign these tokens."""

@@ -1,4 +1,7 @@
-"""Decides about a request from its session, the OAuth rule of its route, and the time. Pure. Times are Unix seconds."""
+"""Decides whether a request may pass, from its session, its route's OAuth rule, and the time. Pure.
+
+Times are Unix seconds.
+"""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -12,7 +15,7 @@ _SKEW = 1  # seconds for which Envoy accepts a token after its expiry
 
 
 class Access(Enum):
-    """The result for a request: it may pass, or the reason why it may not."""
+    """The result of a decision: the request may pass, or the reason why it may not."""
 
     SIGN_IN = auto()  # the request has no valid session
     ASK = auto()  # the provider must be asked about the user first
@@ -24,9 +27,9 @@ class Access(Enum):
 class Decision:
     """A decision about a request.
 
-    If `fresh`, the provider must show its sign-in page although the user is signed in there. If `is_check_due`, the
-    provider is asked again while the request is forwarded. `lifetime` is the lifetime of the session token in seconds,
-    or 0 if a token would outlive a limit of the session.
+    If `fresh`, the provider must show its sign-in page even to a user who is signed in there. If `is_check_due`, the
+    provider is asked about the user again while the request is forwarded. `lifetime` is how many seconds a new session
+    token is valid, or 0 if the session ends or must be rechecked so soon that no token is made.
     """
 
     access: Access
@@ -68,29 +71,36 @@ def facts_of(session: Session) -> Facts:
 
 
 def is_seen_late(session: Session, rule: SignInRule, now: float) -> bool:
-    """Return whether `seen_at` must be stored again. It is stored about once per quarter of the inactivity timeout."""
+    """Return whether the time `seen_at`, at which the session was last used, must be stored again.
+
+    It is stored about four times within the inactivity timeout.
+    """
     return bool(rule.inactivity_timeout) and now >= session.seen_at + max(1, _quarter(rule) - 1)
 
 
 def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
-    """Return whether a session began with the route, provider, OAuth application and cookie prefix of this request."""
+    """Return whether a session was made for the route, provider, OAuth application and cookie prefix of a rule."""
     of_session = (session.account, session.edge, session.route, session.provider, session.client_id)
     of_rule = (rule.account, rule.edge, rule.route, rule.provider, client_id)
     return of_session == of_rule and session.cookie_prefix == rule.cookie_prefix
 
 
 def _suffices(session: Session, rule: SignInRule) -> bool:
-    """Return whether the provider was asked about all teams and organizations that the rule names now."""
+    """Return whether the latest check of a session asked about all teams and organizations in the current rule."""
     teams, organizations = set(map(fold, session.asked_teams)), set(map(fold, session.asked_organizations))
     return set(map(fold, rule.teams)) <= teams and set(map(fold, rule.organizations)) <= organizations
 
 
 def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
-    """Return the lifetime of a session token. Envoy must not accept the token after a limit of the session."""
+    """Return how many seconds a session token is valid.
+
+    Envoy must not accept it after the next recheck is due, after the longest duration of a session, or after the
+    inactivity timeout.
+    """
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
     if rule.inactivity_timeout:
         limits.append(rule.inactivity_timeout)
-        if not is_seen_late(session, rule, now):  # the token ends before the next use must be stored
+        if not is_seen_late(session, rule, now):  # it expires before `seen_at` must be stored again
             limits.append(max(session.seen_at + _quarter(rule) - int(now), 1 + _SKEW))
     usual = max(1, int(_quarter(rule)) - _SKEW)
     return max(0, min(usual, int(min(limits)) - _SKEW))

@@ -19,14 +19,20 @@ _STATE_KEY = 32  # bytes of the AES key
 
 @dataclass(frozen=True)
 class PrivateKeys:
-    """The decrypted keys of a stored record. An EC key is for session tokens, an AES key for states."""
+    """The decrypted keys of a stored record: an EC key that signs session tokens, and an AES key that encrypts states.
+
+    A state is the state parameter of a sign-in.
+    """
 
     private: ec.EllipticCurvePrivateKey
     state_key: bytes
 
 
 def create(signs_from: int) -> bool:
-    """Generate and store keys for a start time. Return False if another process has done so. Raises aws.Unavailable."""
+    """Generate and store keys that sign from the Unix second `signs_from` on.
+
+    Return False if another process has stored keys for this second. Raises aws.Unavailable.
+    """
     private, kid = ec.generate_private_key(ec.SECP256R1()), f"{signs_from:x}"
     der = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     secret = {"private": _encode(der), "state": _encode(os.urandom(_STATE_KEY))}

@@ -1,4 +1,4 @@
-"""Builds headers and a cookie for a request that may pass with its session. Pure."""
+"""Builds the headers and the cookie for a request that may pass because of its session. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,10 @@ class Pass:
 
 
 def make_pass(session: Session, rule: SignInRule, decision: Decision, key: SigningKey, now: float) -> Pass:
-    """Return the headers and the cookie with a session token. No cookie if a token would outlive a session's limit."""
+    """Return the headers about the user, and the cookie with a session token.
+
+    There is no cookie if the decision permits no token (its `lifetime` is 0).
+    """
     facts = decisions.facts_of(session)
     claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
     made = (cookies.build(rule.session_cookie, tokens.sign(claims, key)),) if decision.lifetime else ()

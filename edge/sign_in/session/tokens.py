@@ -1,4 +1,4 @@
-"""Session tokens: JWTs that Envoy verifies, and the headers that upstreams receive for them. Pure."""
+"""Session tokens: JWTs that Envoy verifies. Builds also the headers about a token's user for upstreams. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.envoy.filters.sign_in import HEADERS, ISSUER
 from edge.sign_in.provider.facts import Facts, Permission
 
-MAX_NAME = 200  # the most characters of a name after encoding
+MAX_NAME = 200  # the most characters of a percent-encoded user name or id
 _LITERAL = " !#$&'()*+-./:;<=>?@[]^_`{|}~"
 
 
@@ -37,7 +37,7 @@ def make_claims(rule: SignInRule, facts: Facts, permission: Permission, *, now: 
 
 
 def list_headers(claims: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers for the upstream that a token's claims describe."""
+    """Return the headers about the user that the upstream receives, from the claims of a session token."""
     return {header: str(claims[name]) for name, header in HEADERS.items() if name in claims}
 
 
@@ -47,7 +47,7 @@ def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
 
 
 def _header(text: str) -> str:
-    """Return a text in percent-encoded UTF-8. A long text is cut, but not within a character."""
+    """Return a text in percent-encoded UTF-8, cut at MAX_NAME characters, but not within a character of the text."""
     encoded = ""
     for character in text:
         more = quote(character, safe=_LITERAL)

@@ -1,1 +1,1 @@
-"""Webhooks: the signature schemes of providers, and the decision about a request."""
+"""Webhooks: the signature schemes of providers, and whether a request has a valid signature."""

@@ -1,6 +1,7 @@
 """The signature schemes of ten webhook providers, and the verification of a request. Pure.
 
-A header that takes part in a signature must occur exactly once, since an upstream could read the other occurrence.
+A header with a signature, timestamp or id must occur exactly once. Otherwise the upstream could use an occurrence that
+was not verified.
 """
 
 import base64
@@ -14,23 +15,23 @@ from typing import TypeAlias
 from chalicelib.model.edges.modules.webhook_verification import WebhookProvider, svix_key
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]  # names in lower case, with values
-MAX_AGE = 300  # seconds between a signed timestamp and now, in either direction
-_MAX_SIGNATURES = 16  # signatures in one header: a provider that changes its secret sends two
+MAX_AGE = 300  # seconds by which a signed timestamp may lie before or after now
+_MAX_SIGNATURES = 16  # the most signatures in a header. While a secret is replaced, a provider sends two
 _SECONDS = re.compile(rb"[0-9]{1,12}")
 _UTC = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-_ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, because a dot ends the id in the signed text
+_ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # an id has no dot, because a dot ends the id in the signed text
 
 
 @dataclass(frozen=True)
 class Scheme:
     """The way in which a provider signs its webhooks.
 
-    The header `header` contains signatures, each after `prefix`, with `separator` between them. If `algorithm` is "",
-    the header contains the secret instead.
+    The header `header` contains one or more signatures. Each begins with `prefix`, and `separator` is between them. If
+    `algorithm` is "", the header contains the secret itself instead of signatures.
 
     The signed text is `lead` followed by the body. In `lead`, %t is replaced by the timestamp, and %i by the id of the
-    message. `timestamp` and `id` are the names of their headers. If `timestamp` is "t=", the timestamp is in the header
-    of the signature, after "t=".
+    message. `timestamp` and `id` are the names of the headers with these values. If `timestamp` is "t=", the timestamp
+    follows "t=" in the header with the signatures.
     """
 
     header: str
@@ -66,7 +67,8 @@ _STANDARD = replace(_SVIX, header="webhook-signature", timestamp="webhook-timest
 def verify(provider: WebhookProvider, secret: str, headers: Headers, body: bytes, now: float) -> bool:
     """Return whether a provider signed a request with a secret.
 
-    A signed timestamp may differ by MAX_AGE from now. `body` is as it was sent, with its Content-Encoding.
+    A signed timestamp may differ from now by at most MAX_AGE. `body` has the bytes that were sent, not decoded by its
+    Content-Encoding.
     """
     scheme = SCHEMES[provider]
     if provider == "SVIX" and not _values(headers, scheme.header):
@@ -93,7 +95,10 @@ def _is_signed(scheme: Scheme, header: bytes, key: bytes, text: bytes) -> bool:
 
 
 def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> bytes | None:
-    """Return the signed text before the body. Return None if the timestamp is too old or a header is malformed."""
+    """Return the part of the signed text before the body.
+
+    Return None if the timestamp differs too much from now, or a header is malformed.
+    """
     lead = scheme.lead
     if scheme.id:
         id = _only(headers, scheme.id)
@@ -110,7 +115,7 @@ def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> byt
 
 
 def _field(header: bytes, scheme: Scheme) -> bytes:
-    """Return the timestamp in a signature's header. Return b"" if it does not occur exactly once."""
+    """Return the timestamp in the header with the signatures. Return b"" if it does not occur exactly once."""
     name = scheme.timestamp.encode()
     found = [it.removeprefix(name) for it in header.split(scheme.separator) if it.startswith(name)]
     return found[0] if len(found) == 1 else b""

@@ -23,7 +23,9 @@ _MAX_MODULES = 10_000
 
 @dataclass(frozen=True)
 class Webhook:
-    """A visitor's request. `body` is as it was sent. `headers` has each header line, with names in lower case.
+    """A visitor's request. `headers` has each header line, with names in lower case.
+
+    `body` has the bytes that were sent, not decoded by its Content-Encoding.
 
     `account`, `edge`, `route` and `digest` come from Envoy's configuration. `digest` identifies the version of the
     route's module.
@@ -46,7 +48,7 @@ class WebhookChecks:
         self._modules: OrderedDict[tuple[str, str], WebhookModule] = OrderedDict()
 
     async def check(self, webhook: Webhook) -> int:
-        """Return the status. 200 if signed, 403 if not, 413 if too large, 503 if the secret cannot be read."""
+        """Return the status: 200 for a valid signature, 403 for none, 413 if too large, 503 if no secret is readable."""
         if len(webhook.body) > self._largest:
             return 413
         try:
@@ -64,7 +66,7 @@ class WebhookChecks:
             return 503
         self._remember(webhook.route, rule.digest, module)
         if any(name == "upgrade" for name, _ in webhook.headers):
-            return 403  # the signature does not cover data after an upgrade
+            return 403  # data that follow an upgrade (WebSocket) are not signed
         try:
             secret = await asyncio.to_thread(module.open_secret, vault.context(webhook.account, webhook.route))
         except vault.Unreadable:

@@ -155,7 +155,7 @@ class Callbacks:
 def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:
     """Return the OAuth rule of the first route that matches a path, or None.
 
-    The rule is used only to choose the provider for a sign-in. It is Envoy that decides which rule applies to a request.
+    The rule is used only to choose the provider for a sign-in. For each request, Envoy decides which rule applies.
     """
     plain = path.partition("?")[0]
     for route in routes:

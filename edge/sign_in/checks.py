@@ -16,7 +16,7 @@ from edge.sign_in.provider.limits import TooManyExchanges
 from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
 from edge.sign_in.sign_in_records import SecretUnreadable
 
-_WAIT, _SHORT_WAIT = 5.0, 1.5  # the longest time in seconds that a request waits for a check; the least such limit
+_WAIT, _SHORT_WAIT = 5.0, 1.5  # seconds that a request waits for a check: the highest and the lowest limit
 _POLL = 0.25  # seconds between reads of a session while another process checks it
 _TURN = 12.0  # seconds for which a process reserves the check of a session
 # after one of these errors, the session can be checked again after a second

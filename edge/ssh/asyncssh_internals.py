@@ -26,9 +26,9 @@ except ImportError as error:
         f"asyncssh {asyncssh.__version__} lacks a part that the gateway uses ({error}): see docs/asyncssh.md."
     ) from error
 
-_MAX_QUEUED_REQUESTS = 100  # global requests that wait until earlier ones are answered
+_MAX_QUEUED_REQUESTS = 100  # a client with more unanswered global requests is disconnected
 _POLL = 0.01  # seconds between checks for unanswered requests
-_LENGTH_SIZE = 4  # bytes of a packet's length
+_LENGTH_SIZE = 4  # bytes of the length field at the start of a packet
 
 _CreateConnection: TypeAlias = Callable[[], "Connection"]
 
@@ -46,7 +46,10 @@ class Client(asyncssh.SSHServer):
         """Handle the client's first message of a key exchange."""
 
     def on_certificate(self, key_id: str) -> None:
-        """Store the key id of the certificate that is validated next, or "" for a key without certificate."""
+        """Store the key id of the presented certificate, or "" for a key without certificate.
+
+        asyncssh validates the certificate or key afterwards.
+        """
 
     def on_signature(self) -> None:
         """Handle a valid signature with the key or certificate that was validated last."""
@@ -55,7 +58,7 @@ class Client(asyncssh.SSHServer):
         """Handle a key or certificate that was rejected."""
 
     def on_forward_host(self, host: str) -> None:
-        """Store the host of the forwarding request that `server_requested` receives next."""
+        """Store the host of a forwarding request as the client sent it. `server_requested` is called next."""
 
     def pause_writing(self) -> None:
         """Handle a client that reads more slowly than the gateway writes."""
@@ -128,7 +131,7 @@ class Connection(asyncssh.SSHServerConnection):
     # Methods for the key exchange
 
     def _send_kexinit(self) -> None:
-        """Offer OpenSSH only ciphers with an integrated MAC. Its own choice would be a third slower."""
+        """Offer OpenSSH only ciphers with an integrated MAC. The cipher that it would choose is a third slower."""
         if b"OpenSSH" in self._client_version:
             self._enc_algs = [it for it in self._enc_algs if not encryption_needs_mac(it)]
         super()._send_kexinit()
@@ -143,7 +146,7 @@ class Connection(asyncssh.SSHServerConnection):
     async def _ignore_wrong_guess(self, processed: Awaitable[None]) -> None:
         """Ignore the packet that a client sent after a wrong guess (RFC 4253, section 7).
 
-        asyncssh would ignore it in other cases, because it compares the guess with the negotiated algorithm.
+        asyncssh itself decides wrongly whether a guess is wrong: it compares the guess with the negotiated algorithm.
         """
         await processed
         self._ignore_first_kex = guess_is_wrong(self._client_kexinit, self._server_kexinit)
@@ -168,15 +171,15 @@ class Connection(asyncssh.SSHServerConnection):
         return True
 
     def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
-        """Send a packet unless it is a MSG_IGNORE, which asyncssh sends only to protect CBC ciphers.
+        """Send a packet unless it is a MSG_IGNORE.
 
-        None is offered.
+        asyncssh sends MSG_IGNORE only to protect CBC ciphers, and the gateway offers no such cipher.
         """
         if pkttype != MSG_IGNORE:
             super().send_packet(pkttype, *args, handler=handler)
 
     def _send(self, data: bytes) -> None:
-        """Collect packets. The next iteration of the event loop sends them with one system call."""
+        """Collect the packets of one iteration of the event loop. The next iteration sends all with one system call."""
         if not self._gathered:
             self._loop.call_soon(self._flush)
         self._gathered.append(data)
@@ -193,7 +196,7 @@ class Connection(asyncssh.SSHServerConnection):
         return channel
 
     async def confirm(self) -> None:
-        """Send the client a request. Wait until it has answered, and all its earlier requests are handled."""
+        """Send the client a request. Wait until it has answered, and all requests that it sent before are handled."""
         await self._make_global_request(b"keepalive@openssh.com")
         while any(it._request_queue for it in self._channels.values()):
             await asyncio.sleep(_POLL)
@@ -216,26 +219,26 @@ class Connection(asyncssh.SSHServerConnection):
 
 
 class ReadWindow:
-    """Grants the client of a new channel only as many bytes as its session has received.
+    """Grants the client of a channel new bytes to send only after the same number of bytes was delivered.
 
-    After a pause, asyncssh itself grants a whole window as soon as it delivers the first piece of data, although other
-    pieces still wait. The memory would grow with each pause.
+    When a paused session resumes, asyncssh itself grants a whole window as soon as it has delivered the first waiting
+    piece of data, although other pieces still wait. So the memory would grow with each pause.
     """
 
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        self._left = channel._recv_window  # bytes that the client may still send, plus undelivered bytes
+        self._left = channel._recv_window  # bytes that the client may still send, plus received bytes that are not delivered
         channel._deliver_data = self._deliver  # type: ignore[method-assign]
 
     def resize(self, size: int) -> None:
-        """Set how many undelivered bytes the channel may have.
-
-        The client receives the value with the next window adjustment.
-        """
+        """Set the size of the channel's window. The client learns it with the next window adjustment."""
         self._channel._init_recv_window = size
 
     def close(self) -> None:
-        """Break the reference cycle with the channel, which would stay in memory until the next garbage collection."""
+        """Break the reference cycle between this object and the channel.
+
+        Otherwise, both would stay in memory until the next garbage collection.
+        """
         del self._channel._deliver_data  # deletes the attribute of the instance, so the class's method applies again
 
     def _deliver(self, data: bytes, datatype: Any) -> None:
@@ -251,7 +254,10 @@ class ReadWindow:
 
 
 class Gcm:
-    """Replaces asyncssh's cipher object. `open` decrypts a packet, and later asyncssh receives the result."""
+    """Replaces asyncssh's cipher object of a connection.
+
+    `open` decrypts a packet. If asyncssh then decrypts the same packet, it receives this result.
+    """
 
     def __init__(self, encryption: GCMEncryption) -> None:
         self._cipher = encryption._cipher
@@ -275,7 +281,7 @@ class Gcm:
 
 
 class _Environment(dict[Any, Any]):
-    """Replaces the environment of a session. It reports the variables that a client sends, and stores none."""
+    """Replaces the environment of a session. It passes variables to `Client.on_variable`, and stores none."""
 
     def __init__(self, owner: Client) -> None:
         super().__init__()

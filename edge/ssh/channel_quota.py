@@ -1,4 +1,8 @@
-"""Counts the open channels of tunnels and accounts, and enforces their limits."""
+"""Counts the open SSH channels of tunnels and accounts, and enforces the limits on their number.
+
+Each connection of a visitor to a tunnel has a channel. If a limit is reached, a visitor with many connections loses one
+of these (it is evicted) to a visitor with fewer.
+"""
 
 import random
 from collections import Counter
@@ -10,7 +14,7 @@ from edge.ssh.online_tunnel import OnlineTunnel, TunnelConnection
 
 
 class ChannelQuota:
-    """Counts the open channels of online tunnels. `refused` and `evicted` count channels since the start."""
+    """Counts the open channels of online tunnels. `refused` and `evicted` are totals since the gateway's start."""
 
     def __init__(self, online: Mapping[str, OnlineTunnel], limits: Limits) -> None:
         self._online, self._limits = online, limits

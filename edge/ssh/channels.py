@@ -21,7 +21,7 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
 
 CreateView: TypeAlias = Callable[[Proto, str], Observer]  # called with a tunnel's protocol and the visitor's address
-_POLL = 0.01  # seconds between checks whether the visitor is known
+_POLL = 0.01  # seconds between checks whether the visitor's address has arrived
 _TIMEOUT_BODY = b"408: the request body arrived too slowly.\n"
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (
     len(_TIMEOUT_BODY),
@@ -50,7 +50,10 @@ class Listener(asyncssh.SSHListener):
 
 
 class Channels:
-    """All channels of an SSH connection. `create_view` returns the observer that shows a channel in the terminals."""
+    """All channels of an SSH connection.
+
+    `create_view` returns an observer, which shows a visitor's connection in the client's terminals.
+    """
 
     def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, create_view: CreateView) -> None:
         self.connection, self.tunnels = connection, tunnels
@@ -87,7 +90,7 @@ class Channels:
 
 
 class _ChannelSession(asyncssh.SSHTCPSession[bytes]):
-    """Passes the events of a channel to a relay."""
+    """Passes asyncssh's events of a channel to the relay between the channel and Envoy."""
 
     def __init__(self, relay: Relay, window: Window) -> None:
         self._relay, self._window = relay, window
@@ -103,7 +106,7 @@ class _ChannelSession(asyncssh.SSHTCPSession[bytes]):
 
     def eof_received(self) -> bool:
         self._relay.on_upstream_end()
-        return True  # the channel stays open for more data from the visitor
+        return True  # the channel stays open, since the visitor can send more data
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._read_window.close()
@@ -117,7 +120,7 @@ class _ChannelSession(asyncssh.SSHTCPSession[bytes]):
 
 
 class _EnvoyRelay(Relay, asyncio.Protocol):
-    """The relay as the asyncio protocol of the connection from Envoy."""
+    """A relay that is also the asyncio protocol of its connection from Envoy."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.on_connected(cast(asyncio.Transport, transport))
@@ -131,7 +134,8 @@ class _EnvoyRelay(Relay, asyncio.Protocol):
 class _Connection:
     """A connection from Envoy, for which a channel is opened.
 
-    If the limit of channels is reached, the channel is opened only after the first request, which names the visitor.
+    If a limit on channels is reached, the channel is opened only after the first request has arrived, because the
+    request contains the visitor's address.
     """
 
     relay: Relay
@@ -230,8 +234,8 @@ class _Connection:
     async def _take_channel(self) -> bool:
         """Return whether there is room for the channel.
 
-        If a limit is reached, wait for the first request: the address of its visitor decides whether another channel is
-        evicted.
+        If a limit is reached, wait for the first request. The visitor's address in the request decides whether a
+        channel of another visitor is evicted.
         """
         if self.has_channel:
             return True

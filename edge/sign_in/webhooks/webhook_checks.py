@@ -48,7 +48,10 @@ class WebhookChecks:
         self._modules: OrderedDict[tuple[str, str], WebhookModule] = OrderedDict()
 
     async def check(self, webhook: Webhook) -> int:
-        """Return the status: 200 for a valid signature, 403 for none, 413 if too large, 503 if no secret is readable."""
+        """Return the status of the response, or 200 if the signature is valid.
+
+        It is 403 for an invalid signature, 413 for a too large body, and 503 if the secret cannot be read.
+        """
         if len(webhook.body) > self._largest:
             return 413
         try:

@@ -1,4 +1,7 @@
-"""Admits new connections. A refused client receives a sentence, and is disconnected before SSH begins."""
+"""Admits or refuses new connections of SSH clients, by their addresses.
+
+A refused client receives a sentence, and is disconnected before the SSH protocol begins.
+"""
 
 import asyncio
 import socket
@@ -17,7 +20,7 @@ async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int)
     server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=_BATCH, reuse_port=True)
     for it in server.sockets:
         with socket.fromfd(it.fileno(), it.family, it.type) as copy:
-            copy.listen(_BACKLOG)  # asyncio uses one number for both limits, so the kernel's backlog is set here
+            copy.listen(_BACKLOG)  # asyncio's `backlog` sets the batch and the kernel's backlog, which needs another value
 
     return server
 
@@ -25,8 +28,8 @@ async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int)
 class Admission(asyncio.Protocol):
     """The asyncio protocol of a new connection until it is admitted.
 
-    `explain_refusal` returns the sentence for the client if its address is refused, or "". If it returns "",
-    `create_connection` creates the protocol for SSH.
+    `explain_refusal` returns the sentence for a client with a refused address, or "" to admit the client. For an
+    admitted client, `create_connection` creates the protocol that follows: SSH.
     """
 
     def __init__(

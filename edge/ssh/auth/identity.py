@@ -5,14 +5,17 @@ from collections.abc import Callable
 from edge.store import threads
 from edge.store.records import Grant, Store, Unavailable
 
-UNKNOWN_KEY = (  # one message for all rejected keys, so that it does not reveal which keys exist
+UNKNOWN_KEY = (  # the same for all rejected keys, so that it does not reveal which credentials exist
     "This key cannot sign in here: it belongs to no active SSH credential and no valid user certificate. "
     "To use it, create an SSH credential with this key."
 )
 
 
 class Identity:
-    """The keys that a client has presented. `grant` belongs to the key with which it has signed."""
+    """The identity of one client: the keys that it has presented, and the grant of the key that it has proved.
+
+    A client proves a key or certificate with a signature.
+    """
 
     def __init__(self, store: Store, tries: int) -> None:
         self._store, self._tries_left = store, tries
@@ -30,7 +33,7 @@ class Identity:
         return self._grant
 
     def on_certificate(self, key_id: str) -> None:
-        """Store the key id of the certificate that is validated next, or "" for a key without certificate."""
+        """Store the key id of the presented certificate, or "" for a key without certificate."""
         self._key_id = key_id
 
     async def has_key(self, fingerprint: str) -> bool:
@@ -38,7 +41,7 @@ class Identity:
         return await self._find(self._store.find_grant_by_key, fingerprint)
 
     async def has_certificate_by(self, authority: str) -> bool:
-        """Return whether the presented certificate is active, and this authority has signed it."""
+        """Return whether the store has the presented certificate, signed by this authority, as active."""
         return await self._find(self._store.find_grant_by_certificate, authority, self._key_id)
 
     def on_signature(self) -> None:
@@ -46,7 +49,7 @@ class Identity:
         self._grant = self._candidate
 
     def on_rejected_key(self) -> bool:
-        """Count a rejected key. Return whether it was the last try."""
+        """Count a rejected key. Return whether the client may try no further key."""
         self.has_rejected_key = True
         self._tries_left -= 1
         return self._tries_left <= 0

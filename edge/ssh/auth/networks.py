@@ -1,4 +1,4 @@
-"""The networks to which an address belongs. Limits on sign-ins count the clients of a network together. Pure."""
+"""The networks around a client's address. Limits on sign-ins count all clients of a network together. Pure."""
 
 import ipaddress
 from collections import defaultdict
@@ -24,10 +24,10 @@ def get_surroundings(address: str) -> str:
 
 
 class Networks:
-    """A set of networks. Whether it contains an address is found without trying each network."""
+    """A set of IP networks. It finds out whether an address is in one of them without a comparison with each."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
-        # By IP version and number of host bits: the networks, as numbers without the host bits.
+        # By IP version and number of host bits: the network addresses as integers, shifted right by the host bits.
         self._networks: dict[tuple[int, int], set[int]] = defaultdict(set)
         for network in map(ipaddress.ip_network, networks):
             shift = network.max_prefixlen - network.prefixlen

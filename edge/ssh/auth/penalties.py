@@ -1,12 +1,13 @@
-"""Penalties for failed sign-ins: seconds that add up for each network, and expire with time. Pure.
+"""Penalties for failed sign-ins, like sshd's PerSourcePenalties. Pure.
 
-They work like sshd's PerSourcePenalties: an address is refused while its penalty is above 15 seconds.
+Each failed sign-in adds seconds to the penalty of the client's address and of the larger network around it. A penalty
+shrinks by a second per second. An address is refused while one of its two penalties is above 15 seconds.
 """
 
 from edge.ssh.auth import networks
 
 _THRESHOLD = 15.0  # seconds of penalty above which an address is refused
-_SHARE = 16  # when so many of its addresses are refused, a surrounding network is refused too
+_SHARE = 16  # the network around an address gets this fraction of its penalty: 1/16
 
 
 class Penalties:
@@ -23,7 +24,7 @@ class Penalties:
         return len(self._until)
 
     def add(self, address: str, seconds: float, now: float) -> None:
-        """Add seconds to the penalty of an address, and a share of them to its surrounding network's penalty."""
+        """Add seconds to the penalty of an address, and 1/16 of the seconds to the penalty of its larger network."""
         if not seconds:
             return
         self._add(networks.get_source(address), seconds, now)
@@ -32,7 +33,7 @@ class Penalties:
             self._shrink(now)
 
     def extend(self, address: str, seconds: float, now: float) -> None:
-        """Add seconds to the penalty of a refused address, without a share for its surrounding network."""
+        """Add seconds to the penalty of a refused address, but none to the penalty of its larger network."""
         self._add(networks.get_source(address), seconds, now)
 
     def get_refusal(self, address: str, now: float) -> float:

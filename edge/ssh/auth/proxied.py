@@ -9,15 +9,15 @@ from edge.link.proxy_protocol import Address, Header
 from edge.process import log
 from edge.ssh.auth.networks import Networks
 
-_MAX_HEADER = 536  # bytes of a header: the most that version 2 of the protocol requires a receiver to accept
+_MAX_HEADER = 536  # bytes of a header: version 2 of the PROXY protocol requires receivers to accept as many
 _TIMEOUT = 5.0  # seconds until a connection without a complete header is closed
 
 
 class Proxied(asyncio.Protocol):
     """The asyncio protocol of a new connection until its PROXY header is complete.
 
-    `proxies` are the networks from which proxies may connect. `admit` returns the protocol that follows, which sees the
-    client's address.
+    `proxies` are the networks from which proxies may connect. `admit` returns the protocol that handles the connection
+    after the header. This protocol sees the client's address as its peer.
     """
 
     def __init__(self, proxies: Networks, admit: Callable[[], asyncio.Protocol], *, timeout: float = _TIMEOUT) -> None:
@@ -52,7 +52,7 @@ class Proxied(asyncio.Protocol):
     def _on_header(self, header: Header | None, early: bytes) -> None:
         if header is None:
             self._refuse("it does not begin with a PROXY protocol header")
-        elif header.source is None:  # the proxy's own connection, such as a health check
+        elif header.source is None:  # a connection of the proxy itself, such as a health check
             self._close()
         else:
             self._timer.cancel()

@@ -1,17 +1,21 @@
-"""Finds the tunnels that a change in the records can end. Pure."""
+"""Decides which online tunnels must be checked after a change of a record. Pure.
+
+A change can end a tunnel if the client's right to the tunnel depends on the record.
+"""
 
 from chalicelib.model.accounts.accounts import SCOPE
 from chalicelib.model.base import kinds
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import Place
 
-_UNRELATED = {kinds.TLS_CERTIFICATES.path}  # kinds on which the rights to a tunnel never depend
+_UNRELATED = {kinds.TLS_CERTIFICATES.path}  # kinds of records on which the right to a tunnel never depends
 
 
 def concerns(key: Place, tunnel: ServedTunnel) -> bool:
-    """Return whether a change of a record can end a tunnel. `key` is the address of the record.
+    """Return whether a change of the record with a key can end a tunnel.
 
-    Such records are the tunnel's, its account's, and all records on which the rights to the tunnel may depend.
+    That is so for the records of the tunnel and its account, and for the account's other records except certificates
+    and other tunnels.
     """
     if key.scope == SCOPE:
         return key.id == tunnel.account

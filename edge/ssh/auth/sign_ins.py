@@ -1,8 +1,8 @@
-"""Limits how many connections are signing in. Above a limit, a random one of them is dropped, as sshd does.
+"""Limits how many connections are signing in. Above a limit, a random connection is dropped, as sshd does.
 
-There is a limit for each address, each network, and all connections. An address whose sign-ins fail is refused for some
-time, which grows with each failure. Its pending sign-ins continue: if a hundred clients behind one address connect
-again at once, the first that signs in clears the penalty for the others.
+There is a limit for each address, each network, and all connections. After failed sign-ins, an address is refused for a
+time that grows with each failure. Sign-ins from a refused address that have already begun continue. So if a hundred
+clients behind one address connect again at once, the first that signs in clears the penalty for the others.
 """
 
 import random
@@ -15,7 +15,7 @@ from edge.process.settings import Limits
 from edge.ssh.auth import networks
 from edge.ssh.auth.penalties import Penalties
 
-# penalties in seconds, by the way in which a sign-in fails
+# penalties in seconds for a sign-in that was dropped, tried no key, tried only wrong keys, or exceeded the time limit
 DROPPED, NO_KEY, WRONG_KEYS, NO_ANSWER = 1.0, 1.0, 3.0, 10.0
 _REFUSED = 1.0  # penalty in seconds for each attempt from a refused address
 

@@ -1,1 +1,1 @@
-"""Bytes between Envoy and SSH clients."""
+"""Passes, buffers and counts the bytes between Envoy and SSH clients."""

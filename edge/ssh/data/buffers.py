@@ -1,8 +1,8 @@
 """The memory budget for a gateway's buffers. Pure.
 
 A buffer contains the bytes that an SSH client has sent on a channel and the visitor has not read. All channels share
-one budget. A tunnel never takes more bytes than it leaves free: a single tunnel takes at most half of the budget, two
-tunnels take a third each. So there is always room for a new tunnel.
+one budget. A tunnel can take more bytes only while the free part of the budget stays at least as large as the tunnel's
+part: a single tunnel takes at most half of the budget, two tunnels take a third each. So a new tunnel finds room.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ MIN_WINDOW, _MAX_WINDOW = 128 << 10, 2 << 20  # bytes of the window of one chann
 
 
 class Buffers:
-    """The bytes that tunnels have taken of the budget. `released` is the sum of all bytes released since the start."""
+    """Counts the bytes of the budget that each tunnel has taken. `released` is the total of bytes ever released."""
 
     def __init__(self, total: int) -> None:
         self.total = self._left = total
@@ -35,7 +35,7 @@ class Buffers:
         return True
 
     def release(self, tunnel: str, count: int) -> None:
-        """Return the bytes of a channel to the budget."""
+        """Return `count` bytes of a tunnel to the budget."""
         self._take(tunnel, -count)
         if not self._taken[tunnel]:
             del self._taken[tunnel]
@@ -47,9 +47,9 @@ class Buffers:
 
 
 class Window:
-    """The bytes that a client can send on one channel before the visitor reads them.
+    """The SSH window of one channel: how many bytes the client can send before the visitor reads them.
 
-    The window is doubled while the visitor keeps up.
+    Each time the visitor has read a whole window, the window is doubled, up to _MAX_WINDOW.
     """
 
     def __init__(self, buffers: Buffers, tunnel: str) -> None:

@@ -1,19 +1,19 @@
-"""Delays calls until a request is complete, or its client has stopped sending."""
+"""Delays the sending of an early response until its request is complete, or the client has stopped sending."""
 
 from collections.abc import Callable
 
 from edge.ssh.data.interfaces import CallLater, Timer
 
-_PAUSE = 0.5  # seconds without request data after which the client counts as stopped
-_MAX_WAIT = 5.0  # seconds after which the calls are made although the client still sends
-_MAX_BYTES = 64 << 10  # bytes of a response that wait. If there are more, all are sent at once
+_PAUSE = 0.5  # if no request data arrives for so many seconds, the client has stopped sending
+_MAX_WAIT = 5.0  # seconds until the calls are made even if the client still sends
+_MAX_BYTES = 64 << 10  # the most bytes of a response that wait. If there are more, all are sent at once
 
 
 class Deferral:
-    """The delayed calls that send an early response, in order.
+    """The delayed calls that send an early response, in order. A response is early if its request is incomplete.
 
-    If a response were to end before its request, Envoy would reset the HTTP/2 stream (RST_STREAM, NO_ERROR). Some
-    clients, such as curl 7.88, then lose the part of the response that they have not read.
+    When a response ends before its request, Envoy resets the HTTP/2 stream (RST_STREAM, NO_ERROR). Some clients, such
+    as curl 7.88, then lose the part of the response that they have not read.
     """
 
     def __init__(self, call_later: CallLater) -> None:
@@ -49,7 +49,7 @@ class Deferral:
             call()
 
     def cancel(self) -> None:
-        """Stop the timer, so that the waiting calls are not made by it."""
+        """Stop the timer that would make the waiting calls."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

@@ -1,11 +1,11 @@
-"""The interfaces that a relay uses: two connections, the observers of their bytes, and timers."""
+"""The interfaces that a relay uses: its two ends, the objects that receive the relayed bytes, and timers."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 
 class End(Protocol):
-    """One of the two ends of a relay. One is the connection from Envoy, the other the channel to the SSH client."""
+    """An end of a relay: the connection from Envoy, or the channel to the SSH client."""
 
     def write(self, data: bytes) -> None: ...
     def write_eof(self) -> None: ...
@@ -19,7 +19,7 @@ class End(Protocol):
 
 
 class Observer(Protocol):
-    """Receives the bytes that a relay passes in both directions."""
+    """Receives a copy of the bytes that a relay passes, in both directions."""
 
     def on_request(self, data: bytes) -> None: ...
     def on_response(self, data: bytes) -> None: ...
@@ -27,15 +27,15 @@ class Observer(Protocol):
 
 
 class Exchange(Protocol):
-    """Receives the bytes, and tracks the requests and responses if they are HTTP/1."""
+    """Receives a copy of the relayed bytes, and follows their requests and responses if they are HTTP/1."""
 
     @property
     def is_requesting(self) -> bool:
-        """Return whether the current request is incomplete."""
+        """Return whether the visitor's current request is incomplete."""
 
     def on_request(self, data: bytes) -> None: ...
     def on_response(self, data: bytes) -> bool:
-        """Return whether the relay must hold the bytes back until their request is complete."""
+        """Return whether the relay must hold the bytes of the response back until the request is complete."""
 
     def on_close(self) -> None: ...
 
@@ -46,5 +46,5 @@ class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-# called with the seconds to wait, and the function to call
+# schedules a call: its parameters are the seconds to wait and the function to call
 CallLater: TypeAlias = Callable[[float, Callable[[], None]], Timer]

@@ -13,7 +13,7 @@ _REQUEST = re.compile(rb"[A-Z]{3,20} [^ \r\n]+ HTTP/1\.[01]\r\n")
 
 @dataclass(eq=False)
 class Meter:
-    """The counts of one tunnel over all its connections."""
+    """The counts of bytes and requests of one tunnel, over all its connections."""
 
     bytes_in: int = 0
     bytes_out: int = 0
@@ -29,11 +29,11 @@ class Meter:
 
 
 class MeteredConnection:
-    """Counts the bytes and requests of one connection, and passes the bytes to another observer.
+    """Counts the bytes and requests of one connection for a tunnel's meter, and passes the bytes to an observer.
 
-    Envoy sends a request only after the previous response, so a request always begins at the start of a read. A
-    connection that is not HTTP/1 counts as one request. `address` is the visitor's address: the one that the
-    constructor received, or else the address in the latest request.
+    Envoy sends a request only after the previous response. So if data contain a request, they begin with it. A
+    connection that is not HTTP/1 counts as one request. `address` is the visitor's address: the constructor's argument
+    or, if that is "", the address in the latest request.
     """
 
     def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:
@@ -44,7 +44,7 @@ class MeteredConnection:
 
     @property
     def is_requesting(self) -> bool:
-        """Return whether the current request is incomplete."""
+        """Return whether the visitor's current request is incomplete."""
         return self.body.is_incomplete
 
     @property
@@ -69,8 +69,8 @@ class MeteredConnection:
     def on_response(self, data: bytes) -> bool:
         """Count bytes from the SSH client.
 
-        Return whether the relay must hold them back until their request is complete. Until then, bytes to the SSH
-        client belong to the same request.
+        Return whether the relay must hold these bytes of a response back until the request is complete. While it is
+        incomplete, all bytes to the SSH client belong to this request.
         """
         self._meter.bytes_out += len(data)
         self._can_begin = not self.body.is_incomplete
@@ -82,5 +82,5 @@ class MeteredConnection:
         return must_wait
 
     def on_close(self) -> None:
-        """Pass the end of the connection to the observer."""
+        """Notify the observer of the end of the connection."""
         self._observer.on_close()

@@ -1,16 +1,19 @@
-"""Parses SSH packets with channel data. asyncssh spends two thirds of the time of a transfer on that.
+"""Parses SSH packets with channel data instead of asyncssh, which spends two thirds of a transfer's time on that.
 
-The reasons, and what asyncssh still does: docs/decisions/0024-packets-of-a-tunnels-bytes-are-opened-before-asyncssh.md.
+The reasons, and the work left to asyncssh: docs/decisions/0024-packets-of-a-tunnels-bytes-are-opened-before-asyncssh.md
 """
 
 MSG_CHANNEL_DATA = 94
-_HEAD = 10  # bytes before the data of a channel: padding length, type, channel, data length
+_HEAD = 10  # bytes before the data in a CHANNEL_DATA packet: padding length, type, channel, data length
 _LISTS_AT = 17  # the offset of the lists of algorithms in a KEXINIT, after its type and cookie
-_GUESS_AT = -5  # the offset, from the end of a KEXINIT, of the flag that a guess follows
+_GUESS_AT = -5  # the offset from the end of a KEXINIT of the flag first_kex_packet_follows
 
 
 class Unread:
-    """Received bytes that are not parsed yet. Taking a packet from the start does not copy the rest."""
+    """A buffer of received bytes that are not parsed. Taking a packet from its start does not copy the rest.
+
+    It replaces the `bytes` object that asyncssh uses as its buffer.
+    """
 
     def __init__(self) -> None:
         self._data, self._at = b"", 0
@@ -32,16 +35,16 @@ class Unread:
         return self
 
     def join_head(self, head: bytes, end: int) -> bytes | memoryview:
-        """Return `head`, which was taken before, followed by the next `end` bytes of the buffer.
+        """Return `head`, the bytes that were taken last, followed by the next `end` bytes.
 
-        Nothing is copied if `head` still lies in the buffer before these bytes.
+        Nothing is copied if the buffer still contains `head` before the next bytes.
         """
-        if self._at < len(head):  # `head` was taken from an earlier buffer
+        if self._at < len(head):  # `_data` was replaced after `head` was taken
             return head + self._data[:end]
         return memoryview(self._data)[self._at - len(head) : self._at + end]
 
     def find(self, text: bytes, start: int, stop: int) -> int:
-        """Return the index of a text, or -1."""
+        """Return the index of `text` in the buffer, or -1."""
         return self._data[self._at :].find(text, start, stop)
 
 
@@ -56,8 +59,9 @@ def parse_channel_data(packet: bytes | None) -> tuple[int, bytes] | None:
 def guess_is_wrong(client_kexinit: bytes, server_kexinit: bytes) -> bool:
     """Return whether the packet after a client's KEXINIT must be ignored (RFC 4253, section 7).
 
-    A client can send the first packet of the key exchange that it expects. Its guess is right only if both sides prefer
-    the same key exchange and the same kind of host key, independent of what they negotiate.
+    A client can guess the key exchange, and send its first packet before the negotiation is complete. The guess is
+    right only if both sides prefer the same key exchange and the same kind of host key. The negotiated algorithms do
+    not count.
     """
     return bool(client_kexinit[_GUESS_AT]) and _preferred(client_kexinit) != _preferred(server_kexinit)
 

@@ -1,4 +1,4 @@
-"""Joins a connection from Envoy to an SSH channel. It does no I/O itself.
+"""Joins a connection from Envoy (for a visitor) to a channel of the tunnel's SSH client. It does no I/O itself.
 
 Data moves at the pace of the slower side. asyncio and asyncssh report events by calling methods of the relay. The relay
 calls methods of its two ends and of its owner.
@@ -11,14 +11,17 @@ from edge.process.settings import Limits
 from edge.ssh.data.deferral import Deferral
 from edge.ssh.data.interfaces import End, Exchange, Timer
 
-_DRAIN_TIMEOUT = 5.0  # seconds in which Envoy must close a connection that its upstream has closed
+_DRAIN_TIMEOUT = 5.0  # seconds for Envoy to close a connection after the relay has sent EOF
 
 
 class RelayOwner(Protocol):
     """Opens a relay's channel, starts its timers, and handles its end."""
 
     def open(self, relay: "Relay") -> None:
-        """Open the channel. Then call `on_opened` or `on_refused` of the relay, and then `on_opening_end`."""
+        """Open the channel of a relay.
+
+        Call the relay's method `on_opened` or `on_refused` with the result, and then `on_opening_end`.
+        """
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Schedule a call after some seconds."""
@@ -28,10 +31,11 @@ class RelayOwner(Protocol):
 
 
 class Relay:
-    """Passes data between the two ends, and closes them.
+    """Passes data between its two ends, the connection from Envoy and the channel, and closes both.
 
-    Data that Envoy sends before the channel is open is buffered, and reading pauses. Each direction ends separately: a
-    side that has sent everything can still receive. The SSH client receives `first` before all other data.
+    If Envoy sends data before the channel is open, the data are buffered, and the relay reads no more. Each direction
+    ends separately: an end that has sent everything can still receive. The SSH client receives `first` before all other
+    data.
     """
 
     def __init__(self, owner: RelayOwner, exchange: Exchange, limits: Limits, first: bytes = b"") -> None:
@@ -69,7 +73,7 @@ class Relay:
 
     def on_opened(self, channel: End) -> None:
         """Handle a channel that the SSH client has accepted."""
-        if channel.is_closing():  # the SSH connection was closed while the channel was opened
+        if channel.is_closing():  # the SSH connection was closed during the opening
             self.close()
             return
         self._channel = channel
@@ -101,7 +105,7 @@ class Relay:
     def on_response(self, data: bytes) -> None:
         """Pass data from the SSH client to Envoy.
 
-        Parts of an early response are held back until the request is complete.
+        If the response arrives before its request is complete, parts of it are held back until then.
         """
         must_wait = self._exchange.on_response(data)
         self._has_moved = True
@@ -137,7 +141,7 @@ class Relay:
         if self._transport:
             try:
                 self._transport.write_eof()
-            except OSError:  # the visitor has reset it. An error here would end the client's whole SSH connection
+            except OSError:  # the connection was reset. An uncaught error would end the client's whole SSH connection
                 self._transport.abort()
             self._watch()
 
@@ -152,13 +156,13 @@ class Relay:
             self._channel.resume_reading()
 
     def pause(self, caller: object) -> None:
-        """Pause reading from Envoy until each caller of `pause` has called `resume`."""
+        """Pause reading from Envoy. It stays paused until each object that called `pause` has called `resume`."""
         if self._transport and not self._pausers:
             self._transport.pause_reading()
         self._pausers.add(caller)
 
     def resume(self, caller: object) -> None:
-        """End the caller's `pause`. Read from Envoy again if no other caller pauses."""
+        """End the `pause` of an object. Read from Envoy again if no other object has paused reading."""
         self._pausers.discard(caller)
         if self._transport and not self._pausers:
             self._transport.resume_reading()
@@ -166,14 +170,14 @@ class Relay:
     def on_stalled(self, session: object) -> None:
         """Stop reading from Envoy, because the SSH client reads slowly.
 
-        Both ends are closed after the idle timeout, because asyncio does not report a visitor that leaves while reading
-        is paused.
+        If that lasts longer than the idle timeout, both ends are closed: while reading is paused, asyncio does not
+        report that a visitor has left.
         """
         self.pause(session)
         self._watch()
 
     def on_visitor_left(self) -> None:
-        """Handle a visitor that has left while some of its data is unread. Can be called several times."""
+        """Handle a visitor that has left before the SSH client has read all its data. Can be called several times."""
         if self._channel and not self._has_visitor_left:
             self._has_visitor_left = True
             self._watch()
@@ -203,8 +207,8 @@ class Relay:
     def on_channel_closed(self) -> None:
         """Close the connection from Envoy, because both sides have closed the channel.
 
-        The rest of an incomplete request is read and dropped. Otherwise closing would reset the connection, and Envoy
-        would lose the response.
+        If the request is incomplete, the rest of it is read and dropped first. Otherwise, closing would reset the
+        connection, and Envoy would lose the response.
         """
         self._channel, self._has_channel_closed = None, True
         if self._idle_timer:
@@ -251,7 +255,7 @@ class Relay:
     def _close(self, channel: End) -> None:
         """Close the channel when the SSH client has read everything or stops reading."""
         if channel.get_write_buffer_size():
-            channel.set_write_buffer_limits(0)  # `on_drained` is called when the buffer is empty
+            channel.set_write_buffer_limits(0)  # so that asyncssh reports an empty buffer, which calls `on_drained`
             self._watch()
         else:
             channel.close()
@@ -259,7 +263,7 @@ class Relay:
     def _watch(self) -> None:
         """Start the idle timer. When it expires, both ends are aborted unless data has moved since its start.
 
-        After the visitor has left, the timer lasts at most the upstream timeout.
+        The timer lasts for the idle timeout, or after the visitor has left at most for the upstream timeout.
         """
         if self._idle_timer:
             self._idle_timer.cancel()
@@ -271,7 +275,7 @@ class Relay:
         self._idle_timer = self._owner.call_later(seconds, self._abort_if_idle)
 
     def _abort_if_idle(self) -> None:
-        """Abort both ends if no data has moved."""
+        """Abort both ends if no data has moved since the start of the idle timer, else start it again."""
         if self._channel and (self._has_moved or self._channel.get_write_buffer_size() < self._unread):
             self._watch()
             return

@@ -1,4 +1,7 @@
-"""Decides which parts of an early HTTP/1 response are held back until its request is complete. Pure."""
+"""Decides which parts of an early HTTP/1 response are held back until its request is complete. Pure.
+
+A response is early if it arrives while the client still sends the body of the request.
+"""
 
 import re
 
@@ -9,15 +12,15 @@ _WITHOUT_BODY = re.compile(rb"HTTP/1\.[01] (?:204|304)\b")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*chunked[ \t]*\r\n", re.IGNORECASE)
 _LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
-_MAX_TRAILERS = 4096  # bytes at the end of the data that are searched for the last chunk
+_MAX_TRAILERS = 4096  # the last chunk is searched for in so many bytes at the end of the data
 
 
 class Response:
     """An HTTP/1 response that arrives before its request is complete.
 
-    A response other than 2xx is held back as a whole: some clients, such as curl, stop sending when they read its
-    head, and the request fails. A 2xx response can answer the first part of a request, so only its end is held back. A
-    response without a length ends when its connection closes.
+    A response with the status 3xx, 4xx or 5xx is held back as a whole: some clients, such as curl, stop sending when
+    they read its head, and the request fails. A 2xx response can answer the first part of a request, so only its end is
+    held back. A response without a length ends when its connection closes; none of it is held back here.
     """
 
     def __init__(self) -> None:

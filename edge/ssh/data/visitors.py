@@ -1,4 +1,4 @@
-"""Determines the address of a visitor, which visitor to evict, and how fast a request body arrives. Pure."""
+"""Determines a visitor's address, which visitor loses a connection, and how fast a request body arrives. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ def get_visitor(address: str) -> str:
 
 
 def choose_eviction(counts: Mapping[str, int], newcomer: str) -> str | None:
-    """Return the visitor with the most connections, which loses one of them to a new visitor.
+    """Return the visitor with the most connections. This visitor loses one connection to the visitor `newcomer`.
 
-    Return None if the new visitor would then have as many connections as that visitor.
+    Return None if the newcomer has almost as many connections: at most one fewer.
     """
     busiest = max(counts, key=lambda visitor: counts[visitor])
     return busiest if counts[busiest] > counts.get(newcomer, 0) + 1 else None
@@ -44,7 +44,7 @@ class Body:
         self._left = 0
         self._is_chunked = self._is_answered = self.is_expecting = False
         self._received = 0  # bytes of the body since the previous check
-        self._slow = 0.0  # seconds in which the body was too slow
+        self._slow = 0.0  # seconds for which the body has been too slow until now
 
     @property
     def is_incomplete(self) -> bool:
@@ -87,5 +87,5 @@ class Body:
         return self._slow
 
     def reset_rate(self) -> None:
-        """Restart the measurement. The visitor cannot send while the upstream does not read."""
+        """Measure the rate again from zero: while the upstream does not read, the visitor cannot send."""
         self._slow, self._received = 0.0, 0

@@ -64,7 +64,7 @@ class SignInRecords:
 
     def __init__(self) -> None:
         self._rules: OrderedDict[str, tuple[SignInRule, OAuthModule]] = OrderedDict()
-        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()  # by audience: latest stored error, and time
+        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()  # by audience: last stored error and time
         self._apps: dict[str, ManagedApp] = {}
         self._pairs: list[KeyPair] = []
         self._private: dict[str, PrivateKeys] = {}

@@ -227,7 +227,7 @@ class ReadWindow:
 
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        self._left = channel._recv_window  # bytes that the client may still send, plus received bytes that are not delivered
+        self._left = channel._recv_window  # bytes that the client may still send, plus undelivered bytes here
         channel._deliver_data = self._deliver  # type: ignore[method-assign]
 
     def resize(self, size: int) -> None:

@@ -250,10 +250,10 @@ class _Connection:
 
 
 def _first(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
-    """Return the PROXY protocol header for the upstream of a tunnel, or b"".
+    """Return the PROXY protocol header that an upstream receives before all other data, or b"" for none.
 
-    The reservation of the tunnel's name decides whether the upstream gets a header. A backend tunnel has no
-    reservation. Envoy sends its upstream the header if a reservation of the edge requires it.
+    If the tunnel has a name, the reservation of the name decides. A backend tunnel has no name. Its upstream receives
+    the header that Envoy has sent, unless the header is private, which means that only the gateway may read it.
     """
     if tunnel.proxy_protocol:
         return (visitor or Header()).encoded()

@@ -1,7 +1,7 @@
 """Parses the tunnel that an `ssh -R` requests, and builds the sentences for the client's terminal. Pure.
 
-The host and port of the request determine the tunnel. For `-R 80:…`, without a host, ssh sends the host "localhost". It
-sends an empty host and `*` unchanged.
+The host and port of the request determine the tunnel. For `-R 80:…`, without a host, ssh sends the host "localhost". An
+empty host (`-R :80:…`) and `*` are sent unchanged.
 """
 
 import re
@@ -32,13 +32,13 @@ RESTART_SOON = "This gateway restarts within a minute. It disconnects clients th
 AWAY = "The gateway cannot reach its store just now: try again in a moment."
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-# by requested port: the protocol of a named tunnel
+# the protocol of a tunnel with a host name, by the port in its request
 _PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}
 _LABELS_PORT = 80
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (how ssh names no host)
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # characters of random names
-_MAX_LABELS, _MAX_BYTES = 50, 255  # labels, and bytes of a name or value: the same limits as in tunnel groups
+_MAX_LABELS, _MAX_BYTES = 50, 255  # the most labels, and bytes of a label's name or value, as in tunnel groups
 
 
 RefusalCode: TypeAlias = Literal[
@@ -82,7 +82,10 @@ class NamedTunnel:
 
 @dataclass(frozen=True)
 class PortTunnel:
-    """A TCP tunnel on a port of the tunnel domain. Port 0 requests a random port. `is_random` marks a chosen port."""
+    """A TCP tunnel on a port of the tunnel domain.
+
+    `number` is 0 if the client requests a random port. `is_random` is true if the gateway has chosen the port.
+    """
 
     number: int
     is_random: bool = False
@@ -123,9 +126,9 @@ class Requester:
 
 
 def build_opening(requested: RequestedTunnel, requester: Requester, settings: Settings) -> Opening:
-    """Return what the store needs to open a requested tunnel. It has a random name if the client requested none.
+    """Return the description of a requested tunnel that the store needs. Choose a random name if it has none.
 
-    Raises TunnelRefused if the grant does not permit it.
+    Raises TunnelRefused if the client's grant does not permit the tunnel.
     """
     grant, address = requester.grant, requester.address
     opening = Opening(grant, requester.gateway, requester.session, address, address=address, client=requester.client)
@@ -159,7 +162,7 @@ def list_addresses(grant: Grant, settings: Settings) -> list[str]:
 
 
 def get_port(opening: Opening, port: int) -> int:
-    """Return the port of a TCP tunnel, or the requested `port` for other tunnels."""
+    """Return the port of the tunnel's address if it is a TCP tunnel. Otherwise return the requested `port`."""
     return int(opening.name.rpartition(":")[2]) if opening.proto == "tcp" else port
 
 
@@ -173,7 +176,7 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
             how = f"choose another {kind}, or remove it from the edge"
             return TunnelRefused(f"An edge of your account listens on {name}: {how}.", "name_of_edge")
         case NameNotReserved():
-            it = "one" if kind == "port" else "it"  # the API chooses the port that a reservation gets
+            it = "one" if kind == "port" else "it"  # a particular port cannot be reserved: the API chooses it
             why = f"{name} is not reserved: reserve {it} first"
             return TunnelRefused(f"Your account can use only reserved {kind}s, and {why}.", "name_not_reserved")
         case NameNotProved():
@@ -201,14 +204,14 @@ def describe_tunnel(id: str, opening: Opening) -> str:
 
 
 def describe_port(url: str, refusal: str) -> str:
-    """Return the sentence that says whether the port of a URL is open. It is open if `refusal` is ""."""
+    """Return the sentence that says whether the port of a TCP tunnel is open. `refusal` is "" if it is."""
     if not refusal:
         return f"{url} is open now."
     return f"{url} is not open: {refusal}. The edge tries again every few seconds."
 
 
 def advise_reservation(name: str) -> str:
-    """Return the advice about a name or address that is not reserved."""
+    """Return the sentence that explains how to reserve a name or address."""
     how = "To reserve a permanent address: POST /reserved_addrs {}"
     if ":" not in name:
         how = f'To reserve it: POST /reserved_domains {{"domain": "{name}"}}'

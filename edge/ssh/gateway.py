@@ -37,10 +37,10 @@ from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
-_BLOCKS_PERIOD = 2.0  # seconds between two reads of the blocked networks and banned patterns
+_BLOCKS_PERIOD = 2.0  # seconds between two reads of the operator's blocked networks and banned name patterns
 _THREADS = 64  # threads for calls to the store
-_NOTICE_TIME = 0.5  # seconds in which a client can read the notice before it is disconnected
-_MAX_WAIT = 10.0  # the most seconds that a client is asked to wait after the loss of the lease
+_NOTICE_TIME = 0.5  # seconds between the notice about a lost lease and the end of the SSH connections
+_MAX_WAIT = 10.0  # after the loss of the lease, clients are asked to wait for at most so many seconds
 # By default ssh chooses ChaCha20, which takes the gateway twice the time. All versions since 2015 have these ciphers.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
@@ -123,12 +123,12 @@ class SshGateway:
                 loops.check_before_events(None)
 
     async def announce_drain(self, port: int) -> None:
-        """Store that the gateway drains, and its new port for Envoy. Retry until the store answers."""
+        """Store that the gateway drains, and that Envoy must connect to a new port. Retry until that is stored."""
         here = replace(self._describe(port), draining=True)
         await tasks.retry(functools.partial(threads.call, self.store.change_gateway, here), Unavailable)
 
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield the coroutines that run while the gateway has its lease."""
+        """Yield the coroutines of all work that runs while the gateway has its lease."""
         blocking = PeriodicTask("blocks", self._block, _BLOCKS_PERIOD, failures=Unavailable)
         checks = self._checks.tasks(self.id, Follower(self.store.list_changes, time.time()))
         for task in (self.lease.task(), blocking, *checks, *self.tunnels.tasks()):
@@ -162,7 +162,7 @@ class SshGateway:
         return {**self.tunnels.counts(), **of_drain}
 
     async def _find_unready(self) -> str:
-        """Return why clients should connect to another gateway, or ""."""
+        """Return why this gateway is not ready for new clients, or ""."""
         if self._drain:
             return "it drains"
         return "" if self.lease.seconds_left >= self.settings.limits.lease / 3 else "its lease ends"
@@ -206,7 +206,7 @@ class SshGateway:
         return session
 
     def _describe(self, port: int) -> Gateway:
-        """Return the record of this gateway. Edge hosts connect to `port`."""
+        """Return the record of this gateway for the store. `port` is its port for Envoys on edge hosts."""
         line = self._host_key.export_public_key().decode().strip()
         return Gateway(
             self.id,
@@ -218,15 +218,16 @@ class SshGateway:
         )
 
     async def _block(self) -> None:
-        """Read the blocked networks and banned names, and end connections and tunnels that they concern.
+        """Read the networks and name patterns that the operator has blocked or banned, and apply them.
 
-        If the store fails, the previous networks and names stay in effect.
+        Close connections from the networks, and tunnels with matching names. If the store fails, the previous networks
+        and patterns stay in effect.
         """
         await self.tunnels.ban(await threads.call(self.store.list_banned_patterns))
         self._blocked = Networks(await threads.call(self.store.list_blocked_networks))
         for session in [it for it in self.sessions if self._blocked.contain(it.address)]:
             session.block()
-        self.tunnels.abort_blocked(self._blocked)  # Envoy checks networks too, but only when a connection begins
+        self.tunnels.abort_blocked(self._blocked)  # Envoy checks visitors' networks only when a connection begins
 
     async def _drain_after(self, draining: asyncio.Event, clients: asyncio.Server) -> None:
         """Wait for `draining`, then drain. Raises _Drained when the drain is complete."""
@@ -239,7 +240,7 @@ class SshGateway:
     def _on_lease_lost(self) -> None:
         """Close all tunnels before any other event is handled. Ask the clients to connect again after random pauses."""
         for session in self.sessions:
-            # before the tunnels end, because that ends the terminals
+            # shown before the tunnels end, because the terminals end with the last tunnel
             session.announce_loss(random.uniform(0, _MAX_WAIT))
         self.tunnels.shut("its gateway has lost its lease")
 

@@ -1,4 +1,4 @@
-"""The lease of a gateway. Its tunnels are online while the lease lasts, and all end with the lease."""
+"""The lease of a gateway in the store. The gateway's tunnels are online while it lasts, and all end with it."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 from edge.store.threads import Threads
 
-_SKIPPED = 1.0  # seconds until the next renewal after a skipped one
+_SKIPPED = 1.0  # if a renewal is skipped, it is tried again after so many seconds
 
 
 class LeaseLost(Exception):
@@ -18,19 +18,20 @@ class LeaseLost(Exception):
 
 
 class GatewayLease:
-    """A lease of `seconds`. `on_loss` is called once, when the lease expires or a renewal is rejected.
+    """A lease that lasts for `seconds` after each renewal.
 
-    Only the change log informs a gateway that a tunnel has lost its rights or its name. Therefore, a gateway that
-    cannot read the log does not renew its lease.
+    `on_loss` is called once, when the lease expires or the store rejects a renewal. A gateway learns only from the
+    change log that a tunnel has lost its rights or its name. Therefore, it does not renew its lease while it cannot
+    read the log.
     """
 
     def __init__(self, store: Store, seconds: int, on_loss: Callable[[], None]) -> None:
         self._store, self._seconds, self._on_loss = store, seconds, on_loss
         self._id = ""
-        self._ends_at = float("inf")  # times by time.monotonic(), like the next two
+        self._ends_at = float("inf")  # this time and the next two are from time.monotonic()
         self._renewed_at = self._log_read_at = 0.0
         self._is_lost = asyncio.Event()
-        self._thread = Threads(1, "lease")  # its own thread, so that a renewal never waits for other calls
+        self._thread = Threads(1, "lease")  # a separate thread, so that a renewal never waits for other calls
         self.renewal_seconds = 0.0
 
     @property
@@ -44,7 +45,7 @@ class GatewayLease:
         self._id, self._renewed_at, self._ends_at = gateway.id, start, start + self._seconds
 
     def task(self) -> PeriodicTask:
-        """Return the task that renews the lease after each third of its duration."""
+        """Return the task that renews the lease. It runs three times in the duration of a lease."""
         return PeriodicTask("lease_renewal", self.renew, self._seconds / 3, failures=Unavailable)
 
     async def renew(self) -> float | None:
@@ -55,7 +56,7 @@ class GatewayLease:
         Raises Unavailable.
         """
         start = time.monotonic()
-        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # the lease began or was renewed a moment ago
+        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # it began or was renewed recently
             return wait
         if self._log_read_at <= self._renewed_at:
             log.event("renewal_skipped")

@@ -1,8 +1,8 @@
-"""The IP policies that a client names in the variable TUNNEL_IP_POLICIES. Its tunnels wait for the variable.
+"""The IP policies that a client names in the environment variable TUNNEL_IP_POLICIES (SetEnv in ssh).
 
-OpenSSH requests its tunnels and its session before it answers requests of the server. When the session is confirmed, it
-sends all variables before it answers the next request. So when OpenSSH answers that request, all variables have
-arrived.
+A client's tunnels are opened only after the gateway knows the variable, or knows that the client does not send it.
+OpenSSH requests its tunnels and its session before it answers any request of the server. When its session is confirmed,
+it sends all variables before it answers the server's next request. So after this answer, all variables have arrived.
 """
 
 import asyncio
@@ -23,28 +23,32 @@ _LABELS = f"{NAMED_POLICIES} does not restrict a tunnel with labels: set ip_rest
 class NamedPolicies:
     """The IP policies of one SSH connection. `confirm` sends the client a request, and waits for the answer.
 
-    If a value arrives too late, `refusal` is the sentence with which all tunnels are refused from then on.
+    If a value of the variable arrives too late, all tunnels are refused from then on, with the sentence `refusal`.
     """
 
     def __init__(self, confirm: Callable[[], Awaitable[None]]) -> None:
         self._confirm = confirm
         self._value: str | None = None
-        self._is_read = False  # whether a tunnel has used the value
+        self._is_read = False  # whether `read` has returned the value (or none) for a tunnel
         self._pending: set[asyncio.Task[None]] = set()
         self.refusal = ""
 
     def begin(self) -> None:
-        """Wait from now on until the client answers, which it does after its first requests."""
+        """Send the client a request. Tunnels wait for the answer, which the client sends after its first requests."""
         self._add(self._confirm())
 
     def await_session(self, is_open: asyncio.Event) -> None:
-        """Also wait for the variables of a session. The client sends them after the session is confirmed."""
+        """Make tunnels wait also for the variables of a session, which the client sends when the session is confirmed.
+
+        `is_open` is set when the gateway confirms the session.
+        """
         self._add(self._confirm_session(is_open))
 
     def set(self, value: str) -> None:
         """Apply a value of the variable.
 
-        If the value differs from an earlier value, or from none after a tunnel was opened, all tunnels are refused.
+        All tunnels are refused if there was another value before, or if a tunnel has already been opened without a
+        value.
         """
         if self._value != value and (self._is_read or self._value is not None):
             self.refusal = _LATE.format(_HOW)

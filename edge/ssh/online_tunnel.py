@@ -18,7 +18,7 @@ class TunnelSession(Protocol):
     def accept_connection(
         self, tunnel: "OnlineTunnel", transport: asyncio.Transport, visitor: Header | None
     ) -> asyncio.Protocol:
-        """Return the protocol of a new connection to the tunnel."""
+        """Return the asyncio protocol for a new connection from Envoy to the tunnel."""
 
     def on_tunnel_end(self, tunnel: "OnlineTunnel", reason: str) -> None:
         """Show the client that a tunnel has ended, and why."""
@@ -28,7 +28,10 @@ class TunnelSession(Protocol):
 
 
 class TunnelConnection(Protocol):
-    """A connection from Envoy to a tunnel. `has_channel` is true while it counts against the limits of channels."""
+    """A connection from Envoy to a tunnel.
+
+    `has_channel` is true while the connection has an SSH channel that counts against the limits on channels.
+    """
 
     has_channel: bool
 
@@ -41,7 +44,7 @@ class TunnelConnection(Protocol):
         """Return the visitor's IPv4 address or IPv6 /64."""
 
     def close(self) -> None:
-        """Close the connection after sending buffered data."""
+        """Send buffered data, and close the connection."""
 
     def evict(self) -> None:
         """Abort the connection to make room for another visitor."""
@@ -57,8 +60,8 @@ class TunnelConnection(Protocol):
 class OnlineTunnel:
     """A tunnel that is online through this gateway.
 
-    `requested_address` is the host and port of the client's `-R`. With each connection, ssh expects the same pair.
-    `refusal` is the reason why an edge host does not serve the tunnel's port, or "".
+    `requested_address` is the host and port in the client's `-R`. The gateway sends both with each new channel, because
+    ssh finds the forwarding by them. `refusal` is the reason why an edge host does not serve the tunnel's port, or "".
     """
 
     record: ServedTunnel
@@ -69,7 +72,7 @@ class OnlineTunnel:
     connections: set[TunnelConnection] = field(default_factory=set)
     open_channels: int = 0
     meter: Meter = field(default_factory=Meter)
-    billed_usage: Traffic = field(default_factory=Traffic)  # the part of the usage that is already in the ledger
+    billed_usage: Traffic = field(default_factory=Traffic)  # the usage at the latest `take_unbilled_usage`
     refusal: str = ""
 
     @property

@@ -1,7 +1,7 @@
-"""Checks whether the tunnels of this gateway may stay online, after each change and periodically.
+"""Checks whether the clients of online tunnels still have the rights to them, after changes and periodically.
 
-If the store fails, tunnels do not stay online: a gateway that cannot read the change log does not renew its lease, and
-a tunnel that cannot be checked for the duration of a lease is closed.
+If the store fails, tunnels do not stay online forever: a gateway that cannot read the change log does not renew its
+lease, and a tunnel that cannot be checked for the duration of a lease is closed.
 """
 
 import functools
@@ -22,27 +22,27 @@ from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 from edge.store.threads import Threads
 
-_BATCH = 100  # tunnels that are checked together: a record that several of them use is read once
+_BATCH = 100  # tunnels that are checked together, so that a record on which several tunnels depend is read once
 _POLL = 0.5  # seconds between two reads of the change log
-_TICK = 1.0  # seconds between two steps of the sweep
+_TICK = 1.0  # seconds between two calls of `sweep`
 _REVOKED = "its credential or right to the name was revoked"
 _UNREADABLE = "its rights could not be checked"
 _MISSING = "another connection has taken its name, or its record was ended"
 
 
 class RightsChecks:
-    """Checks the online tunnels of this gateway."""
+    """Checks the rights to the online tunnels of this gateway, and closes tunnels without rights."""
 
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
         self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
-        self._changed: set[str] = set()  # ids of changed records: if a tunnel has such an id, its refusal must be read
-        # by the id of a tunnel that must be checked: the time of the first change
+        self._changed: set[str] = set()  # ids of changed records. If a tunnel has such an id, `refusal` is read again
+        # by the id of each tunnel that must be checked: the monotonic time since which it must be checked
         self._unchecked: dict[str, float] = {}
-        self._due_at: dict[str, float] = {}  # by account: the monotonic time at which the sweep checks it next
+        self._due_at: dict[str, float] = {}  # by account: the monotonic time at which `sweep` checks its tunnels next
         self._thread = Threads(1, "rights")
 
     def tasks(self, gateway: str, follower: Follower) -> tuple[PeriodicTask, ...]:
-        """Return the periodic checks. The store's list of the gateway's tunnels is read once in each lease period."""
+        """Return the periodic tasks: `follow`, `sweep`, and `check_list` once in each duration of a lease."""
         list_period = self._limits.lease
         return (
             PeriodicTask("changes", functools.partial(self.follow, follower), _POLL, failures=Unavailable),
@@ -51,9 +51,10 @@ class RightsChecks:
         )
 
     async def check_list(self, gateway: str) -> None:
-        """Compare the online tunnels with the store's list. Close unlisted tunnels, and end leftover records.
+        """Compare the online tunnels with the store's list of this gateway's tunnels. Raises Unavailable.
 
-        A record is left over if the store did not answer when the tunnel was opened or closed. Raises Unavailable.
+        Close tunnels that are not listed. End the records of listed tunnels that are not online: they are left over if
+        the store did not answer when a tunnel was opened or closed.
         """
         online = self._tunnels.online
         listed = {it.id: it for it in await threads.call(self._store.list_tunnels, gateway)}
@@ -61,13 +62,13 @@ class RightsChecks:
             await self._tunnels.close(tunnel, _MISSING)
         for record in listed.values():
             age = time.time() - ids.created_at(record.id).timestamp()
-            if age > self._limits.lease and not self._tunnels.has(record.id):  # a younger tunnel may still be opening
+            if age > self._limits.lease and not self._tunnels.has(record.id):  # a newer tunnel may still be opening
                 await self._tunnels.close_leftover(record)
 
     async def sweep(self) -> None:
-        """Check the accounts that are due. Each account is due once in RIGHTS_SWEEP seconds."""
+        """Check the tunnels of the accounts that are due. Each account is due once in RIGHTS_SWEEP seconds."""
         now, by_account = time.monotonic(), _group(self._tunnels.online)
-        # to spread the checks of accounts
+        # random times at first, so that not all accounts are checked at once
         first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}
         self._due_at = {account: self._due_at.get(account, at) for account, at in first.items()}
         for account in [account for account, at in self._due_at.items() if at <= now]:
@@ -80,7 +81,7 @@ class RightsChecks:
     async def follow(self, follower: Follower) -> None:
         """Read the change log, and check the tunnels that can be affected.
 
-        So a revocation takes effect within a second. The next call repeats a failed check. Raises Unavailable.
+        So a revocation takes effect within a second. If a check fails, the next call repeats it. Raises Unavailable.
         """
         start = time.monotonic()
         changes = await threads.call(follower.read, time.time())
@@ -93,10 +94,10 @@ class RightsChecks:
         self._changed.clear()
 
     async def _check_concerned(self) -> None:
-        """Check the tunnels that must be checked, one account after another. A failure does not affect other accounts.
+        """Check all tunnels in `_unchecked`, one account after another.
 
-        Close tunnels that stay unchecked for the duration of a lease. If a check failed, raise Unavailable after all
-        checks.
+        If the check of one account fails, the other accounts are still checked. Then close the tunnels that have been
+        unchecked for the duration of a lease, and raise Unavailable.
         """
         failure, unchecked = None, [it for it in self._tunnels.online if it.id in self._unchecked]
         for tunnels in _group(unchecked).values():
@@ -122,7 +123,7 @@ class RightsChecks:
             self._unchecked.setdefault(tunnel.id, time.monotonic())
 
     async def _check(self, tunnels: Sequence[OnlineTunnel]) -> None:
-        """Close the tunnels among these that have lost their rights."""
+        """Check some tunnels. Close those with a client that has lost the right to the tunnel."""
         for start in range(0, len(tunnels), _BATCH):
             some = tunnels[start : start + _BATCH]
             rights = [(it.record, it.opening) for it in some]
@@ -131,14 +132,14 @@ class RightsChecks:
                 await self._tunnels.close(tunnel, _REVOKED)
 
     async def _close_missing(self, tunnels: Sequence[OnlineTunnel]) -> None:
-        """Close the tunnels without a record, for example because another connection has taken their names."""
+        """Close the tunnels without a record in the store. For example, another connection has taken the name."""
         records = [it.record for it in tunnels]
         missing = await self._thread.call(self._store.find_missing, records)
         for tunnel in [it for it in tunnels if it.id in missing]:
             await self._tunnels.close(tunnel, _MISSING)
 
     async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
-        """Read whether edge hosts serve the ports of TCP tunnels. Show changes to the clients."""
+        """Read whether edge hosts serve the ports of TCP tunnels. If that has changed, show it to the client."""
         for tunnel in [it for it in tunnels if it.record.proto == "tcp"]:
             reason = await threads.call(self._store.read_refusal, tunnel.record)
             if reason != tunnel.refusal and self._tunnels.find(tunnel.id):

@@ -25,7 +25,7 @@ from edge.ssh.terminal.client_events import Notice
 from edge.ssh.terminal.terminal import Terminal
 
 _NO_FORWARDING = "The certificate does not permit tunnels: it needs the extension permit-port-forwarding."
-_MAX_REASON = 1000  # characters of a logged reason, which can list all algorithms of the client
+_MAX_REASON = 1000  # characters of a logged reason: some reasons list all algorithms of the client
 
 
 class SessionHost(TunnelHost, Protocol):
@@ -86,7 +86,7 @@ class Session(Client):
         self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, forwarding.RESTART)
 
     def announce_loss(self, seconds: float) -> None:
-        """Ask the client to connect again after some seconds, because the gateway has lost its lease."""
+        """Show the client that the gateway has lost its lease, and after how many seconds to connect again."""
         self._loss = f"This gateway has lost its lease: connect again in {math.ceil(seconds)} seconds."
         self._tunnels.terminals.show(Notice(self._loss, round(seconds, 1)))
 
@@ -150,9 +150,10 @@ class Session(Client):
         self._tunnels.on_connection_lost()
 
     def _explain_failure(self, error: Exception | None) -> tuple[str, float]:
-        """Return why a sign-in failed, and the penalty in seconds.
+        """Return the reason why a sign-in failed, and the penalty for the client's address in seconds.
 
-        The reason is "" for clients that only connect, such as health checks.
+        The reason is "" for a client that left before the key exchange, such as a health check, and if the store did
+        not answer.
         """
         if self._identity.is_store_away:
             return "", 0

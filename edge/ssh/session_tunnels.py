@@ -1,4 +1,4 @@
-"""Opens the tunnels of one SSH connection, and closes them when it ends. Shows them in terminals."""
+"""Opens the tunnels of one SSH connection, shows them in its terminals, and closes them when it ends."""
 
 import asyncio
 import time
@@ -25,8 +25,8 @@ from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Store,
 
 _PORT_TIMEOUT = 3.0  # seconds to wait for a port to open before the client is shown its address
 _POLL = 0.1  # seconds between two checks whether the port is open
-_REFUSAL_DELAY = 1.0  # seconds in which a client without a terminal can request another tunnel
-_RANDOM_TRIES = 3  # tries for a random name or port, which can be in use already
+_REFUSAL_DELAY = 1.0  # seconds after a refusal in which a client without terminal can request another tunnel
+_RANDOM_TRIES = 3  # random names or ports that are tried: each can be in use already
 
 
 class TunnelHost(Protocol):
@@ -90,7 +90,7 @@ class SessionTunnels:
         self.terminals.show(Notice(forwarding.RESTART_SOON))
 
     def refuse(self, refused: TunnelRefused) -> None:
-        """Show the client a refusal."""
+        """Show the client that a requested tunnel is refused, and why."""
         self.terminals.show(Refused(str(refused), refused.code, refused.is_final))
 
     def require_tunnel(self) -> None:
@@ -177,7 +177,7 @@ class SessionTunnels:
             raise TunnelRefused("This connection has a tunnel for the same -R already: request another name or port.")
 
     async def _choose_port(self, requested: RequestedTunnel) -> RequestedTunnel:
-        """Return the requested tunnel. Replace port 0 by a free port. Raises TunnelRefused."""
+        """Return the requested tunnel, with a free port if the client requested port 0. Raises TunnelRefused."""
         if requested != PortTunnel(0):
             return requested
         grant = self._identity.grant
@@ -221,7 +221,10 @@ class SessionTunnels:
             self.terminals.show(Notice(forwarding.advise_reservation(opening.name)))
 
     def _end_terminals_if_idle(self) -> None:
-        """End the terminals if the client has no tunnel and requests none. They already show the reason."""
+        """End the terminals if the client has no tunnel and requests none.
+
+        The terminals already show why the tunnels were refused or have ended.
+        """
         if not self._tunnels and not self._requests:
             self.terminals.end()
 

@@ -19,11 +19,11 @@ from edge.ssh.usage.ledger import Ledger
 from edge.store import threads
 from edge.store.records import NameBanned, Opening, Store, TooManyTunnels, Unavailable
 
-# seconds between checks, and bytes of released buffers that are worth a trim
+# memory is returned to the system after so many bytes of buffers were released. That is checked every two seconds
 _TRIM_PERIOD, _TRIM_THRESHOLD = 2.0, 8 << 20
 _BANNED = "the operator has banned its name"
-_CHECK_PERIOD = 1.0  # seconds between two checks of connections
-_MAX_OPENINGS = 4  # tunnels that one account opens at the same time: more would slow down other accounts
+_CHECK_PERIOD = 1.0  # seconds between two checks of visitors' connections
+_MAX_OPENINGS = 4  # the most tunnels that an account opens at the same time. More would delay other accounts
 
 
 class ClientGone(Exception):
@@ -37,17 +37,17 @@ class Tunnels:
         self._store, self._limits = store, limits
         self.buffers = Buffers(limits.max_buffer_mib << 20)
         self._online: dict[str, OnlineTunnel] = {}
-        self._released: dict[str, OnlineTunnel] = {}  # tunnels of clients that must connect to another gateway
+        self._released: dict[str, OnlineTunnel] = {}  # tunnels that are moving to another gateway in a drain
         self.channels = ChannelQuota(self._online, limits)
         self._opening = self._trimmed_at = 0
         self._is_shut = False
-        # by id: the usage of closed tunnels with a record that is still open
+        # by tunnel id: the usage of closed tunnels, if their records could not be ended yet
         self._unrecorded: dict[str, Traffic] = {}
         self._banned: Sequence[str] = ()
-        self._to_bill: list[tuple[str, Traffic]] = []  # account and usage of closed tunnels that are not in the ledger
+        self._to_bill: list[tuple[str, Traffic]] = []  # usage of closed tunnels, by account, for the ledger
         self._closed_usage = Traffic()  # the usage of all closed tunnels together
         self.bodies_too_slow = 0
-        # by account: limits concurrent openings
+        # by account: the semaphore that limits how many tunnels are opened at the same time
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class Tunnels:
         return list(self._online.values())
 
     def collect(self, ledger: Ledger, hour: str) -> None:
-        """Add the usage since the previous call to an hour of the ledger."""
+        """Add the usage of all tunnels since the previous call to the sums of an hour in the ledger."""
         for account, usage in self._to_bill:
             ledger.add(account, hour, usage)
         self._to_bill.clear()
@@ -67,7 +67,7 @@ class Tunnels:
                 ledger.add(tunnel.record.account, hour, tunnel.take_unbilled_usage())
 
     def gauges(self) -> Mapping[str, float]:
-        """Return the current values of metrics, by name."""
+        """Return the current values of the gauges for tunnels, by metric name."""
         return {
             "tunnels": len(self),
             "tunnel_limit": self._limits.max_tunnels_per_gateway,
@@ -78,7 +78,7 @@ class Tunnels:
         }
 
     def counts(self) -> Mapping[str, float]:
-        """Return the totals of metrics since the start, by name."""
+        """Return the totals of the counters for tunnels since the start, by metric name."""
         used = [self._closed_usage, *(tunnel.meter.usage() for tunnel in self._online.values())]
         return {
             "requests": sum(it.requests for it in used),
@@ -98,7 +98,7 @@ class Tunnels:
         return self._online.get(id.lower())
 
     async def ban(self, patterns: Sequence[str]) -> None:
-        """Refuse names that match a pattern from now on, and close the tunnels that have one."""
+        """Close the tunnels with names that match a pattern. Refuse such names from now on."""
         if patterns == self._banned:
             return
         self._banned = patterns
@@ -155,12 +155,12 @@ class Tunnels:
         return id.lower() in self._online or id.lower() in self._released
 
     async def close_leftover(self, record: ServedTunnel) -> None:
-        """End the record of a tunnel that is not online here. Raises Unavailable."""
+        """End the record of a tunnel of this gateway that is not online any more. Raises Unavailable."""
         await threads.call(self._store.close, record, self._unrecorded.get(record.id, Traffic()))
         self._unrecorded.pop(record.id, None)
 
     def shut(self, reason: str) -> None:
-        """Drop all tunnels without a call to the store, and open no further tunnels."""
+        """Stop serving all tunnels, without a call to the store. Open no further tunnels."""
         self._is_shut = True
         for tunnel in self.online:
             for connection in list(tunnel.connections):
@@ -168,14 +168,14 @@ class Tunnels:
             self._drop(tunnel, reason)
 
     def tasks(self) -> tuple[PeriodicTask, ...]:
-        """Return the tasks that return memory to the system and check connections."""
+        """Return two periodic tasks: one returns freed memory to the system, the other checks connections."""
         return (
             PeriodicTask("memory", self._trim, _TRIM_PERIOD),
             PeriodicTask("connections", self._check_connections, _CHECK_PERIOD),
         )
 
     async def _trim(self) -> None:
-        """Return memory to the system after channels have released buffers."""
+        """Return memory to the system if channels have released many buffers."""
         if self.buffers.released - self._trimmed_at > _TRIM_THRESHOLD:
             self._trimmed_at = self.buffers.released
             memory.trim()
@@ -187,7 +187,7 @@ class Tunnels:
                 connection.abort()
 
     async def _check_connections(self) -> None:
-        """Abort the connections of visitors that have left or send too slowly."""
+        """Abort connections with visitors that have left or send a request body too slowly."""
         for tunnel in self._online.values():
             for connection in list(tunnel.connections):
                 connection.check(_CHECK_PERIOD)
@@ -219,12 +219,15 @@ class Tunnels:
         return self._store.open(opening, most=most), is_reserved
 
     def release(self, tunnel: OnlineTunnel) -> None:
-        """Stop serving a tunnel. Its record stays, so that another gateway can take its name over."""
+        """Stop serving a tunnel because the gateway drains.
+
+        The tunnel's record stays, so that the client can open the same name at another gateway.
+        """
         if self._forget(tunnel, "its gateway drains"):
             self._released[tunnel.id.lower()] = tunnel
 
     async def close_released(self, tunnels: Iterable[OnlineTunnel]) -> None:
-        """End the records of released tunnels that no other gateway has taken over."""
+        """End the records of released tunnels that their clients have not opened at another gateway."""
         await asyncio.gather(*map(self._record_end, tunnels))
 
     def _drop(self, tunnel: OnlineTunnel, reason: str) -> bool:

@@ -1,34 +1,39 @@
-"""A reader of the change log that returns each change once, even if it is written late."""
+"""A reader of the change log that returns each change once, even if its writer stores it late.
+
+Each writer dates its changes by the clock of its host, and some write slowly. So a new change can have an earlier time
+than changes that were already read. Therefore each read repeats the seconds before its cursor, and every few reads
+repeat the last OVERLAP seconds.
+"""
 
 from collections.abc import Callable
 
 from chalicelib.storage.records.change_log import Change
 
-_SHORT_OVERLAP = 2.0  # seconds before the cursor that each read repeats: more than writers' clocks differ
-_LONG_PERIOD = 15.0  # seconds between reads that repeat OVERLAP
+_SHORT_OVERLAP = 2.0  # each read repeats so many seconds before the cursor. Writers' clocks differ by less
+_LONG_PERIOD = 15.0  # seconds between two reads that repeat the last OVERLAP seconds
 OVERLAP = 60.0  # seconds: longer than a writer's deadline, plus the difference between clocks
 
 
 class Follower:
     """Reads the change log from a cursor, and remembers which changes it has returned.
 
-    The cursor is the time of the newest change that was read, by the clock of its writer. It is never in the reader's
-    future.
+    The cursor is the time of the newest change that was read, by the clock of the change's writer. It is never later
+    than now by the clock of the reader.
     """
 
     def __init__(self, list_changes: Callable[[float], list[Change]], now: float) -> None:
-        """Begin at the Unix time `now`. The first read also returns changes up to OVERLAP seconds before it.
+        """Begin at the Unix time `now`. The first read also returns the changes of the OVERLAP seconds before `now`.
 
         `list_changes` returns the changes after a Unix time.
         """
         self._list_changes = list_changes
         self._ages: dict[str, float] = {}
         self._newest = self._cursor = now - OVERLAP
-        self._all_until = self._long_at = now  # times of the latest and the next read of OVERLAP
+        self._all_until = self._long_at = now  # times of the latest and next read that repeat OVERLAP
 
     def read(self, now: float) -> list[Change]:
         """Return the changes that earlier reads have not returned. Raises Unavailable."""
-        is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # if the clock was set back, too
+        is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # also if the clock was set back
         since = self._all_until - OVERLAP if is_long else self._cursor - _SHORT_OVERLAP
         new = [change for change in self._list_changes(since) if change.id not in self._ages]
         self._ages |= {change.id: change.at for change in new}

@@ -79,7 +79,7 @@ class ControlRecords:
     def find_challenge(self, domain: str) -> PendingChallenge | None:
         return challenge_records.find(domain)
 
-    # Statuses of edges, which make up the protocol of `edge.control.statuses`
+    # Statuses of edges: the methods that the protocol in `edge.control.statuses` requires
 
     def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         edge_status.announce(host, operator_names, lease=lease)
@@ -105,7 +105,7 @@ class ControlRecords:
     def remove_trial(self, account: str, edge: str) -> None:
         edge_status.remove_trial(account, edge)
 
-    # The methods of `edge.control.proof_checks.ProofStore`
+    # Proof checks of domains: the methods of the protocol `edge.control.proof_checks.ProofStore`
 
     def due(self, now: int, most: int) -> list[DueCheck]:
         return proof_checks.find_due(now, most)

@@ -1,4 +1,4 @@
-"""The stored CA for connections between edge hosts, gateways and sign-in services. KMS encrypts its key."""
+"""The stored CA for TLS between edge hosts, gateways and sign-in services. KMS encrypts the CA's private key."""
 
 from contextlib import suppress
 
@@ -50,7 +50,7 @@ def renew_sign_in_pair(link_authority: Authority) -> None:
 
 
 def _create() -> Item:
-    """Return the record of a new authority. Its unique key prevents that a second authority is stored."""
+    """Return the record of a new authority. The record has a unique key, so that a second one cannot be stored."""
     made = authority.make("Hop of the live edge").to_pem().encode()
     sealed = {"authority": vault.seal(made, vault.context(EDGE, _ID))}
     return Item(_SCOPE, _ID, {"name": _ID}, sealed=sealed, unique_keys=(UniqueKey("edge_authority", _ID),))

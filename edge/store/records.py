@@ -28,11 +28,11 @@ class Undecodable(Unavailable):
 
 
 class NotOpened(Exception):
-    """The base class of the reasons for which `Store.open` does not open a tunnel."""
+    """`Store.open` has not opened a tunnel. The subclasses are the reasons."""
 
 
 class NameTaken(NotOpened):
-    """Another credential or account has the name, or the name is in its cooldown."""
+    """Another credential or account has a tunnel with the name, or the name is in its cooldown after its release."""
 
 
 class NameOfEdge(NotOpened):
@@ -76,7 +76,7 @@ class Grant:
     acl: tuple[str, ...]
 
     def permits(self, target: str) -> bool:
-        """Return whether the ACL permits a host name, address or label (key=value). False for other texts."""
+        """Return whether the ACL permits a host name, address or label (key=value). Return False for other texts."""
         try:
             return acl.permits(self.acl, target)
         except ValueError:
@@ -124,7 +124,10 @@ class Opening:
 
 @dataclass(frozen=True)
 class Successor:
-    """An online tunnel at another gateway, which can replace a tunnel of this one. `credential` has opened it."""
+    """An online tunnel at another gateway, by which a client can have replaced a tunnel of this gateway.
+
+    `credential` is the id of the credential that has opened it.
+    """
 
     tunnel: ServedTunnel
     credential: str
@@ -147,9 +150,11 @@ class Store(Protocol):
         """Return the current grant of a credential. Return None if it is deleted or inactive."""
 
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
-        """Store a new tunnel, which is online while its gateway is live. The account can have at most `most` tunnels.
+        """Store a new tunnel. It is online as long as its gateway is live.
 
-        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, PolicyUnknown, TooManyTunnels.
+        Raises TooManyTunnels if the account has `most` tunnels already.
+
+        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, PolicyUnknown.
         """
 
     def is_reserved(self, account: str, name: str) -> bool:
@@ -159,25 +164,25 @@ class Store(Protocol):
         """Return whether a reservation has `proxy_protocol`. Raises NameUnreadable."""
 
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        """Return a random one of `addresses` that the account can use now without a reservation, or None."""
+        """Return an address that the account can use now without a reservation, chosen at random, or None."""
 
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
-        """Return the ids of tunnels that have lost their credential, or the right to their name."""
+        """Return the ids of tunnels without a right: the credential does not permit them, or the name is not theirs."""
 
     def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
         """Return the ids of tunnels without a record."""
 
     def find_successor(self, account: str, id: str) -> Successor | None:
-        """Return an account's tunnel with its gateway. Return None if it is not online."""
+        """Return the account's tunnel with an id, and its gateway. Return None if the tunnel is not online."""
 
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
-        """Store the usage of an account at a gateway in an hour, such as "2026-11-22T14". Replaces the stored usage."""
+        """Store an account's usage at a gateway in an hour, such as "2026-11-22T14". Replaces an earlier value."""
 
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         """End a tunnel and free its name. The audit event contains the usage. A tunnel without a record is ignored."""
 
     def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
-        """Record why an edge host does not serve a tunnel, or "" if it does. Adds the tunnel to the change log."""
+        """Record why an edge host does not serve a tunnel, or "" if it does. This adds an entry to the change log."""
 
     def read_refusal(self, tunnel: ServedTunnel) -> str:
         """Return why an edge host does not serve a tunnel, or ""."""
@@ -186,10 +191,10 @@ class Store(Protocol):
         """Return the networks that the operator has blocked."""
 
     def list_banned_patterns(self) -> list[str]:
-        """Return the name patterns that the operator has banned."""
+        """Return the patterns of the operator's bans. Tunnels cannot have a name that matches one."""
 
     def list_banned_names(self) -> list[str]:
-        """Return the names and name patterns that the operator has banned, without ports."""
+        """Return the host names and the name patterns that the operator has banned, but no addresses (host:port)."""
 
     def list_managed_apps(self) -> frozenset[str]:
         """Return the identity providers for which the operator offers a managed OAuth application."""
@@ -201,7 +206,7 @@ class Store(Protocol):
         """Return the public keys of session tokens, as entries of a key set (RFC 7517)."""
 
     def announce_gateway(self, gateway: Gateway, *, lease: int) -> bool:
-        """Register a new gateway, which is live for `lease` seconds. Return False if the id was used before."""
+        """Register a new gateway, which is live for `lease` seconds. Return False if its id was used before."""
 
     def renew_gateway(self, gateway: str, *, lease: int) -> bool:
         """Renew the lease of a live gateway. Return False if the lease has ended, or the gateway is marked as ended."""
@@ -219,22 +224,31 @@ class Store(Protocol):
         """Return all gateways, including gateways that are not live."""
 
     def fence_gateway(self, gateway: str) -> bool:
-        """Mark a gateway with a lapsed lease as ended. Return False if it is live or was ended before."""
+        """Mark a gateway as ended if its lease has lapsed. Return False if it is live or already marked."""
 
     def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
-        """Claim the work of ending an ended gateway's tunnels. Return False if another host has claimed it."""
+        """Reserve the work of ending the tunnels of an ended gateway, for `seconds`, for this edge host.
+
+        Return False if another host has reserved it.
+        """
 
     def remove_gateway(self, gateway: str) -> None:
         """Delete the record of an ended gateway that has no tunnels left."""
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
-        """Return the tunnels that are listed for a gateway. Some may be offline."""
+        """Return the tunnels in the stored list of a gateway's tunnels. Some may be offline."""
 
     def list_special_names(self) -> list[SpecialEntry]:
-        """Return all entries of the list of special names, except malformed entries."""
+        """Return the stored list of special names, without malformed entries.
+
+        A special name needs a separate listener or filter chain in Envoy. An entry has the names of an edge or tunnel.
+        """
 
     def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
-        """Return the entries of edges and tunnels in the list of special names, by their owner. Some may be missing."""
+        """Return the entries of some edges and tunnels in the list of special names, by edge or tunnel.
+
+        An edge or tunnel without an entry is left out.
+        """
 
     def list_hosts(self, account: str) -> frozenset[str]:
         """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
@@ -255,19 +269,19 @@ class Store(Protocol):
         """Remove edge hosts, with their reports, `grace` seconds after the end of their lease."""
 
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
-        """Return the reports that an edge host has stored, by account and edge."""
+        """Return the reports about edges that an edge host has stored, by account and edge."""
 
     def write_status(self, account: str, edge: str, report: Report) -> None:
-        """Store an edge host's report about an edge. Replaces the stored report."""
+        """Store an edge host's report about an edge. Replaces an earlier report."""
 
     def list_live_hosts(self) -> list[str]:
         """Return the ids of the edge hosts that are live."""
 
     def write_trial(self, account: str, edge: str, trial: Report) -> None:
-        """Store the result of an edge's trial. Replaces the stored result."""
+        """Store the result of a trial, in which an edge host has connected to an edge. Replaces an earlier result."""
 
     def remove_trial(self, account: str, edge: str) -> None:
-        """Remove the stored result of a deleted edge's trial."""
+        """Remove the stored result of the trial of a deleted edge."""
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
         """Remove an edge host's report about an edge."""

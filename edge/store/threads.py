@@ -1,4 +1,4 @@
-"""Calls of the model in threads. Here, and nowhere else, errors of the storage become errors of the edge."""
+"""Calls functions of `chalicelib` in threads, and translates errors of the storage into errors of `edge.store`."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ async def call(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) 
 
 
 class Threads:
-    """Separate threads, so that slow calls delay no others."""
+    """A separate pool of threads, so that slow calls elsewhere do not delay the calls in this pool."""
 
     def __init__(self, count: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(count, name)
@@ -37,7 +37,7 @@ class Threads:
 
 
 def translate_errors(function: Callable[[], R]) -> R:
-    """Call a function. Raises Unavailable, Throttled, or Undecodable for a malformed required record."""
+    """Call a function. Translate its errors into Unavailable, Throttled, or Undecodable (a malformed record)."""
     try:
         return function()
     except aws.AwsError as error:

@@ -20,7 +20,7 @@ class InvalidIdToken(Exception):
 def read_claims(token: str, *, issuer: str, client_id: str, nonce: str | None, now: float) -> Mapping[str, Any]:
     """Return the claims of an id token. Raises InvalidIdToken.
 
-    The other parameters are the expected values. In `issuer`, {tid} is replaced by the claim `tid` (Microsoft's tenant).
+    The other parameters are the expected values. In `issuer`, {tid} is replaced by the claim `tid`, Microsoft's tenant.
     `nonce` is None after a refresh, and for providers that do not support a nonce.
     """
     claims = _decode(token)

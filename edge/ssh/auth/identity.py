@@ -41,7 +41,7 @@ class Identity:
         return await self._find(self._store.find_grant_by_key, fingerprint)
 
     async def has_certificate_by(self, authority: str) -> bool:
-        """Return whether the store has the presented certificate, signed by this authority, as active."""
+        """Return whether the store has an active certificate of this authority with the presented key id."""
         return await self._find(self._store.find_grant_by_certificate, authority, self._key_id)
 
     def on_signature(self) -> None:

@@ -7,7 +7,7 @@ shrinks by a second per second. An address is refused while one of its two penal
 from edge.ssh.auth import networks
 
 _THRESHOLD = 15.0  # seconds of penalty above which an address is refused
-_SHARE = 16  # the network around an address gets this fraction of its penalty: 1/16
+_SHARE = 16  # a larger network gets 1/16 of the penalties of its addresses
 
 
 class Penalties:

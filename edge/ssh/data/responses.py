@@ -20,7 +20,7 @@ class Response:
 
     A response with the status 3xx, 4xx or 5xx is held back as a whole: some clients, such as curl, stop sending when
     they read its head, and the request fails. A 2xx response can answer the first part of a request, so only its end is
-    held back. A response without a length ends when its connection closes; none of it is held back here.
+    held back. A 2xx response without a length ends when its connection closes, so none of it is held back.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,9 @@
-"""The drain of a gateway, step by step. Its tunnels move to the gateways to which their clients connect again."""
+"""The steps of a gateway's drain. Its tunnels move to the gateways to which their clients connect again.
+
+First, Envoy's open connections get some time to end. Then, new connections are held: accepted, but not passed on. The
+clients are disconnected, connect to other gateways, and open their tunnels there. The held connections are passed to
+these tunnels.
+"""
 
 import asyncio
 import time
@@ -17,8 +22,8 @@ from edge.store.records import Store
 
 _SETTLE = 1.0  # seconds until all edge hosts use a gateway's new port
 _LEAVE_TIME = 5.0  # seconds for edge hosts to stop using the gateway, before its record is removed
-_MIN_RATE = 100.0  # at least so many clients are disconnected in a second
-_POLL = 0.1  # seconds between two counts of connections
+_MIN_RATE = 100.0  # the lowest number of clients that are disconnected per second
+_POLL = 0.1  # seconds between two checks of a condition
 
 
 class DrainedGateway(Protocol):
@@ -31,10 +36,10 @@ class DrainedGateway(Protocol):
 
     @property
     def sessions(self) -> Collection[Session]:
-        """Return the connections of SSH clients."""
+        """Return the SSH connections of the gateway's clients."""
 
     async def announce_drain(self, port: int) -> None:
-        """Store that the gateway drains, and its new port for Envoy."""
+        """Store that the gateway drains, and that Envoy must connect to a new port."""
 
 
 class Drain:
@@ -58,24 +63,24 @@ class Drain:
         log.event("drain_ended", **self.counts())
 
     def gauges(self) -> Mapping[str, float]:
-        """Return the current values of metrics, by name."""
+        """Return the current values of the drain's gauges, by metric name."""
         return {"held": self._handover.held}
 
     def counts(self) -> Mapping[str, float]:
-        """Return the totals of metrics, by name."""
+        """Return the totals of the drain's counters, by metric name."""
         return {"handed_over": self._handover.passed, "handover_failed": self._handover.failed}
 
     def _find(self, id: str) -> Acceptor | None:
-        """Return a tunnel by its id while it is online, or else its HeldTunnel, or None."""
+        """Return the tunnel with an id if it is online. Otherwise return its HeldTunnel, or None."""
         return self._gateway.tunnels.find_online(id) or self._handover.find(id)
 
     def _hold(self, id: str) -> Acceptor | None:
-        """Return the HeldTunnel of a tunnel by its id, or None. It holds new connections."""
+        """Return the HeldTunnel of the tunnel with an id, which holds new connections, or None."""
         self._handover.add(self._gateway.tunnels.online)
         return self._handover.find(id)
 
     async def _wait_for_connections(self, stage: int, seconds: float) -> None:
-        """Wait, at most some seconds, until no connection of a stage is open. Then close the remaining connections."""
+        """Wait at most `seconds` until Envoy's connections of a stage have ended. Then close those that are open."""
         start = time.monotonic()
         await _wait_until(lambda: time.monotonic() >= start + _SETTLE and not self._links.count(stage), seconds)
         self._links.close(stage)
@@ -92,7 +97,7 @@ class Drain:
         self._handover.close_held()
 
     async def _send_clients_away(self) -> None:
-        """Disconnect the clients evenly over half of the handover's time, but at least _MIN_RATE in a second."""
+        """Disconnect all clients, evenly over half of the handover timeout, but at least _MIN_RATE per second."""
         sessions = list(self._gateway.sessions)
         rate = choose_rate(len(sessions), self._limits.handover_timeout)
         start = time.monotonic()
@@ -104,7 +109,7 @@ class Drain:
             await asyncio.sleep(start + number / rate - time.monotonic())
 
     async def _leave(self) -> None:
-        """End the tunnels without a successor, and wait until edge hosts stop using the gateway."""
+        """End the tunnels that are not online at another gateway. Wait until edge hosts have no connection here."""
         await self._gateway.tunnels.close_released(self._handover.find_unsucceeded())
         stages = range(3)
         await _wait_until(lambda: not any(map(self._links.count, stages)), _LEAVE_TIME)

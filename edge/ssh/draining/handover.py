@@ -1,4 +1,8 @@
-"""Passes held connections to the successors of their tunnels at other gateways."""
+"""Passes connections from a gateway that drains to other gateways.
+
+During a drain, new connections from Envoy to a tunnel are held: accepted, but not passed on. When the tunnel's client
+has opened the same tunnel at another gateway (the successor), the held connections are passed to the successor.
+"""
 
 import asyncio
 import time
@@ -23,7 +27,7 @@ _CLOCKS_DIFFER = 5.0  # seconds by which the clocks of two hosts may differ
 
 
 class HeldTunnel:
-    """A tunnel that holds new connections until it has a successor, at most `limit` at a time."""
+    """A tunnel of a gateway that drains. It holds at most `limit` new connections until it has a successor."""
 
     def __init__(self, tunnel: OnlineTunnel, handover: "Handover", limit: int) -> None:
         self.tunnel, self._handover, self._limit = tunnel, handover, limit
@@ -41,14 +45,15 @@ class HeldTunnel:
         return held
 
     def is_succeeded_by(self, other: Successor, since: float) -> bool:
-        """Return whether another tunnel of the account replaces this one on another gateway.
+        """Return whether another tunnel of the account, at another gateway, replaces this tunnel.
 
-        It has the same name, or the same labels and credential, and was opened after the Unix time `since`.
+        A tunnel with a name is replaced by a tunnel with the same name. A tunnel with labels is replaced by a tunnel
+        with the same labels and credential that was opened after the Unix time `since`.
         """
         own, opening = self.tunnel.record, self.tunnel.opening
         if other.tunnel.id == own.id or other.tunnel.account != own.account or other.tunnel.gateway == own.gateway:
             return False
-        if own.name:  # visitors were checked against the IP policies of this tunnel, not of the successor
+        if own.name:  # this tunnel's IP policies admitted the held visitors: the successor's must not be stricter
             is_alike = other.tunnel.ip_policies in ((), own.ip_policies)
             return other.tunnel.name == own.name and is_alike
         is_later = ids.created_at(other.tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
@@ -58,7 +63,7 @@ class HeldTunnel:
 class Handover:
     """The tunnels of a gateway that drains, with their held connections and their successors.
 
-    `passed` counts the connections that successors received, `failed` those that were closed.
+    `passed` counts the held connections that successors received, `failed` the held connections that were closed.
     """
 
     def __init__(self, store: Store, authority: Authority, limit: int) -> None:
@@ -78,7 +83,7 @@ class Handover:
 
     @property
     def has_all(self) -> bool:
-        """Return whether all tunnels have a successor, and no connection is held."""
+        """Return whether each tunnel has a successor, and no connection is held any more."""
         return not self.held and all(it.successor for it in self._tunnels.values())
 
     def add(self, online: Iterable[OnlineTunnel]) -> None:
@@ -95,14 +100,14 @@ class Handover:
         return [it.tunnel for it in self._tunnels.values() if it.successor is None]
 
     async def follow(self) -> None:
-        """Follow the change log to find successors, and pass connections to them, until cancelled."""
+        """Find successors by the change log, and pass held connections to them, until cancelled."""
         while True:
             with suppress(Unavailable):
                 await self._read()
             await asyncio.sleep(_POLL)
 
     def start(self, tunnel: HeldTunnel, held: Held) -> None:
-        """Begin to pass on a held connection."""
+        """Begin to pass a held connection to the successor of its tunnel."""
         task = asyncio.create_task(self._pass(tunnel, held))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -116,7 +121,7 @@ class Handover:
             held.close()
 
     async def _read(self) -> None:
-        """Read the tunnels that have changed, in accounts that still need a successor. Raises Unavailable."""
+        """Read changed tunnels of the accounts with tunnels that have no successor. Raises Unavailable."""
         changes = await threads.call(self._follower.read, time.time())
         scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}
         own = {it.tunnel.id for it in self._tunnels.values()}
@@ -137,7 +142,10 @@ class Handover:
                     return
 
     async def _pass(self, tunnel: HeldTunnel, held: Held) -> None:
-        """Connect to the successor, and join both connections. Repeat failed attempts until cancelled."""
+        """Connect to the successor's gateway, and join this connection and the held connection.
+
+        Repeat failed attempts until cancelled.
+        """
         while tunnel.successor and held in tunnel.held:
             gateway, id = tunnel.successor.gateway, tunnel.successor.tunnel.id
             try:

@@ -1,4 +1,4 @@
-"""The stages of a gateway that drains. In each stage, it opens another port for Envoy."""
+"""The ports at which a gateway accepts Envoy's connections: one while it serves, and a new one in each drain stage."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ _Connections = WeakSet[asyncio.Transport]
 
 @dataclass(frozen=True)
 class _Stage:
-    """A port for Envoy, with its open connections. `find` returns the tunnels for these connections."""
+    """A port for Envoy, and the connections of its stage. `find` returns the tunnel with an id for a new connection."""
 
     find: Find
     server: asyncio.Server
@@ -26,11 +26,12 @@ class _Stage:
 
 
 class LinkStages:
-    """The stages of a drain. Each stage has a port for Envoys on other hosts.
+    """The stages of a gateway: it serves in stage 0, and a drain begins the stages 1 and 2.
 
-    A new port is necessary because Envoy reuses connections for HTTP as long as the port stays the same. Envoys on this
-    host use one Unix socket for all stages. A connection belongs to the latest stage at the time when it opens. The
-    stage decides with which connections it is counted, and whether it is held.
+    Each stage has a port for Envoys on other hosts. A new port is necessary because Envoy reuses connections for HTTP
+    as long as the port stays the same. Envoys on this host use one Unix socket for all stages: their connections belong
+    to the stage in which they were opened. The stage of a connection decides whether it is held for a tunnel's
+    successor.
     """
 
     def __init__(self, settings: Settings, authority: Authority, gateway: str) -> None:
@@ -51,7 +52,7 @@ class LinkStages:
             self._stages.clear()
 
     async def open(self, find: Find) -> int:
-        """Begin a stage, in which `find` returns the tunnel for a connection. Return the port of the stage."""
+        """Begin the next stage, and return its port. In this stage, `find` returns the tunnel for a connection."""
         settings, accepted = self._settings, _Connections()
         address = settings.hop_host, settings.link_port(len(self._stages))
         server = await link.serve(self._authority, self._gateway, *address, find, accepted=accepted)
@@ -64,13 +65,13 @@ class LinkStages:
         return len(self._list_open(stage))
 
     def close(self, stage: int) -> None:
-        """Close the connections of a stage after sending buffered data."""
+        """Send buffered data of the connections of a stage, and close these connections."""
         for transport in self._list_open(stage):
             protocol = transport.get_protocol()
             (protocol if isinstance(protocol, TlsTransport) else transport).close()
 
     def _accept(self, transport: asyncio.Transport) -> Find:
-        """Add a connection at the Unix socket to the latest stage. Return `find` of the stage."""
+        """Add a new connection at the Unix socket to the latest stage. Return the stage's function `find`."""
         stage = self._stages[-1]
         stage.connections.add(transport)
         return stage.find

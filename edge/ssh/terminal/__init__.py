@@ -1,1 +1,1 @@
-"""The texts in the terminals of SSH clients."""
+"""The terminals of SSH clients, and the events that they show."""

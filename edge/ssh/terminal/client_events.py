@@ -1,4 +1,7 @@
-"""The events that SSH clients receive. Terminals show lines, the subsystem `events` sends JSON. Pure."""
+"""The events that SSH clients receive. Pure.
+
+A terminal shows an event as a line for people. The SSH subsystem `events` sends it as a JSON object for programs.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +11,7 @@ Fields: TypeAlias = Mapping[str, str | int | float | bool | None]
 
 
 class Event(Protocol):
-    """Something that the user of an SSH connection is shown."""
+    """An event that is shown to the user of an SSH connection."""
 
     @property
     def line(self) -> str:
@@ -16,12 +19,12 @@ class Event(Protocol):
 
     @property
     def fields(self) -> Fields:
-        """Return the fields of the JSON object for the subsystem. It does not receive an event without fields."""
+        """Return the fields of the JSON object for the subsystem. An event without fields is not sent there."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A tunnel that is online. The event is sent again when its port opens after a refusal."""
+    """A tunnel is online. For a TCP tunnel, the event is sent again if its port was refused and is then open."""
 
     line: str
     id: str
@@ -109,7 +112,7 @@ class AnsweredRequest:
 
 @dataclass(frozen=True)
 class StreamEnded:
-    """A TLS or TCP connection of a visitor that has ended. Only terminals show it, not the subsystem."""
+    """A visitor's TLS or TCP connection has ended. Terminals show this event, but the subsystem does not send it."""
 
     line: str
 

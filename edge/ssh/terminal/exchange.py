@@ -1,4 +1,4 @@
-"""Shows a visitor's connection in terminals: its requests with their statuses, or its byte counts."""
+"""Shows a visitor's connection in the client's terminals: its HTTP requests with their statuses, or its byte counts."""
 
 import re
 import time
@@ -14,7 +14,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9]\d\d) ")  # the status of a final
 
 
 class ConnectionEvents(Protocol):
-    """The terminals of an SSH connection, as far as they show visitors' connections."""
+    """The interface of an SSH connection's terminals for events of visitors' connections."""
 
     @property
     def show_connections(self) -> bool:
@@ -36,14 +36,17 @@ class _Unanswered:
 
 
 class HttpView:
-    """Shows each request of a connection when it is answered. Envoy does not pipeline requests."""
+    """Shows each request of an HTTP connection when its response begins.
+
+    Envoy does not pipeline requests, so at most one request is unanswered.
+    """
 
     def __init__(self, terminals: ConnectionEvents) -> None:
         self._terminals = terminals
         self._pending: _Unanswered | None = None
 
     def on_request(self, data: bytes) -> None:
-        """Remember the request, if the bytes begin with one."""
+        """Remember the request with which the bytes begin, if any."""
         if self._terminals.show_connections and (pending := _parse_request(data)):
             self._pending = pending
 
@@ -80,7 +83,7 @@ class StreamView:
         self._bytes_out += len(data)
 
     def on_close(self) -> None:
-        """Show the connection. Can be called twice."""
+        """Show the connection's byte counts and duration. Can be called twice."""
         if not self._is_over:
             self._is_over = True
             seconds = time.monotonic() - self._start
@@ -96,7 +99,7 @@ def _printable(text: str) -> str:
 def _parse_request(data: bytes) -> _Unanswered | None:
     """Return the request with which the bytes begin, or None.
 
-    Envoy sends a request only after the previous response, so a request begins at the start of a read.
+    Envoy sends a request only after the previous response. So if received data contain a request, they begin with it.
     """
     line = _REQUEST.match(data)
     if line is None:

@@ -14,10 +14,10 @@ from edge.ssh.terminal.client_events import Event
 
 _CONTROL_C, _CONTROL_D = "\x03", "\x04"
 _SUBSYSTEM = "events"
-_MAX_UNREAD = 64 * 1024  # characters that a client has not read. If there are more, events are dropped
-_MAX_UNREAD_REQUESTS = 32 * 1024  # a lower limit for events of requests, to leave room for other events
-_PERIOD = 0.1  # seconds between two writes of requests in the subsystem
-_MAX_REQUESTS = 200  # the most requests in one write
+_MAX_UNREAD = 64 * 1024  # if a client has more unread characters, events are dropped
+_MAX_UNREAD_REQUESTS = 32 * 1024  # the same for events of requests: lower, to leave room for other events
+_PERIOD = 0.1  # the subsystem sends the events of requests together, after so many seconds
+_MAX_REQUESTS = 200  # the most events of requests that are sent together. Others are dropped
 
 
 class Terminal(asyncssh.SSHServerSession[str]):
@@ -53,7 +53,7 @@ class Terminal(asyncssh.SSHServerSession[str]):
             self.exit(0)
 
     def eof_received(self) -> bool:
-        return True  # the session stays open: `ssh … < /dev/null` still needs its tunnel
+        return True  # the session stays open after EOF: the client of `ssh … < /dev/null` still needs its tunnel
 
     def signal_received(self, signal: str) -> None:
         self.exit(0)

@@ -1,4 +1,4 @@
-"""The terminals of one SSH connection, and the recent events, which each new terminal shows first."""
+"""The terminals of one SSH connection. A new terminal first shows the recent events of the connection."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _USAGE = Notice("There is no shell here. To open a tunnel: ssh -R name:80:localh
 
 
 class Terminals:
-    """The terminals of a connection, at most `limit`. `on_ready` is called after a terminal opens."""
+    """The terminals of an SSH connection, at most `limit`. `on_ready` is called when a terminal has opened."""
 
     def __init__(self, limit: int, on_ready: Callable[[], None]) -> None:
         self._limit, self._on_ready = limit, on_ready

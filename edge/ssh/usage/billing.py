@@ -23,7 +23,10 @@ _PAUSE_FACTOR = 20  # the pause after a save is this many times its duration
 
 
 class Billing:
-    """Writes the usage of one gateway. `collect` adds the usage since its previous call to an hour of the ledger."""
+    """Writes the usage of one gateway to a file and to the store.
+
+    `collect` adds the usage of all tunnels since its previous call to an hour in the ledger.
+    """
 
     def __init__(self, store: Store, gateway: str, file: Path, collect: Callable[[Ledger, str], None]) -> None:
         self._store, self._gateway, self._file, self._collect = store, gateway, file, collect
@@ -53,14 +56,14 @@ class Billing:
         return max(_SAVE_PERIOD, _PAUSE_FACTOR * duration)
 
     def _save(self) -> None:
-        """Collect the usage. Write the part that the store does not have to the file."""
+        """Collect the usage. Write the sums that are not in the store yet to the file."""
         self._collect(self._ledger, _hour())
         text = self._ledger.to_text(self._gateway)
         if text == self._saved_text:
             return
         try:
             files.replace(self._file, text.encode())
-        except OSError as error:  # for example, the disk is full. Writes to the store continue
+        except OSError as error:  # for example, the disk is full. The usage is still written to the store
             if not self._has_failed:
                 log.event("usage_not_kept", error=type(error).__name__)
             self._has_failed = True
@@ -69,15 +72,15 @@ class Billing:
 
     async def _write(self) -> None:
         sums = self._ledger.list_unwritten()
-        with suppress(Unavailable):  # the next write includes them
+        with suppress(Unavailable):  # the next write includes these sums
             await threads.call(self._put, self._gateway, sums)
             self._ledger.mark_written(sums, _hour())
             self._save()
 
     async def _recover(self) -> None:
-        """Write the sums that the previous gateway left in the file to the store.
+        """Read the sums that the previous gateway left in the file, and write them to the store.
 
-        Retry until the store accepts them.
+        Retry until that succeeds.
         """
         try:
             gateway, sums = ledger.parse(self._file.read_text())

@@ -13,7 +13,7 @@ from chalicelib.model.tunnels.tunnels import Traffic
 
 @dataclass(frozen=True)
 class HourlyUsage:
-    """The usage of an account in one hour, "2026-11-22T14" (UTC), at one gateway."""
+    """The usage of an account in one hour at one gateway. `hour` is in UTC, such as "2026-11-22T14"."""
 
     account: str
     hour: str
@@ -21,7 +21,7 @@ class HourlyUsage:
 
 
 class Ledger:
-    """The sums of the current hour, and the unwritten sums of earlier hours."""
+    """The usage by account of the current hour, and of earlier hours if it is not yet written to the store."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], Traffic] = {}
@@ -33,11 +33,11 @@ class Ledger:
             self._sums[account, hour] = self._sums.get((account, hour), Traffic()) + usage
 
     def list_unwritten(self) -> list[HourlyUsage]:
-        """Return the sums that have changed since they were written."""
+        """Return the sums that have changed since they were written to the store."""
         return [HourlyUsage(*key, usage) for key, usage in self._sums.items() if self._written.get(key) != usage]
 
     def mark_written(self, sums: Iterable[HourlyUsage], hour: str) -> None:
-        """Record that sums were written. Remove written sums of hours before `hour`, the current one."""
+        """Record that sums were written to the store. Forget written sums of other hours than the current `hour`."""
         self._written = {**self._written, **{(it.account, it.hour): it.usage for it in sums}}
         over = [key for key, usage in self._sums.items() if key[1] != hour and self._written.get(key) == usage]
         for key in over:
@@ -45,7 +45,7 @@ class Ledger:
         self._written = {key: usage for key, usage in self._written.items() if key in self._sums}
 
     def to_text(self, gateway: str) -> str:
-        """Return the unwritten sums, which the next process writes if this gateway is killed."""
+        """Return the unwritten sums as text. If this gateway is killed, the next process writes them to the store."""
         sums = [[it.account, it.hour, *astuple(it.usage)] for it in self.list_unwritten()]
         return json.dumps({"gateway": gateway, "sums": sums})
 

@@ -102,7 +102,7 @@ def plan_edge(id: str, records: AccountRecords, now: datetime, service: Service)
 
 
 def plan_port(port: str, records: AccountRecords, now: datetime, service: Service) -> PortPlan:
-    """Return the plan of a TCP port, from the records of the account to which the port belongs."""
+    """Return the plan of a TCP port. `records` are of the account to which the port belongs."""
     planner = _Planner(records, now, service)
     edge = planner.view.edge_at_port(port)
     plan = planner.plan_edge(edge) if edge else None
@@ -112,9 +112,10 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 
 
 def is_special_edge(edge: ServedEdge) -> bool:
-    """Return whether the names of an edge are special: they need a separate filter chain or listener in Envoy.
+    """Return whether the names of an edge are special.
 
-    That is so if the edge has mutual TLS, OAuth or a `min_version` other than 1.2, or forwards bytes without HTTP.
+    Special names need a separate filter chain or listener in Envoy. That is so if the edge has mutual TLS, OAuth or a
+    `min_version` other than 1.2, or forwards bytes without HTTP.
     """
     termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
@@ -123,7 +124,7 @@ def is_special_edge(edge: ServedEdge) -> bool:
 
 
 class _Planner:
-    """Makes the plans of names, ports and edges of one account, as they are at the time `now`."""
+    """Makes the plans of one account's names, ports and edges for the time `now`."""
 
     def __init__(self, records: AccountRecords, now: datetime, service: Service) -> None:
         self.view = AccountView(records, service)

@@ -89,7 +89,7 @@ def _estimate_rules(site: Site | None) -> float:
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
-    """Return the KiB of a matcher with the networks of IP policies, for one entry or for a whole host."""
+    """Return the KiB of a matcher with the networks of IP policies. An entry or a whole host has a matcher."""
     return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
 
 

@@ -39,7 +39,7 @@ _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether clients with addresses in these networks are admitted. The networks do not overlap."""
+    """A decision: clients with addresses in some networks are admitted or rejected. The networks do not overlap."""
 
     is_admitted: bool
     networks: tuple[Network, ...]

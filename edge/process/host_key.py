@@ -1,4 +1,4 @@
-"""The files of the gateway's SSH host key, and the public key in the formats that ssh shows and stores."""
+"""The gateway's SSH host key: its files, and the formats in which ssh shows it."""
 
 import base64
 import hashlib

@@ -30,8 +30,9 @@ class Readable(Protocol):
 
 
 class ProcessMetrics(Collector):
-    """The metrics of a process: its gauges and counters, how often each event was logged, and how late its tasks are.
+    """The metrics of a process.
 
+    They are its gauges and counters, how often each event was logged, and how late its periodic tasks are.
     `gauges` and `counts` are called with each scrape. The counter of each name in `events` starts at 0, because
     Prometheus does not count the increment with which a counter appears.
     """

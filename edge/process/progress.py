@@ -1,4 +1,4 @@
-"""Files in which the edge's processes report to the supervisor how their start proceeds, and that they still serve.
+"""Files in which processes report their progress to the supervisor: the steps of their start, or that they serve.
 
 If a process does not write its file any more, the process is stuck or stopped.
 """

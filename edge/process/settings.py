@@ -85,20 +85,20 @@ class Limits:
 class Settings:
     """The addresses on which the edge listens, its domain, and the folders of its files.
 
-    Ports: `tcp_ports` are for TCP tunnels and TCP edges. Envoys on other hosts reach this gateway at `hop_host` and
-    `hop_port`. If `hop_port` is 0, the system chooses a port. The process `metrics_by` (control, gateway or sign-in)
-    serves Prometheus at `metrics_port`, unless that is 0. `instance` is one of INSTANCES: which gateway or Envoy of
-    this host this process runs.
+    Ports: `tcp_ports` are for TCP tunnels and TCP edges. Envoys on other hosts connect to this gateway at `hop_host`
+    and `hop_port`. If `hop_port` is 0, the system chooses a port. The process `metrics_by` (control, gateway or
+    sign-in) serves Prometheus at `metrics_port`, unless the port is 0. `instance` is one of INSTANCES. It says which
+    gateway or Envoy of this host this process runs.
 
-    Addresses: if `proxy_protocol_from` is set, visitors can connect only from these networks. `ssh_proxy_protocol_from`
-    is the same for SSH clients. The API shows `ssh_address` as the address of the gateway. If it is not set,
-    `public_ssh_address` returns a default. `dns_servers` (address, port) are queried instead of the name servers of
-    each domain.
+    Addresses: if `proxy_protocol_from` is set, visitors can connect only through proxies in these networks.
+    `ssh_proxy_protocol_from` limits the connections of SSH clients in the same way. The API shows `ssh_address` as the
+    address of the gateway. If it is not set, `public_ssh_address` returns a default. `dns_servers` (address, port) are
+    queried instead of the name servers of each domain.
 
-    Sign-in and issuer: `oauth_endpoints` is a file with other endpoints of identity providers. The sockets of the
-    sign-in service are in `sign_in_dir`, and the sockets of the issuer in `issuer_dir`, by default in `directory`. If
-    `sign_in_hosts` (host, port) is set, Envoy uses the sign-in services there. A sign-in service serves other hosts at
-    `sign_in_port`, unless that is 0.
+    Sign-in and issuer: `oauth_endpoints` is a file with endpoints that replace the usual ones of identity providers.
+    The sockets of the sign-in service are in `sign_in_dir`, and the sockets of the issuer in `issuer_dir`, by default
+    in `directory`. If `sign_in_hosts` (host, port) is set, Envoy uses the sign-in services on these hosts. The sign-in
+    service of this host serves Envoys on other hosts at `sign_in_port`, unless the port is 0.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -162,7 +162,7 @@ class Settings:
         return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
 
     def link_port(self, stage: int) -> int:
-        """Return the port at which the gateway accepts Envoy's connections in a stage, or 0 for any free port.
+        """Return the gateway's port for Envoy in a stage, or 0 for any free port.
 
         A gateway serves in stage 0, and drains in the stages 1 and 2.
         """

@@ -1,6 +1,6 @@
-"""Looks up the TXT and CNAME records that prove the ownership of a domain, and the domain's CAA records.
+"""Looks up the DNS records of domains, with a deadline.
 
-Each lookup has a deadline.
+They are the TXT and CNAME records that prove the ownership of a domain, and its CAA records.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Resolver:
         self._source = source
 
     async def look(self, domain: str, proof: Proof) -> CheckResult:
-        """Return whether a domain is proved: by the proof's TXT record, or by a CNAME to the proof's target."""
+        """Return whether the proof's TXT record, or a CNAME to the proof's target, proves a domain."""
         found = await asyncio.gather(
             _in_time(domain, self._text(domain, proof.value)),
             _in_time(domain, self._alias(domain, proof.cname_target)),
@@ -47,9 +47,9 @@ class Resolver:
         return await _in_time(name, self._alias(name, target))
 
     async def find_caa(self, domain: str) -> frozenset[str] | None:
-        """Return the CAA records that apply to a domain, each as a text of its flags, tag and value.
+        """Return the CAA records that apply to a domain.
 
-        Return None if the name servers do not agree or answer in time.
+        Each is a text of its flags, tag and value. Return None if the name servers do not agree or answer in time.
         """
         try:
             async with asyncio.timeout(_CAA_DEADLINE):

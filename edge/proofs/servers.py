@@ -99,9 +99,10 @@ class Own:
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
-    """Return a source of name servers: always DNS_SERVERS, or, if that is not set, the public servers of each zone.
+    """Return the source of name servers for this host.
 
-    `settings` is the value of DNS_SERVERS. Raises SettingError if it is empty and this host has no DNS resolver.
+    `settings` is the value of DNS_SERVERS. The source returns these resolvers. If there are none, it finds the public
+    servers of each zone. Raises SettingError if this host has no DNS resolver for that.
     """
     if settings:
         return Fixed([Server(*it) for it in settings])
@@ -157,7 +158,7 @@ async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) ->
 
 
 def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return the items of several lists without duplicates: the first item of each list, then each second item."""
+    """Return the items of several lists in turn: each first item, then each second item. Leave out duplicates."""
     return list(dict.fromkeys(it for turn in zip_longest(*lists) for it in turn if it))
 
 

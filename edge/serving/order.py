@@ -1,7 +1,7 @@
-"""Sends the resources of server names to Envoy, in an order in which no resource refers to a missing resource.
+"""Sends the resources of server names to Envoy in the right order.
 
 First come the clusters (upstreams), then the scope (routes of the name), then the secret (certificate and key), for
-which visitors' handshakes wait.
+which visitors' handshakes wait. So no resource refers to a missing resource.
 """
 
 import time
@@ -86,7 +86,7 @@ class Sender:
         self._discovery.refuse(refused)
 
     async def withdraw(self, names: Iterable[str]) -> None:
-        """Remove the secrets and the scopes of names at once, and then the clusters that no other name uses."""
+        """Remove the secrets and scopes of names together. Then remove the clusters that no other name uses."""
         gone = [*names]
         for name in gone:
             self._sending.pop(name, None)
@@ -107,9 +107,9 @@ class Sender:
         await self.withdraw(names)
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        """Send clusters for an owner that is not a loaded name, and remember that the owner uses them.
+        """Send the clusters that an owner uses. Remove its earlier clusters that no other owner uses.
 
-        Remove clusters that the owner used before, unless a name or another owner uses them.
+        `owner` is a text that is not a server name. Each server name is also an owner.
         """
         made = {it.key: it for it in clusters}
         self._counts.add(owner, made)

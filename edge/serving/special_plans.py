@@ -1,7 +1,7 @@
 """The plans of an account's special names. Pure.
 
 A special name needs a separate filter chain or listener in Envoy, for example for mutual TLS or TLS passthrough.
-Envoy always has the resources of special names, and requests those of other names on demand.
+Envoy always has the resources of special names. It requests the resources of other names on demand.
 """
 
 from collections.abc import Iterable, Mapping
@@ -93,7 +93,7 @@ def list_hosts(entries: Iterable[SpecialEntry]) -> frozenset[str]:
 
 
 def list_names(entry: SpecialEntry) -> list[str]:
-    """Return the special names of an entry: host names without ":443", or host:port for TCP edges and tunnels."""
+    """Return the special names of an entry. They are host names without ":443", or host:port for TCP."""
     if kinds.of(entry.owner.id) is kinds.TCP_EDGES:
         return list(entry.hostports)
     return [it.removesuffix(":443") for it in entry.hostports]

@@ -1,7 +1,7 @@
 """Builds Envoy's resources for special names and for TCP ports. Pure.
 
-A special name needs a separate filter chain or listener. Envoy always has these resources; it requests the resources
-of other names on demand.
+A special name needs a separate filter chain or listener. Envoy always has the resources of special names. It requests
+the resources of other names on demand.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class SpecialServing:
         return {**rules, **self._listeners.block(blocked)}
 
     def _publish(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Resource | None]]:
-        """Yield those of the resources that have changed since they were last yielded."""
+        """Yield the resources that have changed since they were last yielded, among the given keys."""
         for key in keys:
             found = self._resources.find(key) or self._shields.find(key)
             if found != self._published.get(key):

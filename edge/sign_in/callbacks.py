@@ -144,7 +144,7 @@ class Callbacks:
         return with_facts(session, rule, facts, now)
 
     def _token_cookies(self, rule: SignInRule, session: Session) -> tuple[str, ...]:
-        """Return the Set-Cookie header with the first token of a new session, or none if the user may not pass."""
+        """Return the Set-Cookie header with a new session's first token. Return none if the user may not pass."""
         now = self._clock()
         decision = decisions.decide(session, rule, session.client_id, now)
         if decision.access is not Access.PASS:

@@ -47,7 +47,7 @@ class Forward:
 
 
 def webhook(status: int) -> Forward | Reply:
-    """Return the response to a webhook with the status of its check, or Forward if that is 200."""
+    """Return the response to a webhook. Return Forward if its check returned the status 200."""
     if status == 200:
         return Forward({})
     text = _OF_WEBHOOKS.get(status, pages.NOT_VERIFIABLE)
@@ -55,7 +55,7 @@ def webhook(status: int) -> Forward | Reply:
 
 
 def password(status: int, retry_after: int) -> Forward | Reply:
-    """Return the response with the status of a password check, or Forward if that is 200."""
+    """Return the response to a request with a password. Return Forward if its check returned the status 200."""
     if status == 200:
         return Forward({})
     headers = {"content-type": "text/plain", "cache-control": "no-store"}
@@ -79,9 +79,9 @@ def page(status: int, text: str, *, link: tuple[str, str] | None = None, cookies
 
 
 def no_session(path: str) -> Reply:
-    """Return the response to a request without a session that is not a page request, such as a script's.
+    """Return the response to a script's request that has no session.
 
-    A page request is redirected to the provider instead.
+    A browser's request for a page is redirected to the provider instead.
     """
     return page(401, NO_SESSION, link=(sign_in_link(path), "Sign in"))
 
@@ -119,7 +119,7 @@ def confirmation_page(
 
 
 def sign_in_link(path: str) -> str:
-    """Return the URL that begins a sign-in, after which the visitor returns to a path."""
+    """Return the URL that begins a sign-in. Afterwards, the visitor is redirected to `path`."""
     return f"/_service/sign-in?to={quote(path, safe='/')}"
 
 

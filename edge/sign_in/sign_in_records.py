@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class NotReady(Exception):
-    """The service has not read a signing key yet, or a rule needs a managed OAuth application that does not exist."""
+    """No signing key has been read yet, or the managed OAuth application of a rule does not exist."""
 
 
 class SecretUnreadable(Exception):

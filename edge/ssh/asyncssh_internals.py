@@ -219,7 +219,7 @@ class Connection(asyncssh.SSHServerConnection):
 
 
 class ReadWindow:
-    """Grants the client of a channel new bytes to send only after the same number of bytes was delivered.
+    """Enlarges the window of a channel only by the number of bytes that its session has received.
 
     When a paused session resumes, asyncssh itself grants a whole window as soon as it has delivered the first waiting
     piece of data, although other pieces still wait. So the memory would grow with each pause.

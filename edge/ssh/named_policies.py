@@ -38,9 +38,9 @@ class NamedPolicies:
         self._add(self._confirm())
 
     def await_session(self, is_open: asyncio.Event) -> None:
-        """Make tunnels wait also for the variables of a session, which the client sends when the session is confirmed.
+        """Make tunnels wait also for the variables of a session.
 
-        `is_open` is set when the gateway confirms the session.
+        The client sends them when the session is confirmed. `is_open` is set when the gateway confirms it.
         """
         self._add(self._confirm_session(is_open))
 

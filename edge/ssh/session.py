@@ -29,7 +29,7 @@ _MAX_REASON = 1000  # characters of a logged reason: some reasons list all algor
 
 
 class SessionHost(TunnelHost, Protocol):
-    """The interface of the gateway that a session uses."""
+    """The methods and attributes of the gateway that a Session uses."""
 
     sign_ins: SignIns
 
@@ -86,7 +86,7 @@ class Session(Client):
         self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, forwarding.RESTART)
 
     def announce_loss(self, seconds: float) -> None:
-        """Show the client that the gateway has lost its lease, and after how many seconds to connect again."""
+        """Show the client that the gateway has lost its lease. Ask it to connect again after some seconds."""
         self._loss = f"This gateway has lost its lease: connect again in {math.ceil(seconds)} seconds."
         self._tunnels.terminals.show(Notice(self._loss, round(seconds, 1)))
 

@@ -1,4 +1,4 @@
-"""Opens the tunnels of one SSH connection, shows them in its terminals, and closes them when it ends."""
+"""Opens, shows and closes the tunnels of one SSH connection."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ _RANDOM_TRIES = 3  # random names or ports that are tried: each can be in use al
 
 
 class TunnelHost(Protocol):
-    """The interface of the gateway that the tunnels of a session use."""
+    """The methods and attributes of the gateway that SessionTunnels uses."""
 
     id: str
     settings: Settings

@@ -58,7 +58,7 @@ class Tunnels:
         return list(self._online.values())
 
     def collect(self, ledger: Ledger, hour: str) -> None:
-        """Add the usage of all tunnels since the previous call to the sums of an hour in the ledger."""
+        """Add the tunnels' usage since the previous call to an hour of the ledger."""
         for account, usage in self._to_bill:
             ledger.add(account, hour, usage)
         self._to_bill.clear()

@@ -1,4 +1,4 @@
-"""A reader of the change log that returns each change once, even if its writer stores it late.
+"""A reader of the change log. It returns each change once, even if its writer stores it late.
 
 Each writer dates its changes by the clock of its host, and some write slowly. So a new change can have an earlier time
 than changes that were already read. Therefore each read repeats the seconds before its cursor, and every few reads

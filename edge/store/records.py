@@ -32,7 +32,10 @@ class NotOpened(Exception):
 
 
 class NameTaken(NotOpened):
-    """Another credential or account has a tunnel with the name, or the name is in its cooldown after its release."""
+    """Another credential or account has the name.
+
+    For a day after the release of a name (its cooldown), only the former account can take it.
+    """
 
 
 class NameOfEdge(NotOpened):
@@ -124,7 +127,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class Successor:
-    """An online tunnel at another gateway, by which a client can have replaced a tunnel of this gateway.
+    """An online tunnel at another gateway, which can replace a tunnel of a gateway that drains.
 
     `credential` is the id of the credential that has opened it.
     """
@@ -161,13 +164,16 @@ class Store(Protocol):
         """Return whether an account has reserved or proved a name or address."""
 
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
-        """Return whether a reservation has `proxy_protocol`. Raises NameUnreadable."""
+        """Return whether the reservation of a name requires PROXY protocol headers. Raises NameUnreadable."""
 
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         """Return an address that the account can use now without a reservation, chosen at random, or None."""
 
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
-        """Return the ids of tunnels without a right: the credential does not permit them, or the name is not theirs."""
+        """Return the ids of the tunnels that have lost their right.
+
+        The credential does not permit the tunnel any more, or the account has lost the right to the name.
+        """
 
     def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
         """Return the ids of tunnels without a record."""
@@ -245,7 +251,7 @@ class Store(Protocol):
         """
 
     def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
-        """Return the entries of some edges and tunnels in the list of special names, by edge or tunnel.
+        """Return the entries of the given edges and tunnels in the list of special names.
 
         An edge or tunnel without an entry is left out.
         """

@@ -1,1 +1,1 @@
-"""The process that runs and drains Envoy, and the check that limits Envoy's memory while control does not run."""
+"""The process that runs Envoy and drains it. A check limits Envoy's memory while control does not run."""

@@ -1,4 +1,4 @@
-"""Facts about a user, and whether the OAuth rule of a route admits a user with these facts. Pure."""
+"""Facts about a user. Decides whether the OAuth rule of a route admits the user. Pure."""
 
 from dataclasses import dataclass
 

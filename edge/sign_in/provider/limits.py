@@ -1,6 +1,7 @@
-"""Limits on concurrent exchanges with providers, so that a slow provider or a visitor does not stop others. Pure.
+"""Limits on concurrent exchanges with providers. Pure.
 
-An exchange is all requests to a provider for one sign-in or one recheck of a session.
+An exchange is all requests to a provider for one sign-in or one recheck of a session. With the limits, a slow provider
+or a single visitor cannot stop the sign-ins of others.
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ class TooManyExchanges(Exception):
 
 
 class ExchangeLimits:
-    """Counts the running exchanges with providers: at most `most` in total, fewer for one account or one visitor."""
+    """Counts the running exchanges with providers. In total, `most` are allowed, and fewer per account and visitor."""
 
     def __init__(self, most: int) -> None:
         self._most = most

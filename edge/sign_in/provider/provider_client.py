@@ -45,7 +45,7 @@ class Silent(ExchangeFailed):
 
 
 class Rejected(ExchangeFailed):
-    """The provider rejects the authorization code or the token, or its id token is not for this sign-in."""
+    """The provider rejects the code or token, or its id token is invalid for this sign-in."""
 
     outcome = "rejected"
 

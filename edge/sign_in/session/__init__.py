@@ -1,1 +1,1 @@
-"""Sessions: the decision about a request with a session, session tokens, and the keys that sign these tokens."""
+"""Sessions: decisions about requests, session tokens, and the keys that sign session tokens."""

@@ -79,14 +79,14 @@ def is_seen_late(session: Session, rule: SignInRule, now: float) -> bool:
 
 
 def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
-    """Return whether a session was made for the route, provider, OAuth application and cookie prefix of a rule."""
+    """Return whether a session has the route, provider, OAuth application and cookie prefix of a rule."""
     of_session = (session.account, session.edge, session.route, session.provider, session.client_id)
     of_rule = (rule.account, rule.edge, rule.route, rule.provider, client_id)
     return of_session == of_rule and session.cookie_prefix == rule.cookie_prefix
 
 
 def _suffices(session: Session, rule: SignInRule) -> bool:
-    """Return whether the latest check of a session asked about all teams and organizations in the current rule."""
+    """Return whether the latest check of a session included all teams and organizations of the rule."""
     teams, organizations = set(map(fold, session.asked_teams)), set(map(fold, session.asked_organizations))
     return set(map(fold, rule.teams)) <= teams and set(map(fold, rule.organizations)) <= organizations
 

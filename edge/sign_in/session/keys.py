@@ -19,9 +19,9 @@ _STATE_KEY = 32  # bytes of the AES key
 
 @dataclass(frozen=True)
 class PrivateKeys:
-    """The decrypted keys of a stored record: an EC key that signs session tokens, and an AES key that encrypts states.
+    """The decrypted keys of a stored record.
 
-    A state is the state parameter of a sign-in.
+    The EC key signs session tokens. The AES key encrypts the state parameters of sign-ins.
     """
 
     private: ec.EllipticCurvePrivateKey

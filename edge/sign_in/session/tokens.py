@@ -42,12 +42,12 @@ def list_headers(claims: Mapping[str, Any]) -> dict[str, str]:
 
 
 def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
-    """Return a session token."""
+    """Return the signed session token with the claims."""
     return jwt.encode(dict(claims), key.private, algorithm="ES256", headers={"kid": key.kid})
 
 
 def _header(text: str) -> str:
-    """Return a text in percent-encoded UTF-8, cut at MAX_NAME characters, but not within a character of the text."""
+    """Return a text in percent-encoded UTF-8. It is cut at MAX_NAME characters, but not within a character."""
     encoded = ""
     for character in text:
         more = quote(character, safe=_LITERAL)

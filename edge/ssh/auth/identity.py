@@ -12,9 +12,9 @@ UNKNOWN_KEY = (  # the same for all rejected keys, so that it does not reveal wh
 
 
 class Identity:
-    """The identity of one client: the keys that it has presented, and the grant of the key that it has proved.
+    """The identity of one client: the keys that it has presented, and its grant.
 
-    A client proves a key or certificate with a signature.
+    The grant belongs to the key or certificate with which the client has signed.
     """
 
     def __init__(self, store: Store, tries: int) -> None:

@@ -24,7 +24,7 @@ class Penalties:
         return len(self._until)
 
     def add(self, address: str, seconds: float, now: float) -> None:
-        """Add seconds to the penalty of an address, and 1/16 of the seconds to the penalty of its larger network."""
+        """Add seconds to the penalty of an address. Add 1/16 of them to the penalty of its larger network."""
         if not seconds:
             return
         self._add(networks.get_source(address), seconds, now)
@@ -33,7 +33,7 @@ class Penalties:
             self._shrink(now)
 
     def extend(self, address: str, seconds: float, now: float) -> None:
-        """Add seconds to the penalty of a refused address, but none to the penalty of its larger network."""
+        """Add seconds to the penalty of a refused address, but not of its larger network."""
         self._add(networks.get_source(address), seconds, now)
 
     def get_refusal(self, address: str, now: float) -> float:

@@ -47,7 +47,7 @@ class Buffers:
 
 
 class Window:
-    """The SSH window of one channel: how many bytes the client can send before the visitor reads them.
+    """The SSH window of one channel, in bytes. The client can send so many bytes that the visitor has not read.
 
     Each time the visitor has read a whole window, the window is doubled, up to _MAX_WINDOW.
     """

@@ -1,4 +1,4 @@
-"""Delays the sending of an early response until its request is complete, or the client has stopped sending."""
+"""Delays an early response until its request is complete, or the client has stopped sending."""
 
 from collections.abc import Callable
 

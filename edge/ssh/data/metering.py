@@ -29,7 +29,7 @@ class Meter:
 
 
 class MeteredConnection:
-    """Counts the bytes and requests of one connection for a tunnel's meter, and passes the bytes to an observer.
+    """Counts the bytes and requests of one connection. Passes the bytes to an observer.
 
     Envoy sends a request only after the previous response. So if data contain a request, they begin with it. A
     connection that is not HTTP/1 counts as one request. `address` is the visitor's address: the constructor's argument

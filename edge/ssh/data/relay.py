@@ -27,7 +27,7 @@ class RelayOwner(Protocol):
         """Schedule a call after some seconds."""
 
     def on_relay_end(self, relay: "Relay") -> None:
-        """Handle that both ends of a relay are closed. Can be called twice."""
+        """Handle the end of a relay: both its ends are closed. Can be called twice."""
 
 
 class Relay:
@@ -275,7 +275,7 @@ class Relay:
         self._idle_timer = self._owner.call_later(seconds, self._abort_if_idle)
 
     def _abort_if_idle(self) -> None:
-        """Abort both ends if no data has moved since the start of the idle timer, else start it again."""
+        """Abort both ends if no data has moved since the timer's start. Otherwise start it again."""
         if self._channel and (self._has_moved or self._channel.get_write_buffer_size() < self._unread):
             self._watch()
             return

@@ -27,7 +27,7 @@ _POLL = 0.1  # seconds between two checks of a condition
 
 
 class DrainedGateway(Protocol):
-    """The interface of the gateway that a drain uses."""
+    """The methods and attributes of the gateway that a Drain uses."""
 
     settings: Settings
     store: Store
@@ -50,7 +50,7 @@ class Drain:
         self._handover = Handover(gateway.store, authority, self._limits.max_channels_per_tunnel)
 
     async def run(self) -> None:
-        """Drain the gateway. It must not accept clients any more."""
+        """Drain the gateway. Before that, it must have stopped accepting clients."""
         log.event("drain_began", tunnels=len(self._gateway.tunnels))
         for session in list(self._gateway.sessions):
             session.announce_drain()

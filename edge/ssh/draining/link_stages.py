@@ -1,4 +1,4 @@
-"""The ports at which a gateway accepts Envoy's connections: one while it serves, and a new one in each drain stage."""
+"""The ports at which a gateway accepts Envoy's connections. In each stage of a drain, it opens a new port."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ class _Stage:
 
 
 class LinkStages:
-    """The stages of a gateway: it serves in stage 0, and a drain begins the stages 1 and 2.
+    """The stages of a gateway. It serves in stage 0, and drains in the stages 1 and 2.
 
     Each stage has a port for Envoys on other hosts. A new port is necessary because Envoy reuses connections for HTTP
     as long as the port stays the same. Envoys on this host use one Unix socket for all stages: their connections belong

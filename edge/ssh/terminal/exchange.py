@@ -1,4 +1,7 @@
-"""Shows a visitor's connection in the client's terminals: its HTTP requests with their statuses, or its byte counts."""
+"""Shows a visitor's connection in the terminals of the SSH client.
+
+For HTTP, that is each request with its status, for other protocols the number of bytes.
+"""
 
 import re
 import time

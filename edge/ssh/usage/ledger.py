@@ -21,7 +21,7 @@ class HourlyUsage:
 
 
 class Ledger:
-    """The usage by account of the current hour, and of earlier hours if it is not yet written to the store."""
+    """The usage of accounts in the current hour, and in earlier hours that are not yet in the store."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], Traffic] = {}

@@ -18,7 +18,10 @@ _LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # the value of a login cookie: 16 ran
 
 
 class Starter:
-    """Begins sign-ins. `url` is the URL of the sign-in service's own host, and includes the port of all hosts."""
+    """Begins sign-ins. `url` is the URL of the sign-in service's own host.
+
+    The hosts of visitors use the same port as this URL.
+    """
 
     def __init__(self, dependencies: Dependencies, url: str) -> None:
         self._records, self._providers = dependencies.records, dependencies.providers

@@ -1,4 +1,4 @@
-"""Checks whether the clients of online tunnels still have the rights to them, after changes and periodically.
+"""Checks whether clients still have the rights to their online tunnels, after changes and periodically.
 
 If the store fails, tunnels do not stay online forever: a gateway that cannot read the change log does not renew its
 lease, and a tunnel that cannot be checked for the duration of a lease is closed.

@@ -17,7 +17,10 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def read(file: str) -> dict[str, Provider]:
-    """Return the providers. Endpoints in `file` (OAUTH_ENDPOINTS, or "") replace the usual ones. Raises SettingError, OSError."""
+    """Return the providers. If `file` is not "", its endpoints replace the usual ones.
+
+    Raises SettingError, OSError.
+    """
     if not file:
         return dict(PROVIDERS)
     try:

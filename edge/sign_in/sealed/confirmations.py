@@ -1,4 +1,7 @@
-"""Which sites a visitor has allowed to use the operator's managed OAuth applications, in an encrypted cookie."""
+"""The sites that a visitor allows to use managed OAuth applications, in an encrypted cookie.
+
+A managed OAuth application belongs to the operator, and several accounts share it.
+"""
 
 import hashlib
 import hmac

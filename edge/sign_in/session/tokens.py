@@ -1,4 +1,4 @@
-"""Session tokens: JWTs that Envoy verifies. Builds also the headers about a token's user for upstreams. Pure."""
+"""Session tokens: JWTs that Envoy verifies. Also builds the headers about the user for upstreams. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

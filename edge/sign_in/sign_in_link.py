@@ -1,6 +1,6 @@
 """Serves the sign-in service to Envoys on other hosts, by mutual TLS.
 
-Both sides have certificates of one CA, which control has created.
+Both sides have certificates of the stored CA for connections between hosts.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The sites that a visitor allows to use managed OAuth applications, in an encrypted cookie.
 
-A managed OAuth application belongs to the operator, and several accounts share it.
+A managed OAuth application belongs to the operator. Routes of all accounts can use it.
 """
 
 import hashlib

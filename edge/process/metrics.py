@@ -18,8 +18,8 @@ from edge.process import exposition, files, log, tasks
 
 _TIMEOUT = 2.0  # seconds for the answer of a process
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-ReadMetrics = Callable[[], Awaitable[bytes]]  # it raises OSError if a process does not answer
-FindUnready = Callable[[], Awaitable[str]]  # it returns why a process is not ready, or ""
+ReadMetrics = Callable[[], Awaitable[bytes]]  # returns a process's metrics, or raises OSError if it does not answer
+FindUnready = Callable[[], Awaitable[str]]  # returns the reason why a process is not ready, or ""
 
 
 class Readable(Protocol):

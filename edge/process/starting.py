@@ -11,7 +11,7 @@ from edge.process.children import Child
 from edge.process.progress import Progress
 from edge.process.settings import SettingError
 
-_TIMEOUT = 120.0  # seconds without progress: on a busy machine, the imports of control take more than 30
+_TIMEOUT = 120.0  # seconds without progress after which a start has failed. Control's imports can take more than 30
 _NOTICE = 5.0  # seconds between two lines that say which process is not ready
 
 

@@ -62,7 +62,7 @@ class Sender:
         After an error, Envoy still has the resources that it accepted before. If the name is new, the handshakes of its
         visitors still wait for a secret. So the caller must send another certificate, or refuse or withdraw the name.
         """
-        # a new object, by which `_is_latest` recognizes this call
+        # a copy, because `_is_latest` recognizes this call by the identity of the object
         call = self._sending[resources.name] = replace(resources)
         try:
             return await self._send(call)
@@ -72,7 +72,7 @@ class Sender:
 
     @property
     def scopes(self) -> Mapping[str, Key]:
-        """Return the scopes that Envoy has accepted, by name."""
+        """Return the keys of the scopes that Envoy has accepted, by server name."""
         return self._scopes
 
     async def refuse(self, names: Iterable[str]) -> None:

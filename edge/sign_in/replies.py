@@ -94,7 +94,7 @@ def denied(address: str, provider: str, path: str) -> Reply:
 
 
 def sign_out_page(path: str) -> Reply:
-    """Return a page with a sign-out button. It prevents that a link on another site ends a session."""
+    """Return a page with a sign-out button. Without the page, a link on another site could end a session."""
     action = html.escape(f"/_service/sign-out?to={quote(path, safe='/')}")
     form = f'<form method="post" action="{action}"><button>Sign out</button></form>'
     policy = f"{_POLICY}; form-action 'self'"

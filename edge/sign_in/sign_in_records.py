@@ -70,7 +70,7 @@ class SignInRecords:
         self._private: dict[str, PrivateKeys] = {}
 
     async def refresh(self) -> None:
-        """Read the keys and the managed OAuth applications. Create the next keys if they are due.
+        """Read the service's private keys and the managed OAuth applications. Create the next keys if they are due.
 
         Raises vault.Unreadable.
         """
@@ -150,7 +150,7 @@ class SignInRecords:
         return SigningKey(pair.kid, self._private[pair.kid].private)
 
     def state_keys(self) -> dict[str, bytes]:
-        """Return the keys that encrypt the states of sign-ins, by id. Raises NotReady before the first `refresh`."""
+        """Return by id the keys that encrypt state parameters. Raises NotReady before the first `refresh`."""
         if not self._private:
             raise NotReady("no key")
         return {kid: it.state_key for kid, it in self._private.items()}

@@ -33,7 +33,7 @@ class Visit:
 
     @property
     def is_page_request(self) -> bool:
-        """Return whether a browser requests a page, so that it can be redirected to a provider."""
+        """Return whether a browser requests a page. Only then can it be redirected to a provider."""
         if self.method not in ("GET", "HEAD") or "upgrade" in self.headers:
             return False
         if any(name.startswith("sec-fetch-") for name in self.headers):

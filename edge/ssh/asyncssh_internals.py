@@ -27,7 +27,7 @@ except ImportError as error:
     ) from error
 
 _MAX_QUEUED_REQUESTS = 100  # a client with more unanswered global requests is disconnected
-_POLL = 0.01  # seconds between checks for unanswered requests
+_POLL = 0.01  # seconds between checks whether all requests of a client are handled
 _LENGTH_SIZE = 4  # bytes of the length field at the start of a packet
 
 _CreateConnection: TypeAlias = Callable[[], "Connection"]
@@ -52,7 +52,7 @@ class Client(asyncssh.SSHServer):
         """
 
     def on_signature(self) -> None:
-        """Handle a valid signature with the key or certificate that was validated last."""
+        """Handle a valid signature by the client with the key or certificate that was validated last."""
 
     def on_rejected_key(self) -> None:
         """Handle a key or certificate that was rejected."""

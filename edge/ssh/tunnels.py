@@ -90,11 +90,14 @@ class Tunnels:
         }
 
     def find(self, id: str) -> OnlineTunnel | None:
-        """Return an online or released tunnel by its id, or None. Ignores case, as TLS server names do."""
+        """Return the online or released tunnel with an id, or None.
+
+        Capital and small letters are equal, as in TLS server names, in which Envoys send the id.
+        """
         return self._online.get(id.lower()) or self._released.get(id.lower())
 
     def find_online(self, id: str) -> OnlineTunnel | None:
-        """Return an online tunnel by its id, or None. Ignores case."""
+        """Return the online tunnel with an id, in capital or small letters, or None."""
         return self._online.get(id.lower())
 
     async def ban(self, patterns: Sequence[str]) -> None:
@@ -151,7 +154,7 @@ class Tunnels:
             self._unrecorded[tunnel.id] = tunnel.meter.usage()
 
     def has(self, id: str) -> bool:
-        """Return whether a tunnel is online, or was released because the gateway drains."""
+        """Return whether the tunnel with an id is online, or was released because the gateway drains."""
         return id.lower() in self._online or id.lower() in self._released
 
     async def close_leftover(self, record: ServedTunnel) -> None:

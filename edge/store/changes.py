@@ -11,7 +11,7 @@ from chalicelib.storage.records.change_log import Change
 
 _SHORT_OVERLAP = 2.0  # each read repeats so many seconds before the cursor. Writers' clocks differ by less
 _LONG_PERIOD = 15.0  # seconds between two reads that repeat the last OVERLAP seconds
-OVERLAP = 60.0  # seconds: longer than a writer's deadline, plus the difference between clocks
+OVERLAP = 60.0  # seconds: more than a write takes at most, plus the difference between clocks
 
 
 class Follower:

@@ -48,7 +48,7 @@ async def read_count(sockets: Mapping[str, Path]) -> int:
 
 
 async def guard(heartbeat: Heartbeat, sockets: Mapping[str, Path], restart: Callable[[], None]) -> None:
-    """Check Envoy periodically, and restart it if it has too many unanswered requests, until cancelled."""
+    """Check Envoy periodically until cancelled. Restart it if it has too many unanswered requests for certificates."""
     requested = RequestedCertificates()
 
     async def check() -> None:

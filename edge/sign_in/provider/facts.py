@@ -35,9 +35,10 @@ class Permission:
 
 
 def admit(facts: Facts, rule: SignInRule) -> Permission | None:
-    """Return a permission if the user matches any entry of the rule's lists. Otherwise return None.
+    """Return a permission if the user matches the OAuth rule of a route. Otherwise return None.
 
-    If all lists of the rule are empty, every user may pass.
+    The rule lists e-mail addresses, e-mail domains, teams and organizations. One matching entry is enough. If all lists
+    are empty, every user may pass.
     """
     addresses = [it for it in facts.addresses if is_address(it)]
     first = addresses[0] if addresses else ""

@@ -35,7 +35,7 @@ class Confirmations:
         return _digest(site) in self.sites
 
     def adding(self, site: str, now: float) -> "Confirmations":
-        """Return the confirmations with one more site. Above the limit, the oldest are removed."""
+        """Return the confirmations with one more site. If there are too many sites, the oldest are left out."""
         own = _digest(site)
         added = {**{name: end for name, end in self.sites.items() if name != own}, own: int(now) + VALIDITY}
         return Confirmations(dict(list(added.items())[-_MAX_SITES:]))

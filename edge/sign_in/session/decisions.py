@@ -11,7 +11,7 @@ from chalicelib.model.sign_in.sessions import Session
 from edge.sign_in.provider.facts import Facts, Permission, admit, fold
 
 MAX_TOKEN = 60  # the longest lifetime of a session token in seconds
-_SKEW = 1  # seconds for which Envoy accepts a token after its expiry
+_SKEW = 1  # Envoy still accepts a token for so many seconds after its expiry
 
 
 class Access(Enum):

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
-_BATCH = 16  # connections that one iteration of the event loop accepts: each takes a millisecond
-_BACKLOG = 1024  # connections that wait in the kernel to be accepted
+_BATCH = 16  # the most connections that one iteration of the event loop accepts: each takes a millisecond
+_BACKLOG = 1024  # the most connections that wait in the kernel to be accepted
 
 
 async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Server:

@@ -13,7 +13,7 @@ _SHARE = 16  # a larger network gets 1/16 of the penalties of its addresses
 class Penalties:
     """The penalties of all networks, each at most `longest` seconds.
 
-    Above `capacity` entries, the entries that expire first are removed.
+    If there are more than `capacity` penalties, those that expire first are removed.
     """
 
     def __init__(self, longest: float, *, capacity: int = 65_536) -> None:

@@ -48,14 +48,14 @@ class SignIns:
     def check_refusal(self, address: str) -> float:
         """Return for how many seconds an address is refused, or 0.
 
-        Each call for a refused address extends its refusal.
+        Each call for a refused address adds a second to its penalty.
         """
         if seconds := self._penalties.get_refusal(address, self._now()):
             self._penalties.extend(address, _REFUSED, self._now())
         return seconds
 
     def begin(self, connection: PendingSignIn, address: str) -> None:
-        """Add a connection. If there are too many then, drop a random one, which can be the new one."""
+        """Add a connection. If a limit is then exceeded, drop a random connection, which can be the new one."""
         new = _Origin(address, networks.get_source(address), networks.get_network(address))
         self._pending[connection] = new
         of_source = [it for it, origin in self._pending.items() if origin.source == new.source]

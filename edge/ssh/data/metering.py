@@ -24,7 +24,7 @@ class Meter:
         return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
     def has_same_bytes(self, usage: Traffic) -> bool:
-        """Return whether the byte counts have not changed since an earlier usage."""
+        """Return whether no bytes have been counted since `usage`, an earlier result of `usage()`."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 
 

@@ -67,7 +67,7 @@ class Relay:
         self.close()
 
     def on_opening_end(self) -> None:
-        """Handle the end of the attempt to open the channel."""
+        """Handle the end of the attempt to open the channel, whether it has succeeded or not."""
         self._is_opening = False
         self._end_if_over()
 
@@ -115,9 +115,9 @@ class Relay:
             self._write(data)
 
     def eof_received(self) -> bool:
-        """Pass the end of Envoy's data to the SSH client.
+        """Pass the end of Envoy's data to the SSH client. Return True, so that the connection stays open.
 
-        Both ends are closed after the idle timeout. Return True: the connection stays open for the response.
+        The response can still be sent. If no data move for the idle timeout, both ends are closed.
         """
         self.has_visitor_ended = self._is_half_closed = True
         if self._channel:
@@ -126,7 +126,10 @@ class Relay:
         return True
 
     def on_upstream_end(self) -> None:
-        """Pass the end of the SSH client's data to Envoy. Both ends are closed after the idle timeout."""
+        """Pass the end of the SSH client's data to Envoy.
+
+        If no data move for the idle timeout, both ends are closed.
+        """
         self._is_half_closed = True
         if self._exchange.is_requesting or self._response_end.is_waiting:
             self._response_end.add(self._write_eof)
@@ -253,7 +256,7 @@ class Relay:
             self._channel.abort()
 
     def _close(self, channel: End) -> None:
-        """Close the channel when the SSH client has read everything or stops reading."""
+        """Close the channel when the SSH client has read all data, or has read nothing for a timeout."""
         if channel.get_write_buffer_size():
             channel.set_write_buffer_limits(0)  # so that asyncssh reports an empty buffer, which calls `on_drained`
             self._watch()

@@ -116,12 +116,15 @@ class Drain:
 
 
 def choose_rate(clients: int, handover_timeout: float) -> float:
-    """Return how many clients to disconnect per second. All are disconnected in half of the time, or sooner."""
+    """Return how many clients to disconnect per second.
+
+    All clients are disconnected within half of the handover timeout.
+    """
     return max(_MIN_RATE, clients / (handover_timeout / 2))
 
 
 async def _wait_until(is_true: Callable[[], bool], seconds: float) -> None:
-    """Wait until a condition is true, at most some seconds."""
+    """Wait at most `seconds` until a condition is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and not is_true():
         await asyncio.sleep(_POLL)

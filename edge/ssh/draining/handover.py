@@ -78,7 +78,7 @@ class Handover:
 
     @property
     def held(self) -> int:
-        """Return how many connections are held."""
+        """Return how many connections are held now."""
         return sum(len(it.held) for it in self._tunnels.values())
 
     @property
@@ -87,12 +87,15 @@ class Handover:
         return not self.held and all(it.successor for it in self._tunnels.values())
 
     def add(self, online: Iterable[OnlineTunnel]) -> None:
-        """Hold new connections to these tunnels from now on."""
+        """Hold new connections to these online tunnels from now on."""
         for tunnel in online:
             self._tunnels.setdefault(tunnel.id.lower(), HeldTunnel(tunnel, self, self._limit))
 
     def find(self, id: str) -> HeldTunnel | None:
-        """Return a held tunnel by its id, or None. Ignores case, as TLS server names do."""
+        """Return the HeldTunnel of the tunnel with an id, or None.
+
+        Capital and small letters are equal, as in TLS server names, in which Envoys send the id.
+        """
         return self._tunnels.get(id.lower())
 
     def find_unsucceeded(self) -> list[OnlineTunnel]:

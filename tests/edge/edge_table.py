@@ -13,7 +13,6 @@ from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import EdgeStatus, Report
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import bans
-from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_reads, edge_plans, edge_states
 from chalicelib.model.serving.account_places import Wanted
 from chalicelib.model.serving.account_records import AccountRecords
@@ -103,13 +102,6 @@ class EdgeTable(TableStore):
 
     def reserve_address(self, account: str, name: str, address: ServedAddress) -> None:
         served_records.put_address(account, name, address)
-
-    def reserve_name(self, account: str, name: str, *, proxy_protocol: bool = False) -> None:
-        """Reserve a name or an address for an account."""
-        if ":" in name:
-            self.reserve_address(account, name, ServedAddress(proxy_protocol))
-        else:
-            self.keep(ServedReservation(account, f"rd_{name}", name, True, proxy_protocol=proxy_protocol))
 
     def upload(self, certificate: ServedCertificate, pair: KeyPair) -> None:
         self.pairs[certificate.id] = pair

@@ -3,11 +3,10 @@
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
 from itertools import count
 from typing import Any, TypeAlias
 
-from chalicelib import clock, crypto
+from chalicelib import clock
 from chalicelib.model.accounts import accounts
 from chalicelib.model.accounts.accounts import Account, User
 from chalicelib.model.audit import partitions
@@ -25,7 +24,6 @@ from chalicelib.model.edges.served import ServedAuthority, ServedBackend, Served
 from chalicelib.model.names import base_names, proofs
 from chalicelib.model.names.reservations import ReservedAddr, ReservedDomain, ServedReservation
 from chalicelib.model.serving.sites import ServedAddress
-from chalicelib.model.ssh.authorities import IssuedUserCertificate, SshAuthority
 from chalicelib.model.ssh.credentials import SshCredential
 from chalicelib.model.tls.tls_certificates import ClientAuthority, ServedCertificate, TlsCertificate
 from chalicelib.model.tunnels import ends, tunnels
@@ -44,7 +42,6 @@ Value: TypeAlias = ServedEdge | Part | ServedReservation
 _FIELDS = ("hostports", "labels", "backends", "headers", "ca_pem", "action", "domain", "addr")
 _MALFORMED: dict[str, Any] = dict.fromkeys(_FIELDS, 7)
 _revisions = count(1)
-_AT_ONCE = 20  # tunnels in one transaction, of which each takes up to four of 100 writes
 
 
 def put(*values: Value) -> None:
@@ -91,22 +88,6 @@ def put_address(account: str, name: str, address: ServedAddress) -> None:
     _put(Item(items.scope(account, kinds.RESERVED_ADDRS.path), id, body, {**address.modules}, unique_keys=keys))
 
 
-def put_user_certificate(account: str, id: str, authority: str, certificate: str) -> None:
-    """Put an SSH user certificate into the table, and its authority, given as lines of their public files."""
-    _add_account(account)
-    line = " ".join(authority.split()[:2])
-    signer = f"sshca_{crypto.public_keys.fingerprint(line)[7:34]}"
-    stored = SshAuthority(public_key=line)
-    _put(_item(account, kinds.SSH_CERTIFICATE_AUTHORITIES, signer, stored))
-    issued = IssuedUserCertificate(
-        public_key=line,
-        ssh_certificate_authority_id=signer,
-        valid_until=clock.rfc3339(clock.now() + timedelta(days=365)),
-        certificate=certificate,
-    )
-    _put(_item(account, kinds.SSH_USER_CERTIFICATES, id, issued))
-
-
 def _item(account: str, kind: Kind, id: str, stored: Stored) -> Item:
     return Item(items.scope(account, kind.path), id, stored.packed(), unique_keys=stored.unique_keys(account, id))
 
@@ -116,21 +97,6 @@ def put_tunnel(tunnel: ServedTunnel) -> None:
     _add_account(tunnel.account)
     for item in _items_of_tunnel(tunnel):
         _put(item)
-
-
-def put_tunnels_at_once(new: Sequence[ServedTunnel]) -> None:
-    """Put new tunnels into the table, several in each transaction."""
-    for start in range(0, len(new), _AT_ONCE):
-        items_of = [_items_of_tunnel(it) for it in new[start : start + _AT_ONCE]]
-        own = [write for pair in items_of for item in pair for write in writes.put(item)]
-        writes.commit([*own, *change_log.entries(own)])
-
-
-def unlist_tunnels(listed: Sequence[ServedTunnel]) -> None:
-    """Remove tunnels from the lists of their gateways."""
-    for start in range(0, len(listed), 100):
-        some = listed[start : start + 100]
-        dynamodb.transact([Write.delete(ends.gateway_scope(it.gateway), it.id) for it in some])
 
 
 def _items_of_tunnel(tunnel: ServedTunnel) -> tuple[Item, Item]:
@@ -187,11 +153,6 @@ def put_grant(fingerprint: str, grant: Grant) -> None:
 
 def remove_grant(grant: Grant) -> None:
     if found := table.find(items.scope(grant.account, kinds.SSH_CREDENTIALS.path), grant.credential):
-        _commit(found, None, writes.remove(found))
-
-
-def remove_user_certificate(account: str, id: str) -> None:
-    if found := table.find(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id):
         _commit(found, None, writes.remove(found))
 
 

@@ -113,7 +113,7 @@ class ProviderClient:
             timeout=call_timeout,
             # connections are not limited here, because ExchangeLimits limits the exchanges
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-            headers={"user-agent": "tunnel-edge"},
+            headers={"user-agent": "tunnel-edge", "accept-encoding": "identity"},
         )
 
     async def redeem(
@@ -220,7 +220,7 @@ class ProviderClient:
         headers = {"accept": "application/json", **more.pop("headers", {})}
         async with self._client.stream(method, url, headers=headers, **more) as response:
             content = b""
-            async for piece in response.aiter_bytes():
+            async for piece in response.aiter_raw():  # not unpacked: a small answer could unpack to gigabytes
                 content += piece
                 if len(content) > MAX_ANSWER:
                     raise Unreadable("more than 1 MiB")

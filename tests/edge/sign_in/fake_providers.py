@@ -1,6 +1,7 @@
 """Eight identity providers on loopback, which behave as their documentation says."""
 
 import base64
+import gzip
 import hashlib
 import hmac
 import json
@@ -47,11 +48,13 @@ class FakeProviders:
     secret: str = "very secret"
     tail: str = ""  # of all tokens
     denial: str = ""  # the message of an API that gives no facts
+    compresses: bool = False  # compress each answer, whatever the client accepts
     issued: list[str] = field(default_factory=list)  # codes and tokens
 
     def reset(self) -> None:
         """Forget all that a test has set and seen."""
         self.tail = self.denial = ""
+        self.compresses = False
         for kept in (self.people, self.calls, self.silent, self.refusing, self.revoked, self.granted, self.issued):
             kept.clear()
 
@@ -173,10 +176,12 @@ def serve() -> Iterator[FakeProviders]:
 
         def _send(self, status: int, answer: Any, location: str = "") -> None:
             content = b"" if answer is None else json.dumps(answer).encode()
+            content = gzip.compress(content) if fake.compresses else content
             self.send_response(status)
             if location:
                 self.send_header("location", location)
             self.send_header("content-type", "application/json")
+            self.send_header("content-encoding", "gzip" if fake.compresses else "identity")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

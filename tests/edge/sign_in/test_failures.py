@@ -143,6 +143,17 @@ def test_long_names_ids_and_answers_of_providers(admin: Client, providers: FakeP
     run(admin, providers, module("linkedin"), test)
 
 
+def test_a_compressed_answer_of_a_provider_is_not_unpacked(admin: Client, providers: FakeProviders) -> None:
+    providers.compresses = True  # one that unpacks to gigabytes would have to be read to count its bytes
+
+    async def test(browser: Browser, clock: Clock) -> None:
+        answer = await browser.open("/")
+        assert isinstance(answer, Reply)
+        assert answer.status == 502
+
+    run(admin, providers, module("linkedin"), test)
+
+
 @pytest.mark.parametrize(("name", "length", "status"), [("amazon", 2030, 200), ("facebook", 5000, 502)])
 def test_long_tokens_of_providers(admin: Client, providers: FakeProviders, name: str, length: int, status: int) -> None:
     """Amazon's tokens have up to 2,048 bytes each, and KMS encrypts 4,096 at once."""

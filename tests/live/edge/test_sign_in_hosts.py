@@ -130,7 +130,7 @@ def _asked(edge: Edge, site: Site, pair: KeyPair) -> int:
                 raw, _ = listening.accept()
                 attempts += 1
                 with raw, contextlib.suppress(OSError):
-                    raw.settimeout(1)
+                    raw.settimeout(5)
                     with context.wrap_socket(raw, server_side=True) as secured:
                         received.extend(secured.recv(1 << 16))
 

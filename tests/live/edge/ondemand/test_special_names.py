@@ -19,6 +19,7 @@ from tests.edge.plan import worlds
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.gateways import gateway
 from tests.live.edge.ondemand.tables import GATEWAY, A, Table, ask, running
+from tests.live.edge.running import until
 
 pytestmark = needs_envoy
 ORDER = ["1.0", "1.1", "1.2", "1.3"]
@@ -167,6 +168,7 @@ def test_tls_is_passed_through_without_a_certificate(table: Table, host: str) ->
         raw = socket.create_connection(("127.0.0.1", table.settings.edge_port), 0.5)
         with raw, pytest.raises(TimeoutError):  # the tunnel reads the handshake and does not answer
             table.wrap(raw, name)
+        until(lambda: bool(visitors))
         assert (len(visitors), table.requests[name]) == (1, 0)
         table.run(table.sender.hold("tunnel/tn_passed", []))
         assert "gw-1/bytes" not in table.clusters()

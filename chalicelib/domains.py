@@ -32,7 +32,7 @@ def normal(text: str) -> str:
 def is_below(host: str, domain: str) -> bool:
     """Return whether a host equals a domain or is below it. The host can start with `*.`.
 
-    No host is below the domain "".
+    Returns False for the domain "".
     """
     return bool(domain) and (host.removeprefix(WILDCARD) == domain or host.endswith(f".{domain}"))
 

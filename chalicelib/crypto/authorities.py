@@ -8,12 +8,12 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-_WHICH = "this one"  # names the certificate in error messages of `x509`
+_WHICH = "this one"  # the words for the certificate in error messages of `x509`: a request has only one
 
 
 @dataclass(frozen=True)
 class Authority:
-    """The certificate of an authority: its PEM and its fields."""
+    """A parsed certificate of an authority, as PEM text and as fields."""
 
     pem: str
     facts: Facts

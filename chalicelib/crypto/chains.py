@@ -18,7 +18,7 @@ _MUST_STAPLE = (
 
 @dataclass(frozen=True)
 class Chain:
-    """Certificates, leaf first, each signed by the next: their PEM and the leaf's fields."""
+    """Certificates, leaf first, each signed by the next. `pem` contains all of them, `leaf` the fields of the first."""
 
     pem: str
     leaf: Facts

@@ -44,8 +44,8 @@ _FIELD = 2**255 - 19  # the prime of Curve25519's field (RFC 8032, 5.1)
 _D = -121665 * pow(121666, -1, _FIELD)
 _PRIVATE_KEY = re.compile(
     r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
-)  # only at the start of a line: the comment of a public key may contain "PRIVATE KEY"
-_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # except tab, CR and LF
+)  # matches only at the start of a line, because the comment of a public key may contain "PRIVATE KEY"
+_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # tab, CR and LF are permitted
 
 
 def generate_rsa(bits: Literal[2048, 4096]) -> rsa.RSAPrivateKey:
@@ -139,7 +139,7 @@ def decode(encoded: str) -> bytes:
 
 
 def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
-    """Parse a key from OpenSSH's type name and its base64. Raises ValueError."""
+    """Parse a public key: `name` is OpenSSH's name for its type, `encoded` its base64. Raises ValueError."""
     if name == "ssh-dss":  # cryptography would print a warning about this old type
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:

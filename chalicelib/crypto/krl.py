@@ -18,7 +18,7 @@ _LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # types of the subsections about one 
 _SERIAL_BYTES = 8
 _NEAR = 8 * _SERIAL_BYTES  # the largest gap between two serials at which a bitmap is not larger than a list
 _RANGE_BYTES = 5 + 2 * 8  # the header of the subsection, and two serials
-_BITMAP_BYTES = 5 + 8 + 4 + 1  # header, lowest serial, length, 1 byte; the bits add 1 byte for 8 serials
+_BITMAP_BYTES = 5 + 8 + 4 + 1  # header, lowest serial, length, and the first byte of bits; each byte covers 8 serials
 _MAX_BITMAP_BITS = 16_384  # OpenSSH reads no larger integer in this format
 _MAX_SERIAL = 2**64 - 1
 
@@ -27,7 +27,7 @@ _Run = tuple[int, int]  # consecutive serials: the first and the last of them
 
 @dataclass(frozen=True)
 class Revoked:
-    """The revoked serials of an authority. `authority` is the authority's public key line."""
+    """The serials of an authority's revoked certificates. `authority` is its public key as an authorized_keys line."""
 
     authority: str
     serials: Collection[int]
@@ -129,9 +129,9 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """Yield groups of runs that are close together. A run is a range of consecutive serials.
+    """Divide runs into groups, so that each group fits into one bitmap. A run is a range of consecutive serials.
 
-    One bitmap of a group is smaller than a list of its serials.
+    The gaps in a group are at most _NEAR serials: across larger gaps, a bitmap needs more bytes than a list of serials.
     """
     together: list[_Run] = []
     for run in runs:

@@ -1,7 +1,8 @@
 """Lists of revoked certificates and keys, packed for storage.
 
 The entry of a certificate is its serial and its end, the Unix second at which the certificate expires: 16 bytes. The
-entry of a key is its SHA-256 fingerprint: 32 bytes. A packed entry is called a record.
+entry of a key is its SHA-256 fingerprint: 32 bytes. A packed entry is called a record. The functions below read packed
+lists, and return changed copies of them.
 
 Serials and fingerprints are sorted and unique, so that bisection finds an entry and a change does not unpack the list.
 An empty list has no bytes. Truncated bytes raise ValueError: they must never be read as a shorter list.
@@ -12,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
-_COUNT = struct.Struct(">I")  # number of serials; the serials and the fingerprints follow
+_COUNT = struct.Struct(">I")  # a packed list starts with its number of serials; then serials and fingerprints follow
 _SERIAL = struct.Struct(">QQ")
 _NUMBER_BYTES = 8  # bytes of a serial, with which the record of a certificate starts
 _NO_END = 0
@@ -36,7 +37,7 @@ Entry = RevokedSerial | RevokedKey
 
 
 def pack(entries: Iterable[Entry]) -> bytes:
-    """Pack entries. If a serial occurs twice, the last entry counts."""
+    """Return a packed list of entries. If a serial occurs twice, the last entry counts."""
     held = list(entries)
     serials = {entry.number: _record(entry) for entry in held if isinstance(entry, RevokedSerial)}
     keys = {_record(entry) for entry in held if isinstance(entry, RevokedKey)}
@@ -44,31 +45,31 @@ def pack(entries: Iterable[Entry]) -> bytes:
 
 
 def unpack(packed: bytes) -> list[Entry]:
-    """Return the entries, serials first, in order."""
+    """Return the entries of a packed list: first the serials, then the keys, each in ascending order."""
     records, _ = _split(packed)
     held = [RevokedSerial(number, None if end == _NO_END else end) for number, end in _SERIAL.iter_unpack(records)]
     return [*held, *map(RevokedKey, fingerprints(packed))]
 
 
 def serials(packed: bytes) -> list[int]:
-    """Return the serials, in order."""
+    """Return the serials in a packed list, in ascending order."""
     return list(_numbers(_split(packed)[0])[::2])
 
 
 def fingerprints(packed: bytes) -> list[bytes]:
-    """Return the fingerprints, in order."""
+    """Return the fingerprints of keys in a packed list, in ascending order."""
     records = _split(packed)[1]
     return [records[start : start + _FINGERPRINT_BYTES] for start in range(0, len(records), _FINGERPRINT_BYTES)]
 
 
 def count(packed: bytes) -> int:
-    """Return the number of entries."""
+    """Return the number of entries in a packed list: serials and keys."""
     records, keys = _split(packed)
     return len(records) // _SERIAL.size + len(keys) // _FINGERPRINT_BYTES
 
 
 def holds(packed: bytes, entry: Entry) -> bool:
-    """Return whether the list contains an entry. Serials match even if their ends differ."""
+    """Return whether a packed list contains the serial or key of an entry. The end of a serial is not compared."""
     records, keys = _split(packed)
     if isinstance(entry, RevokedSerial):
         return _find(records, _record(entry)[:_NUMBER_BYTES], _SERIAL.size)[1]
@@ -76,9 +77,9 @@ def holds(packed: bytes, entry: Entry) -> bool:
 
 
 def last_end(packed: bytes) -> int | None:
-    """Return the Unix second at which the last entry ends.
+    """Return the Unix second at which all certificates in a packed list have expired.
 
-    Returns None if an entry has no end, and 0 for an empty list.
+    Returns None if the list contains a key or a serial without an end, and 0 for an empty list.
     """
     records, keys = _split(packed)
     ends = [end for _, end in _SERIAL.iter_unpack(records)]
@@ -86,17 +87,17 @@ def last_end(packed: bytes) -> int | None:
 
 
 def add(packed: bytes, *entries: Entry) -> bytes:
-    """Add entries. A serial that is already in the list gets the new end."""
+    """Add entries to a packed list. A serial that it already contains gets the end of the new entry."""
     return _change(packed, ((entry, _record(entry)) for entry in entries))
 
 
 def remove(packed: bytes, *entries: Entry) -> bytes:
-    """Remove entries. Serials match even if their ends differ."""
+    """Remove the serials and keys of entries from a packed list. The end of a serial is not compared."""
     return _change(packed, ((entry, b"") for entry in entries))
 
 
 def expire(packed: bytes, now: int) -> bytes:
-    """Remove the serials of certificates that have expired at the Unix second `now`."""
+    """Remove the serials of certificates that have expired at the Unix second `now` from a packed list."""
     records, keys = _split(packed)
     if packed and min(filter(None, _numbers(records)[1::2]), default=now + 1) > now:
         return packed
@@ -105,7 +106,7 @@ def expire(packed: bytes, now: int) -> bytes:
 
 
 def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
-    """Replace or add the record of each entry. An empty record removes the entry."""
+    """Replace or add the records of entries in a packed list. A new record without bytes removes the entry."""
     records, keys = _split(packed)
     for entry, record in changes:
         if isinstance(entry, RevokedSerial):
@@ -116,7 +117,10 @@ def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
 
 
 def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
-    """Replace or add the record that starts with `key`. The records are sorted, of `size` bytes each."""
+    """Replace or add the record that starts with `key` in sorted records of `size` bytes each.
+
+    A new `record` without bytes removes the old one.
+    """
     start, is_there = _find(records, key, size)
     return records[:start] + record + records[start + size if is_there else start :]
 

@@ -10,7 +10,7 @@ _COLUMNS = 64
 
 @dataclass(frozen=True)
 class Block:
-    """The label and the undecoded base64 of a block. It may contain a secret."""
+    """A block of PEM. `body` is the text between the BEGIN and END lines, which may contain a secret."""
 
     label: str
     body: str = field(repr=False)
@@ -46,7 +46,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def encode(label: str, content: bytes) -> str:
-    """Return a block with a final newline."""
+    """Return bytes as a PEM block with a label. The block ends with a newline."""
     text = base64.b64encode(content).decode()
     lines = [text[start : start + _COLUMNS] for start in range(0, len(text), _COLUMNS)]
     return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))

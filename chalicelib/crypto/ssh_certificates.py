@@ -78,7 +78,7 @@ def sign(certificate: Certificate, authority: PrivateKey) -> str:
 
 
 def _builder(certificate: Certificate) -> SSHCertificateBuilder:
-    """Return a builder with the fields that certificates of users and hosts share."""
+    """Return a builder with the fields that user and host certificates have in common."""
     builder = (
         SSHCertificateBuilder()
         .public_key(certificate.public_key)

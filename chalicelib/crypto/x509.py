@@ -1,6 +1,7 @@
 """The fields of an X.509 certificate (RFC 5280).
 
-If a part of a name has several values, the first one is returned.
+A subject or issuer can have several values for one part, for example for its organization. Then the first one is
+returned.
 """
 
 import warnings
@@ -40,7 +41,7 @@ _EXTENDED_KEY_USAGES = {
     ExtendedKeyUsageOID.TIME_STAMPING: "timeStamping",
     ExtendedKeyUsageOID.OCSP_SIGNING: "OCSPSigning",
 }
-_MALFORMED = (  # what cryptography raises, besides TypeError and KeyError
+_MALFORMED = (  # errors of cryptography for a malformed certificate, besides TypeError and KeyError
     ValueError,
     OverflowError,
     UnsupportedAlgorithm,

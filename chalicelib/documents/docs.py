@@ -56,7 +56,7 @@ def show(_call: Call) -> Static:
 
 
 def lead(call: Call) -> Redirect:
-    """Return the URLs of the reference and of the OpenAPI document."""
+    """Redirect a browser to the reference. Other clients get the URLs of the reference and of the OpenAPI document."""
     return Redirect("docs", {name: f"{call.base_url}{path}" for name, path in _LINKS.items()})
 
 

@@ -17,7 +17,7 @@ FILE = Path(__file__).with_name("openapi.json")
 
 
 def operations() -> Iterator[dict[str, Any]]:
-    """Yield a summary of each operation: its required scope, and error codes by status. Raises NotFound."""
+    """Yield method, path, required scope, and error codes by status of each operation. Raises NotFound."""
     document = _document()
     for path, methods in document["paths"].items():
         for method, told in methods.items():
@@ -66,7 +66,7 @@ def _document() -> dict[str, Any]:
 
 
 def show(call: Call) -> Static:
-    """Return the document with the requested base URL and the version header of this deployment."""
+    """Return the document with the base URL of the request and the version header of this deployment."""
     return _served(call.base_url)
 
 

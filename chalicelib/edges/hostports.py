@@ -51,10 +51,10 @@ HostportsOn443 = Annotated[list[_On443], *_Bounded]
 
 
 class Listeners(EditableResource):
-    """The endpoints of one kind of edge.
+    """The API endpoints of one kind of edge: HTTPS, TLS or TCP edges.
 
-    If an edge gets a new hostport, the account's tunnel at that hostport is closed. If the host is below TUNNEL_DOMAIN,
-    the host name then belongs to the account of the edge.
+    If an edge gets a new hostport, the account's tunnel at that hostport is closed. If the hostport's host is below
+    TUNNEL_DOMAIN, the host name then belongs to the account of the edge.
     """
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -75,9 +75,9 @@ class Listeners(EditableResource):
         return changed
 
     def _checked(self, hostports: list[str], call: Call | None = None) -> list[str]:
-        """Return the hostports if an edge may have them.
+        """Return the hostports if an edge may listen at them.
 
-        `call` is the PATCH that changes the edge. The edge may keep ports that new edges cannot have. Raises
+        `call` is the PATCH of an existing edge, or None. The edge may keep hostports that TCP_PORTS now forbids. Raises
         InvalidRequest, NotFound, OtherSettingsError; Conflict for a name that the operator reserves or bans.
         """
         if hostports:

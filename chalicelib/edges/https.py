@@ -52,7 +52,7 @@ class HTTPSEdge(HTTPSListener, Shown):
 
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
-    """Yield the responses of edges. The routes of an edge, up to 5 MB, are read when its response is made."""
+    """Yield the response of each edge. Its routes, up to 5 MB, are read only when the iterator gets to the edge."""
     for edge, own in zip(found, edges.read_routes(found), strict=True):
         shown = plain(HttpsEdge, edge, call)
         if not shown["keep_headers"]:

@@ -91,7 +91,7 @@ class RouteResource(EditableResource):
 
 
 def _edge(scope: str) -> Reference:
-    """Return the reference to the edge of some routes. `scope` is the partition key of these routes."""
+    """Return the reference from a route to its edge. `scope` is the partition key of all routes of this edge."""
     return Reference("", *cast(tuple[str, str], items.above(scope)), "edge_id", MAX_ROUTES)
 
 

@@ -3,7 +3,8 @@
 A federated credential declares which tokens an account trusts. Problems with the token, the federated credential or its
 owner all get the same response. Only the log and the usage of the federated credential contain the reason.
 
-Before the signature of the token is verified, a request writes at most the cached keys of the issuer.
+Until the signature of the token is verified, a request can cause only one kind of write: to the cached keys of the
+token's issuer.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def exchange(call: Call) -> dict[str, Any]:
     if not places.is_latest_format():
         raise ServiceUnavailable("This service cannot exchange tokens until its operator sets RECORD_FORMAT to 4.")
     credential = call.body.audience
-    if kinds.FEDERATED_CREDENTIALS.has(credential):  # a text that is not an id may be a secret
+    if kinds.FEDERATED_CREDENTIALS.has(credential):  # any other text may be a secret, so it is not logged
         call.log["federated_credential"] = credential
     try:
         return _issue(call, exchanges.verify(credential, call.body.subject_token))
@@ -80,7 +81,7 @@ def _check_parameters(call: Call) -> None:
 
 
 def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
-    """Verify the owner of a token, create the key or certificate, and return the response."""
+    """Find the user or bot for which a token acts, create the key or certificate, and return the response."""
     lifetime = _lifetime(call, token)
     make = _certificate if call.body.certificate else _key
     for number in range(writes.TRIES):
@@ -169,7 +170,10 @@ def _certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: in
 
 
 def _caller(token: VerifiedToken, owner: Resolved, limits: KeyLimits) -> Caller:
-    """Return the owner as the caller. Audit events name the federated credential in place of an API key."""
+    """Return the user or bot for which the token acts, as the caller of a request.
+
+    The federated credential takes the place of the caller's API key. Audit events name it.
+    """
     id, who, chain = token.credential_id, owner.owner, token.chain
     return Caller(token.credential.account, who.id, who.admin, key=id, limits=limits, name=who.name, federated=chain)
 
@@ -183,9 +187,10 @@ def _commit(
     request: Any,
     *checks: Any,
 ) -> tuple[Item, New]:
-    """Store the new key or certificate. Also create the user, or bind it to the token's subject, if necessary.
+    """Store the new key or certificate.
 
-    Raises Refused, Taken, Overtaken, aws.Unavailable.
+    If necessary, the same transaction creates the user of `owner`, or binds this user to the token's subject. Raises
+    Refused, Taken, Overtaken, aws.Unavailable.
     """
     item, new = resource.new(caller, request, scope=caller.scope(resource.kind.path))
     # At most 1,000 items can refer to a bot, and expired keys would count. So the new item does not refer to its owner.

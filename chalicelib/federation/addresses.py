@@ -1,6 +1,7 @@
-"""Addresses to which the service may connect: public ones, by an allow-list.
+"""IP addresses to which the service may connect: only public ones.
 
-The standard library's `is_global` accepts NAT64, 6to4, multicast and site-local addresses.
+This file has lists of networks, because the standard library's `is_global` also accepts NAT64, 6to4, multicast and
+site-local addresses.
 """
 
 import ipaddress
@@ -13,7 +14,7 @@ Resolve = Callable[[str, int], list[str]]  # returns the addresses of a host and
 _PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_V6 = [
     ipaddress.IPv6Network(text)
-    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")  # the first network includes Teredo
+    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")  # 2001::/23 includes Teredo addresses
 ]
 _SPECIAL_V4 = [
     ipaddress.IPv4Network(text)

@@ -21,7 +21,7 @@ def list_patterns(required: Patterns, name: str) -> list[str]:
 
 
 def matches(patterns: Iterable[str], value: object) -> bool:
-    """Return whether a claim, or one entry of a list, matches a pattern."""
+    """Return whether a claim matches one of the patterns. A claim that is a list matches if one entry does."""
     entries = value if isinstance(value, list) else [value]
     texts = [text for entry in entries if (text := to_text(entry)) is not None]
     return any(_matches(pattern, text) for pattern in patterns for text in texts)

@@ -31,7 +31,7 @@ _PROXY = re.compile(rf"http://({_HOST}):([1-9][0-9]{{0,4}})/?")
 
 
 class FetchFailed(Exception):
-    """A document cannot be read. The text is a short reason. It contains nothing that the server sent."""
+    """A document cannot be read. The exception's text is a short reason without anything that the server sent."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Fetcher:
 
 
 class _Stream(io.RawIOBase):
-    """The bytes of a connection. Their number and the time are limited."""
+    """A reader of a connection. It reads at most MAX_BYTES, and only until `deadline`."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
         super().__init__()

@@ -17,9 +17,10 @@ from chalicelib.federation.key_sets import KeySet
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
-# seconds after a fetch until the keys are fetched again, and until they can no longer be used
+# Cached keys are fetched again FRESH seconds after their last fetch. They cannot be used after USABLE seconds.
 FRESH, USABLE = 3600, 25 * 3600
-# seconds from the start of a fetch until another process may start one, without and with usable cached keys
+# Seconds after the start of a fetch, until another process may start one: PAUSE while the cached keys can be used, else
+# TURN.
 TURN, PAUSE = 5, 60
 ID = "keys"
 
@@ -27,11 +28,11 @@ _POLL = 0.25  # seconds between reads while another process fetches
 
 
 class IssuerUnreachable(Exception):
-    """The issuer cannot be reached, and no cached key matches. The text is a short reason for the log."""
+    """The issuer cannot be reached, and no cached key matches. The exception's text is a short reason for the log."""
 
 
 class IssuerNotAllowed(Exception):
-    """OIDC_ISSUERS does not allow the issuer, or not any more."""
+    """The setting OIDC_ISSUERS does not allow the issuer. It may have allowed the issuer earlier."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def key_of(issuer: str) -> tuple[str, str]:
 
 
 def find(issuer: str, kid: str | None, record: Mapping[str, Any] | None) -> KeySet:
-    """Return the keys of an allowed issuer. `record` is its stored record.
+    """Return the keys of an allowed issuer. `record` is the stored record of these keys, or None.
 
     Fetches the keys if they are old or `kid` is unknown. Raises IssuerUnreachable, IssuerNotAllowed, aws.Unavailable.
     """

@@ -41,7 +41,7 @@ class AllowedIssuer:
 
 
 def read_setting() -> tuple[AllowedIssuer, ...]:
-    """Return the entries of OIDC_ISSUERS, or the default."""
+    """Return the entries of the setting OIDC_ISSUERS. If it is not set, return the entries of DEFAULT."""
     return _parse(os.environ.get("OIDC_ISSUERS") or DEFAULT)
 
 
@@ -59,10 +59,11 @@ def find_problem(issuer: str) -> str | None:
 
 
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
-    """Return the tenant claims of each entry for an issuer, unless `required` has exact values for one of them.
+    """Return groups of tenant claims of an issuer, for which a federated credential has no exact values.
 
-    `required` are the claim patterns of a federated credential; a pattern with `*` is not an exact value. If the result
-    is not empty, the credential would also accept tokens of other tenants.
+    Each entry of OIDC_ISSUERS that matches the issuer has one group. The credential must have exact values for one
+    claim of each group, else it would also accept tokens of other tenants. `required` are the claim patterns of the
+    credential; a pattern with `*` is not an exact value.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]
@@ -75,7 +76,7 @@ def allows_loopback(port: int) -> bool:
 
 @lru_cache(maxsize=8)
 def _parse(setting: str) -> tuple[AllowedIssuer, ...]:
-    """Return the entries of a setting. For an entry without claims, credentials must restrict `sub`."""
+    """Return the entries of a setting. The tenant claim of an entry without `=` is `sub`."""
     return tuple(_parse_entries(setting))
 
 

@@ -25,7 +25,7 @@ _MAX_MODULUS = 16384  # bits; OpenSSL verifies no larger ones
 
 @dataclass(frozen=True)
 class KeySet:
-    """The usable keys of an issuer, with public members only."""
+    """The keys of an issuer that can verify signatures, without the JSON members of private keys."""
 
     keys: tuple[Jwk, ...] = ()
 

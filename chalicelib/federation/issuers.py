@@ -61,9 +61,9 @@ def find_problem(issuer: str) -> str | None:
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
     """Return groups of tenant claims of an issuer, for which a federated credential has no exact values.
 
-    Each entry of OIDC_ISSUERS that matches the issuer has one group. The credential must have exact values for one
-    claim of each group, else it would also accept tokens of other tenants. `required` are the claim patterns of the
-    credential; a pattern with `*` is not an exact value.
+    The tenant claims of each OIDC_ISSUERS entry that matches the issuer are one group. The credential must have exact
+    values for one claim of each group, else it would also accept tokens of other tenants. `required` are the claim
+    patterns of the credential; a pattern with `*` is not an exact value.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]

@@ -1,4 +1,4 @@
-"""Authentication (SPEC 5, 9): the caller of a request, its account, and the rules about owners.
+"""Authentication (SPEC 5, 9): the caller of a request, its account, and which owner a new resource gets.
 
 Imports neither Chalice nor pydantic, so that the gateway's authorizer can use it.
 """
@@ -53,7 +53,7 @@ class Caller:
         return Limited(self.account, self.key, self.limits)
 
     def scope(self, path: str) -> str:
-        """Return the partition key `scope` of the list at a path, always in the caller's account."""
+        """Return the partition key `scope` of the items that the list at a path shows, in the caller's account."""
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
@@ -87,12 +87,15 @@ class Caller:
             raise Forbidden(f"Only an admin may {action}.")
 
     def require(self, scope: str) -> None:
-        """Raise Forbidden if the caller's API key lacks a scope (in an exchange: the federated credential)."""
+        """Raise Forbidden if the caller's API key lacks a scope.
+
+        In an exchange, the caller has no API key: then the federated credential must have the scope.
+        """
         if not self.limits.covers(scope):
             raise _lacking(self, scope)
 
     def readable_ids(self, kind: Kind) -> frozenset[str] | None:
-        """Return the only ids that lists of a kind may contain. Return None if all ids are permitted."""
+        """Return the ids to which the scopes of the caller's API key limit lists of a kind, or None for all ids."""
         return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
 
     def as_context(self) -> dict[str, str]:
@@ -203,7 +206,7 @@ def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None
 
 
 def admins(caller: Caller) -> None:
-    """Raise Forbidden unless the caller is an admin. Only admins may see and change bots."""
+    """Raise Forbidden unless the caller is an admin, because only admins may see and change bots."""
     caller.require_admin("see and change bots")
 
 
@@ -291,7 +294,7 @@ def _parsed(text: str) -> Mapping[str, int]:
 
 
 def unsupported_version(headers: Sequence[str]) -> str:
-    """Return the message for a request without a supported version in these headers."""
+    """Return the error message for a request that names no supported API version in these headers."""
     named = f"the header {_listed(headers)}" if len(headers) == 1 else f"one of the headers {_listed(headers)}"
     return f"Send {named} with a supported version: {' or '.join(VERSIONS)}."
 

@@ -31,7 +31,7 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True)
 class Made:
-    """The result of a POST: the new item, and the fields that only this response shows."""
+    """The result of a POST: the new item, and fields that only this response shows, for example a token."""
 
     item: Item
     once: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -238,9 +238,9 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
 
 
 def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
-    """Return the request with its idempotency key and digest. Raises InvalidRequest.
+    """Return the idempotency key of a request, with a digest that identifies the request. Raises InvalidRequest.
 
-    The digest includes the API key, so a request with another API key is a different request.
+    The digest also covers the caller's API key, so the same path and body with another API key are another request.
     """
     if not re.fullmatch(r"[!-~]{1,255}", key):
         raise InvalidRequest("The header 'Idempotency-Key' must have 1 to 255 visible ASCII characters.")
@@ -250,7 +250,10 @@ def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
 
 
 def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[str, list[str]]) -> Caller:
-    """Return the caller from the gateway's authorizer, or authenticate it without a gateway. Checks its limits."""
+    """Return the caller from the gateway's authorizer. Without a gateway, authenticate the request here.
+
+    Also counts the request toward the limits of the caller, and requires a supported API version.
+    """
     if endpoint.is_oauth:
         auth.check_version(request.headers)
     if not endpoint.authorizer:
@@ -266,7 +269,10 @@ def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[st
 def _check(
     request: Request, endpoint: Endpoint, path: Mapping[str, str], who: Caller, sent: Mapping[str, list[str]]
 ) -> tuple[Shape | None, Mapping[str, Any]]:
-    """Return the validated body and query. Raises InvalidRequest with the errors of both, and Forbidden."""
+    """Return the validated body and query parameters. Raises InvalidRequest with all validation errors of both.
+
+    Raises Forbidden if the body names resources that the caller must not read.
+    """
     content, at = None, ""
     wrong, values = dict[str, str](), dict[str, Any]()
     if endpoint.body:

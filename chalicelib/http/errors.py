@@ -10,7 +10,7 @@ from collections.abc import Mapping
 _FAILED = "The service failed to answer. Quote the operation id when you report it."
 # Headers of every response, also of those that the gateway sends without the app.
 ALWAYS = {"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff"}
-_MAX_NAMED = 100  # fields in one error: with more, the response could exceed the gateway's limit
+_MAX_NAMED = 100  # the most fields that one error names: with more, the response could exceed the gateway's limit
 
 
 class ApiError(Exception):
@@ -40,7 +40,7 @@ class InvalidRequest(ApiError):
 
     @staticmethod
     def of(wrong: Mapping[str, str]) -> "InvalidRequest":
-        """Return the error for at least one wrong field: `wrong` maps its dotted path to what it must be."""
+        """Return the error for wrong fields. `wrong` maps the dotted path of each to the rule that its value breaks."""
         named = dict(list(wrong.items())[:_MAX_NAMED])
         first, rule = next(iter(named.items()))
         rest = f" {len(wrong) - 1} more: see the details." if len(wrong) > 1 else ""

@@ -34,7 +34,7 @@ _OF_ROUTES.append({"Name": "Latency", "Unit": "Milliseconds"})
 
 
 class Sample:
-    """The requests of this process by account, as a sample. It starts at `since`, a second of time.monotonic()."""
+    """Counts of this process's requests: all of them, and a sample by account. `since` is a second of monotonic()."""
 
     def __init__(self) -> None:
         self.accounts: Counter[str] = Counter()
@@ -79,7 +79,10 @@ def warning(event: str, sentence: str) -> None:
 
 
 def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
-    """Return the metrics of a line as the end of its JSON. Return "" without metrics."""
+    """Return the metrics of a log line, as the text that continues the JSON object of the line.
+
+    Returns "" if the line has no metrics.
+    """
     counts = call_counts.take() if call_counts.COUNTS else {}
     route, values = line.get("route"), ""
     if route:
@@ -100,9 +103,10 @@ def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1024)
 def _directives(namespace: str, operation: str, is_by_route: bool, counted: tuple[str, ...]) -> str:
-    """Return the dimensions of a line and the directives for its metrics.
+    """Return the dimensions of a log line, and the directives that describe its metrics to CloudWatch, as JSON.
 
-    The JSON lacks its outer braces and the time. `_metrics` adds them.
+    The JSON has no braces around it and no timestamp, so that `_metrics` can continue it. It is the same for many
+    lines, so it is cached.
     """
     dimensions, made = {"service": namespace}, []
     if operation:
@@ -117,7 +121,7 @@ def _directives(namespace: str, operation: str, is_by_route: bool, counted: tupl
 
 
 def _count(account: str | None) -> None:
-    """Count a sample of the requests by account, and log the busiest accounts every minute."""
+    """Count a request in SAMPLE, one in _SAMPLED requests also by account. Log the busiest accounts every minute."""
     SAMPLE.requests += 1
     if account and SAMPLE.requests % _SAMPLED == 0:
         SAMPLE.accounts[account] += 1

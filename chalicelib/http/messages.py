@@ -163,7 +163,7 @@ def check_ids(path: str, values: Mapping[str, str]) -> None:
 
 @cache
 def _kinds_of(path: str) -> Sequence[tuple[str, Kind]]:
-    """Return the variables of a path that are ids, with their kinds."""
+    """Return the variables of a path that contain an id, each with the kind of resource that the id names."""
     variables = re.finditer(r"/\{(\w+)\}", path)
     found = ((variable[1], kinds.at(path[: variable.start()])) for variable in variables)
     return [(name, kind) for name, kind in found if kind]

@@ -28,9 +28,9 @@ class Enabled(Shape):
 
 
 def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a function for `Module.conflicts`. It rejects the module if its holder has one of the modules `others`.
+    """Return a function for `Module.conflicts`, which rejects a module next to one of the modules `others`.
 
-    The function's validation error is about `field`.
+    The function returns a validation error for the request's field `field`, if the holder has one of these modules.
     """
 
     def conflicts(request: Any, holder: Item) -> dict[str, str]:
@@ -90,7 +90,10 @@ class Module:
         )
 
     def put(self, call: Call) -> Item | None:
-        """Set the module. Without STRICT_REFERENCES, the edge or route does not have to be registered."""
+        """Set the module. Raises NotFound if the item that would have the module does not exist.
+
+        Without STRICT_REFERENCES, an edge or route does not have to exist in this API.
+        """
         home = kinds.at(self.home.rpartition("/")[0])
         may_be_elsewhere = home is not None and home.may_be_elsewhere
 
@@ -127,7 +130,7 @@ class Module:
         writes.retried(attempt)
 
     def _holder(self, call: Call) -> Item:
-        """Return the edge, route or authority. If it is not registered in this account, its body is empty."""
+        """Return the item that has the module. If the account has no such item, its body is empty."""
         place = self.place(call)
         return table.read_any(*place) or Item(*place, {}, revision=0)
 
@@ -163,7 +166,7 @@ class Module:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
     def place(self, call: Call) -> tuple[str, str]:
-        """Return the partition key `scope` and the id of the request's edge, route or authority."""
+        """Return the partition key `scope` and the id of the item that has the module."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path)), call.id
 
     def _unset(self) -> NotFound:

@@ -13,7 +13,7 @@ from chalicelib.http.errors import ApiError, InvalidRequest, PayloadTooLarge, Un
 
 FORM = "application/x-www-form-urlencoded"
 GRANT_TYPE = "grant_type"
-HEADERS = {"Cache-Control": "no-store"}  # headers of answers and errors
+HEADERS = {"Cache-Control": "no-store"}  # headers of all errors of OAuth endpoints
 
 _MAX_FIELDS = 100
 _SERVER_ERRORS = {500: "server_error", 503: "temporarily_unavailable"}
@@ -63,7 +63,7 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
 
 
 def invalid(wrong: Mapping[str, str], values: Mapping[str, Any]) -> InvalidRequest:
-    """Return the error for parameters that break a rule, by dotted path."""
+    """Return the error for wrong parameters. `wrong` maps the dotted path of each to the rule that its value breaks."""
     if GRANT_TYPE in wrong and values.get(GRANT_TYPE):
         return UnsupportedGrantType(f"'{GRANT_TYPE}' {wrong[GRANT_TYPE]}.", {GRANT_TYPE: wrong[GRANT_TYPE]})
     only_scope = {*wrong} == {"scope"} and isinstance(values.get("scope"), str)

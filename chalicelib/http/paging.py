@@ -27,7 +27,7 @@ def _whole_number(text: str) -> int:
 
 @dataclass(frozen=True)
 class Page:
-    """The query of a list."""
+    """The query parameters that select one page of a list."""
 
     before_id: str | None = None
     limit: int = 100
@@ -73,7 +73,7 @@ class Listed(Shape):
 
 
 def listed(array: str, entry: type[Shape]) -> type[Shape]:
-    """Return the shape of a list with its entries in the field `array`."""
+    """Return the shape of a page of a list. The field with the name `array` has the entries of the page."""
     return type("Listed", (Listed,), {"__annotations__": {array: list[entry]}})  # type: ignore[valid-type]
 
 

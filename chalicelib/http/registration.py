@@ -13,7 +13,7 @@ from chalicelib.http.endpoints import AUTHORIZER, Endpoint, Routes
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Methods, Raised
 from chalicelib.http.static import BINARY
 
-Files = Mapping[str, Mapping[str, str]]  # the methods of each path, by the file that serves it
+Files = Mapping[str, Mapping[str, str]]  # by the name of a Python file: the paths that it serves, with their methods
 _EARLY = {"provisioned-concurrency", "snap-start"}  # how Lambda starts processes before it has a request for them
 
 
@@ -26,7 +26,10 @@ def serve(app: Chalice, routes: Iterable[Routes]) -> None:
 
 
 def serve_files(app: Chalice, files: Files, is_open: Collection[str]) -> None:
-    """Register the paths of files with the app. `is_open` has the paths that require no token."""
+    """Register paths with the app. The file of a path is imported at the first request.
+
+    If Lambda starts processes early, all files are imported now. `is_open` has the paths that require no token.
+    """
     for file, paths in files.items():
         for path, methods in paths.items():
             for method in methods.split():
@@ -45,7 +48,7 @@ def endpoints_of(file: str) -> Mapping[tuple[str, str], Endpoint]:
 
 
 def routes_of(file: str) -> tuple[Routes, ...]:
-    """Import a file and return its RESOURCE, ROUTES or MODULES, if it has them."""
+    """Import a file and return the objects that declare its endpoints: its RESOURCE, ROUTES and MODULES, if any."""
     found = vars(import_module(file))
     return (*(found[name] for name in ("RESOURCE", "ROUTES") if name in found), *found.get("MODULES", ()))
 
@@ -77,4 +80,4 @@ def _add_fallbacks(app: Chalice) -> None:
 
 
 def _never() -> None:
-    """Serve as the view of fallbacks, which is never called: the middleware answers them."""
+    """Do nothing. Chalice requires a view for each fallback, but the middleware answers these requests."""

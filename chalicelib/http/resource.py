@@ -35,7 +35,7 @@ class New:
     - `stored` is stored and may be shown.
     - `sealed` is encrypted and never shown.
     - `once` is shown in the response to the creation and never stored.
-    - `unique_keys`, if any, replace the unique keys of `stored`: values that only one item can have.
+    - `unique_keys`, if any, replace the unique keys of `stored`. A unique key reserves a value for one item.
     - `details` are added to the log line, and to the audit event, which also has the details of `stored`.
     - `also` are further writes in the transaction that creates the resource.
     - `expires` is the Unix second at which the resource expires, or None. Its expiry has no audit event.
@@ -178,7 +178,7 @@ class Resource:
 class EditableResource(Resource):
     """A kind that can also be created, changed and deleted.
 
-    `create` and `change` are the shapes of requests. `make` builds a new resource from the caller, its id and the
+    `create` and `change` are the shapes of requests. `make` builds a new resource from the caller, the new id and the
     request. By default, the fields of the request are stored. `remove` deletes a resource. By default, it deletes only
     the item.
     """
@@ -258,7 +258,7 @@ class EditableResource(Resource):
         return item
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return an item with the requested fields and modules, and with new unique keys and references."""
+        """Return an item with the fields and modules of a PATCH. Its unique keys and references follow from them."""
         modules = {module.name for module in self.modules}
         fields = {name: value for name, value in request.fields_set().items() if name not in modules}
         self.check(item)
@@ -279,7 +279,7 @@ class EditableResource(Resource):
             raise self.missing()
 
     def guarded(self, call: Call) -> Change:
-        """Return the request's change. It fails if `access` does not permit the caller to change the item."""
+        """Return the request's transaction. It fails if `access` does not permit the caller to change the item."""
         access, check = self.access, call.change.check
         if access is None:
             return call.change

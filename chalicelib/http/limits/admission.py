@@ -57,7 +57,7 @@ _MESSAGES = {
 
 
 class Limited(NamedTuple):
-    """The account and API key of a request, with their limits."""
+    """The account and API key that send a request, with the limits for both."""
 
     account: str
     key: str
@@ -131,7 +131,7 @@ def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] 
 
 
 def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
-    """Return the amounts that a request takes of its limits, by the name of the limit."""
+    """Return the amount that a request takes of each limit, by the name of the limit: account, key and so on."""
     uses, own = dict[str, Use](), caller.limits.account_rates
     if rate := rates.of_account(own):
         uses["account"] = caller.use("account", rate)

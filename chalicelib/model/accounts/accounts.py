@@ -55,8 +55,8 @@ class User(Switchable):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the name's two unique keys, one for users and one for bots.
 
-        Both keys together prevent that a user and a bot of an account have the same name. Records of 2.0.0 have only
-        the key of their kind.
+        Both keys together prevent that a user and a bot of an account have the same name. Users and bots that version
+        2.0.0 of the service created have only one of them.
         """
         variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
         scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]
@@ -146,7 +146,9 @@ def requires_reserved_names(account: str) -> bool:
 
 
 def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
-    """Return the accounts that limit their tunnels to reserved names. Includes accounts with a malformed record.
+    """Return the ids of the accounts that limit their tunnels to reserved names.
+
+    Also returns the ids of accounts with a missing or malformed record, because their limit cannot be read.
 
     One call per hundred accounts. Raises aws.Unavailable.
     """

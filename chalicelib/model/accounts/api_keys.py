@@ -60,7 +60,7 @@ class ApiKey(Owned):
 
     @property
     def end(self) -> int | None:
-        """Return the Unix second at which the key ends. Return None if it has no end. Raises MalformedRecord."""
+        """Return the Unix second at which the key expires, or None if it never does. Raises MalformedRecord."""
         return decoding.second("ApiKey", "expires_at", self.expires_at) if self.expires_at else None
 
     def to_record(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class ApiKey(Owned):
 
 @dataclass(frozen=True, kw_only=True)
 class _Token(Stored):
-    """The attributes of a token record. Records of 1.x and 2.0.0 lack some of them."""
+    """The attributes of a token record. Records that versions 1.x and 2.0.0 of the service wrote lack some of them."""
 
     digest: str
     account: str
@@ -241,7 +241,7 @@ def _checksum(text: str) -> str:
 
 
 def _limits(found: _Token) -> KeyLimits:
-    """Return the limits in a token record, without the account's networks if the key ignores the account's rules."""
+    """Return the limits in a token record. If the key ignores the account's rules, omit the account's networks."""
     bounds = () if found.ignores_rules else found.account_networks or ()
     rates = found.limits, found.account_limits or {}
     return KeyLimits(tuple(found.scopes), found.expires_at, tuple(found.networks), tuple(bounds), *rates)

@@ -30,15 +30,16 @@ def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
 
 
 def fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the copies that a unique key must have. `pair` are the records of the owner and the account."""
+    """Return the fields that a unique key must copy from `pair`: the records of the owner and its account."""
     name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
     return {"active": are_active(pair), "name": name, **rules_of(key.kind, pair[1])}
 
 
 def rules_of(kind: str, account: Item) -> dict[str, Any]:
-    """Return the rules of an account that unique keys of a kind must copy.
+    """Return the rules of an account that its unique keys of a kind must copy.
 
-    Returns no rules if the account's rules are malformed, so that existing copies stay unchanged.
+    The rules differ for the unique keys of API keys and of federated credentials; other unique keys copy none. If the
+    account's rules are malformed, none are returned, so that existing copies stay unchanged.
     """
     copied = {api_keys.KIND: key_rules.copied_fields, federated_credentials.KIND: key_rules.fields_for_exchanges}
     try:
@@ -49,7 +50,7 @@ def rules_of(kind: str, account: Item) -> dict[str, Any]:
 
 
 def differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether the attributes of a unique key differ from these fields. None counts as a missing attribute."""
+    """Return whether a unique key's attributes differ from these fields. A missing attribute equals None and False."""
     return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
 
 

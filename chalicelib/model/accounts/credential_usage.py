@@ -10,7 +10,7 @@ from chalicelib.model.base import records
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
-MAX_COUNTED = 100  # per hour, for exchanges and for refusals
+MAX_COUNTED = 100  # the most exchanges of a credential that are counted, and the most refusals in an hour
 
 _ISSUED = ("api_key.create", "ssh_user_certificate.create")  # audit actions of exchanges
 _REFUSALS = "refused"  # the id of the record with the refusals

@@ -66,7 +66,7 @@ class TrustedCredential(Stored):
     max_idle_days: int | None = None
     account_lifetime: int | None = None
     require_scopes: bool = False
-    federated: str = ""  # the ids of the credentials from which the API key that created this credential descends
+    federated: str = ""  # ids of federated credentials: the chain of the API key that created this credential
 
     @property
     def owner(self) -> Owner:
@@ -75,7 +75,7 @@ class TrustedCredential(Stored):
 
     @property
     def rules(self) -> dict[str, Any]:
-        """Return the account's rules that a new API key's token record must copy."""
+        """Return the account's rules for a new API key, as attributes of the key's token record."""
         return {
             "account_networks": self.account_networks,
             "max_idle_days": self.max_idle_days,
@@ -93,12 +93,15 @@ class VerifiedToken:
 
     @property
     def chain(self) -> str:
-        """Return the chain of a key that this credential issues (see `trees.py`): ids, separated by spaces."""
+        """Return the ids of all federated credentials from which a key from this exchange descends (see `trees.py`).
+
+        The ids are separated by spaces, the nearest credential first.
+        """
         return f"{self.credential_id} {self.credential.federated}".strip()
 
     @property
     def details(self) -> Details:
-        """Return the claims for audit events: issuer, subject, token id, and all that the credential requires."""
+        """Return the claims that audit events show: issuer, subject, token id, and all that the credential requires."""
         own = {"issuer": self.claims.issuer, "subject": self.claims.subject, "token_id": self.claims.token_id}
         named = {f"claims.{name}": self.claims.all.get(name) for name in self.credential.claims}
         return {name: _shown(value) for name, value in {**own, **named}.items() if value is not None}
@@ -123,7 +126,10 @@ def verify(audience: str, token: str) -> VerifiedToken:
 
 
 def use_once(token: VerifiedToken) -> list[Write]:
-    """Return the write that records the use of a token. It fails with Refused if the token was used."""
+    """Return the write that records the use of a single-use token, or no write for another token.
+
+    The write fails with Refused if the token was used before.
+    """
     claims = token.claims
     if not token.credential.single_use:
         return []

@@ -26,7 +26,10 @@ _EMAIL = "email"
 
 @dataclass(frozen=True)
 class Resolved:
-    """The owner for whom an exchange acts. `binding` are the writes that bind a user, `user` is a new user or None."""
+    """The owner for whom an exchange acts. `user` is its record if the exchange must create this user, else None.
+
+    `binding` are further writes: they count a new user, or bind an existing user to the token's subject.
+    """
 
     owner: Owner
     binding: tuple[Write, ...] = ()

@@ -30,7 +30,7 @@ class ApiKeyRules(StoredModule):
 
 @dataclass(frozen=True, kw_only=True)
 class AccountRules(ApiKeyRules):
-    """The rules of an account with the limits of its requests, which only the operator changes."""
+    """The rules of an account, and the limits of its requests. Only the operator changes these limits."""
 
     limits: dict[str, int] | None = None
 
@@ -62,7 +62,10 @@ def copied_fields(rules: AccountRules) -> dict[str, Any]:
 
 
 def fields_for_exchanges(rules: AccountRules) -> dict[str, Any]:
-    """Return the rules that federated credentials' unique keys copy. A rule that is not set is None."""
+    """Return the rules that are copied into the unique keys of federated credentials.
+
+    A rule that is not set is None.
+    """
     bounds = {"account_lifetime": rules.max_lifetime, "require_scopes": rules.require_scopes or None}
     return {**copied_fields(rules), **bounds}
 

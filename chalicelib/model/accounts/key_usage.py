@@ -78,7 +78,10 @@ def _remove_old_denied(key: str, now: int) -> bool:
 
 
 def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
-    """Return the denied requests in a record that are later than a Unix second, with which each text starts."""
+    """Return the denied requests in a record that were sent after a Unix second.
+
+    Each denied request is a text that starts with the Unix second at which it was sent.
+    """
     return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
 
 

@@ -38,7 +38,8 @@ def unique_keys_of(found: Sequence[Item]) -> list[UniqueKey]:
 def owner_of(item: Item) -> str:
     """Return the owner of an API key or SSH credential.
 
-    If the record is malformed, the owner's id is read from its unique keys, which have a copy. Returns "" without one.
+    If the record is malformed, the owner's id is read from the item's unique keys, which have a copy of it. Returns ""
+    if no unique key has one.
     """
     owner = item.body.get("owner_id")
     if isinstance(owner, str):

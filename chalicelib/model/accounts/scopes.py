@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 
 ALL, READ_ALL = "*", "*:read"
-MAX_COUNT, MAX_BYTES = 50, 2048  # scopes of one key, and their bytes, so that authentication costs one read unit
+MAX_COUNT, MAX_BYTES = 50, 2048  # of the scopes of one key, so that reading its token record costs one read unit
 
 READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
 ACCOUNT = "account"  # the collection of the account's own settings
@@ -24,8 +24,8 @@ _WITHOUT_ID = frozenset((ACCOUNT, "api_keys", "audit_events", "bot_users", "fede
 _WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths that every key may use
 _NO_IDS: Mapping[str, str] = {}
 
-# The fields of request bodies with ids of other resources, which the caller must be allowed to read. Three fields with
-# ids are left out, because other rules apply to them.
+# The fields of request bodies that contain ids of other resources. The caller must be allowed to read these resources.
+# Three more fields contain ids, but other rules apply to them.
 _REFERENCES = frozenset(name for kind in kinds.TABLE for name in kind.named_by) - {
     *("edge_id", "owner_id", "ssh_certificate_authority_id")
 }
@@ -54,14 +54,14 @@ def check(text: str) -> str:
 
 
 def check_size(scopes: list[str]) -> list[str]:
-    """Return the scopes of a key. Raises ValueError if they are too long."""
+    """Return the scopes of a key. Raises ValueError if they have more than MAX_BYTES together."""
     if len(" ".join(scopes)) > MAX_BYTES:
         raise ValueError(f"must be at most {MAX_BYTES} bytes together, joined by spaces")
     return scopes
 
 
 def is_recent(scope: str) -> bool:
-    """Return whether a scope requires RECORD_FORMAT 4, because earlier versions cannot read it."""
+    """Return whether a scope requires the setting RECORD_FORMAT 4, because earlier versions cannot read the scope."""
     return "@" in scope or scope.endswith((f":{CREATE}", f":{REVOKE}"))
 
 
@@ -90,7 +90,7 @@ def find_missing(held: Sequence[str], method: str, template: str, path: Mapping[
     """Return the scope that a key lacks for a request. Return None if it may send the request.
 
     For a list, a scope with an id suffices: the list then contains only the ids in the key's scopes. A scope with an id
-    also suffices for SSH certificates: a later check compares it with their authority.
+    also suffices for SSH certificates: a later check compares this id with the certificate's authority.
     """
     if not _general(method, template).isdisjoint(held):
         return None
@@ -108,9 +108,9 @@ def of_authority(method: str, kind: Kind, authority: str) -> str:
 
 
 def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
-    """Return the only ids that lists of a kind may contain. Return None if all ids are permitted.
+    """Return the ids to which the scopes of a key limit lists of a kind. Return None if they permit all ids.
 
-    For SSH certificates these are the ids of authorities.
+    For lists of SSH certificates, the ids are those of the permitted authorities.
     """
     scope = f"{_collection_of(kind)}:{READ}"
     if covers(held, scope):
@@ -119,9 +119,9 @@ def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
 
 
 def find_unreadable(held: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the missing scopes for resources that a body names, by dotted path.
+    """Return the scopes that a key lacks to read the resources that a body names, by the dotted path of each id.
 
-    The result is empty for keys without an id in a scope.
+    Returns none if no scope of the key has an id: such keys may name all resources.
     """
     if not any("@" in scope for scope in held):
         return {}
@@ -130,7 +130,7 @@ def find_unreadable(held: Sequence[str], values: Mapping[str, Any]) -> dict[str,
 
 
 def _covering(wanted: str) -> Iterator[str]:
-    """Yield the scopes, except `*`, that cover a scope."""
+    """Yield the scopes, except `*`, of which each covers the scope `wanted`."""
     yield wanted
     name, at, id = wanted.partition("@")
     collection, _, right = name.partition(":")
@@ -150,7 +150,7 @@ def _general(method: str, template: str) -> frozenset[str]:
 
 
 def _right(method: str, template: str) -> str:
-    """Return the right that a request requires."""
+    """Return the right that a request requires: read, write, create or revoke."""
     if method == "GET":
         return READ
     if method == "POST" and "{" not in template:
@@ -159,7 +159,7 @@ def _right(method: str, template: str) -> str:
 
 
 def _covers_one(held: Sequence[str], wanted: str) -> bool:
-    """Return whether some scopes cover a scope, at least for one id."""
+    """Return whether the scopes `held` cover the scope `wanted`, which has no id, for at least one id."""
     ids = [scope.partition("@")[2] for scope in held if "@" in scope]
     return any(covers(held, f"{wanted}@{id}") for id in ids)
 
@@ -205,7 +205,7 @@ def _rights_with_id(collection: str) -> tuple[str, ...]:
 
 @cache
 def _named_kinds(collection: str) -> tuple[Kind, ...]:
-    """Return the kinds of resources with ids that a scope can contain."""
+    """Return the kinds of resources that the id in a scope of a collection can name."""
     if collection in CERTIFICATES:
         return (kinds.SSH_CERTIFICATE_AUTHORITIES,)
     found = [kind for kind in kinds.TABLE if kind.path and _collection_of(kind) == collection and "{" not in kind.path]

@@ -34,7 +34,7 @@ class LastAdmin(Exception):
 
 
 def switch(account: str, id: str, to: Switch, *, by: Trail) -> bool:
-    """Switch a user or bot on or off. Return False if the account has no such owner. Raises aws.Unavailable."""
+    """Switch a user or bot on or off. Return False if the account has no such user or bot. Raises aws.Unavailable."""
     found = accounts.read(account, id)
     if found is None or _switch(Change(by), found.scope, id, to) is None:
         return False
@@ -147,7 +147,7 @@ def is_shown_active(item: Item) -> bool:
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
-    """Change a user or bot as `changes.rewrite` does. The caller must call `update_keys` afterwards.
+    """Replace a user or bot by the result of `edit`. Call `update_keys` afterwards.
 
     Raises LastAdmin if no active admin would be left, and the errors of `changes.rewrite`.
     """
@@ -180,7 +180,7 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
         try:
             removal.commit()
         finally:
-            # Deactivates keys that were created meanwhile. If the bot could not be removed, activates its keys again.
+            # Also deactivates keys that were created since. If the removal failed, activates all keys again.
             update_keys(bot.account, id)
         return True
 
@@ -188,7 +188,7 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return a changed user, bot or account. If it was switched off, add the marker; if it is on, remove it."""
+    """Return a changed user, bot or account. It gets the marker if this change switches it off, and has none if on."""
     if switches.is_on(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if switches.is_on(before) else after
@@ -211,7 +211,9 @@ def _without_expired_referrers(bot: Item) -> Item:
 
 
 def _require_other_admin(item: Item) -> list[Write]:
-    """Return the check that another active admin remains. Return no check unless the item is an active admin.
+    """Return the check that another active admin of the account remains, if this item is removed or switched off.
+
+    Returns no check unless the item is an active admin.
 
     Raises LastAdmin, aws.Unavailable.
     """

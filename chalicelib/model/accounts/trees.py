@@ -22,7 +22,7 @@ from chalicelib.storage.records import direct_writes, items, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.writes import Overtaken
 
-# the attribute with the chain of credentials, in records of keys, of tokens, and of federated credentials
+# the attribute with the chain's ids, in the records of API keys and federated credentials, and in token records
 ROOT = "federated"
 
 _MARKER = "may_let_in"  # hidden attribute of a disabled credential, as long as keys of its tree may be active
@@ -68,14 +68,17 @@ def _chain(key: Item) -> set[str]:
 
 
 def close(credential: Item) -> None:
-    """Reject exchanges from now on, without a change of the credential's record. Raises aws.Unavailable."""
+    """Reject exchanges with a federated credential from now on. Only its unique key changes, not its record.
+
+    Raises aws.Unavailable.
+    """
     direct_writes.set_attributes(federated_credentials.KIND, ids.unprefixed(credential.id), {"enabled": False})
 
 
 def reopen(credential: Item) -> None:
-    """Permit exchanges again if the credential is enabled.
+    """Permit exchanges with a federated credential again, if its record says that it is enabled.
 
-    Does nothing if its record has changed meanwhile. Raises aws.Unavailable.
+    Does nothing if the record has changed meanwhile. Raises aws.Unavailable.
     """
     key, sets = federated_credentials.key_of(credential.id), {"enabled": is_enabled(credential)}
     with suppress(Overtaken):
@@ -83,7 +86,7 @@ def reopen(credential: Item) -> None:
 
 
 def mark(before: Item, after: Item) -> Item:
-    """Return a changed federated credential. If it was disabled, add the marker; if enabled, remove it."""
+    """Return a changed federated credential. It gets the marker if this change disables it, and has none if enabled."""
     if is_enabled(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if is_enabled(before) else after

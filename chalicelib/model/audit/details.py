@@ -44,9 +44,9 @@ def pem_fingerprint(pem: str) -> str:
 
 
 def are_shown(value: Any) -> bool:
-    """Return whether a value has the form of event details.
+    """Return whether a value has the form of an event's `details`: strings, lists of strings, and maps of these.
 
-    That is a map of strings, lists of strings, and maps of these. Checks events that the edge wrote.
+    Only events from the edge have to be checked, because the edge can write anything.
     """
     if not isinstance(value, dict):
         return False

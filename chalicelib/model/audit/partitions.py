@@ -28,7 +28,7 @@ def scopes(account: str) -> list[str]:
 
 
 def possible(account: str, id: str) -> tuple[str, str]:
-    """Return the partition keys of the first shard and of the further shard for an event's id."""
+    """Return the partition keys that an event from the API can have: the first shard, or the further one for its id."""
     return first(account), further(first(account)).scope_of(id)
 
 
@@ -43,9 +43,9 @@ def is_busy(account: str) -> bool:
 
 
 def marks(account: str) -> frozenset[str]:
-    """Return the ids of the markers that an account has. One read. Raises aws.Unavailable.
+    """Return the ids of an account's markers, which are records without a body. One read. Raises aws.Unavailable.
 
-    MARK means that the account is busy, WITHOUT_EDGE that the edge cannot have written events.
+    The marker MARK means that the account is busy, WITHOUT_EDGE that the edge cannot have written events.
     """
     found = dynamodb.get_each(*((first(account), mark) for mark in (MARK, WITHOUT_EDGE)))
     return frozenset(record["id"] for record in found if record)

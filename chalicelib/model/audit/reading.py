@@ -21,7 +21,7 @@ from chalicelib.storage.records.places import merged
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
 _SKEW = 60  # seconds by which the clocks of two processes may differ
-_READ = 500  # items to read at once, if a page contained no event
+_READ = 500  # items that the next read requests, if the last one returned no event
 _END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # sorts after the ids of all events
 _KEYS = 100  # API keys in one page of an owner's keys
 _MAX_KEYS = 20  # keys of an owner; for owners of more keys, the newest events of the account are filtered instead
@@ -100,7 +100,7 @@ def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[
 
 
 def actions_of(account: str, actor: str, actions: Collection[str], *, since: int = 0, is_busy: bool) -> Iterator[Item]:
-    """Yield the events with some actions of an API key or federated credential.
+    """Yield the events of an API key or federated credential that have one of some actions.
 
     The events begin at the creation of the key or credential, or at the Unix second `since` if that is later. One
     query, in a busy account one for each shard. Events of the last second can be missing. Raises aws.Unavailable.
@@ -153,8 +153,8 @@ def _indexed(index: str, account: str, name: str, before: str | None, count: int
 def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
     """Return a page of the events that `read` finds in an index.
 
-    An item can contain a forged account, by which the index finds it. So only items with a partition key in `own` are
-    returned: the partitions of the account.
+    The edge could write an item with the account of somebody else, and the index would find it for that account. So
+    only items from the partitions `own` of the account are returned.
     """
     most = count
     while True:
@@ -174,7 +174,7 @@ def _edge(account: str) -> str:
 
 
 def _trusted(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the events among items. In events that the edge wrote, replace the values that it must not choose."""
+    """Yield the events among items. In events from the edge, replace the values that the edge must not choose."""
     for item in items:
         if not trail.is_of_the_edge(item):
             yield item

@@ -17,7 +17,7 @@ class Block:
 
     @property
     def is_encrypted(self) -> bool:
-        """Return whether the header marks the block as encrypted, as OpenSSL's traditional keys do."""
+        """Return whether the block has the header of encrypted keys in OpenSSL's traditional format."""
         return "Proc-Type" in self.body and "ENCRYPTED" in self.body
 
     def decode(self) -> bytes:

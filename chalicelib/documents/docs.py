@@ -16,7 +16,7 @@ from chalicelib.http.static import Redirect, Static
 
 _PAGE = Path(__file__).with_name("docs.html")
 
-# Allows only the page's own script and style, by their digests.
+# The Content-Security-Policy of the page. It allows only the script and style in the page, by their digests.
 _POLICY = (
     "default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

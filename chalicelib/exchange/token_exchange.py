@@ -132,7 +132,10 @@ def _key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> di
 
 
 def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
-    """Return the scopes of the new key. Raises InvalidScope."""
+    """Return the scopes of the new key: the requested ones, or by default all of the federated credential.
+
+    Raises Refused, and InvalidScope for a scope that the credential lacks or the account does not permit.
+    """
     held = token.credential.scopes
     granted = tuple(call.body.scope.split()) if call.body.scope else tuple(held)
     if not granted:

@@ -39,8 +39,8 @@ class IssuerNotAllowed(Exception):
 class CachedKeys:
     """The cached keys of an issuer.
 
-    `fetched` is the time of the fetch, `turn` the time at which a process last began to fetch. Both are Unix seconds, 0
-    if there was no fetch.
+    `fetched` is the time at which the fetch of these keys began, `turn` the time at which a process last began to fetch
+    keys of this issuer, even without success. Both are Unix seconds, 0 if there was no fetch.
     """
 
     keys: KeySet = field(default_factory=KeySet)

@@ -87,10 +87,7 @@ class Caller:
             raise Forbidden(f"Only an admin may {action}.")
 
     def require(self, scope: str) -> None:
-        """Raise Forbidden if the caller's API key lacks a scope.
-
-        In an exchange, the caller has no API key: then the federated credential must have the scope.
-        """
+        """Raise Forbidden if the caller's API key, or in an exchange the federated credential, lacks a scope."""
         if not self.limits.covers(scope):
             raise _lacking(self, scope)
 
@@ -157,9 +154,9 @@ def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
 def limit(
     caller: Caller, method: str, template: str, query: Mapping[str, Sequence[str]], headers: dict[str, str]
 ) -> None:
-    """Count a request toward its limits, and add the headers that describe them. `template` is its endpoint's path.
+    """Count a request toward the caller's limits, and add the headers that describe these limits.
 
-    Raises RateLimited if its account or API key sends too many requests.
+    `template` is the endpoint's path. Raises RateLimited if the account or API key sends too many requests.
     """
     own = caller.limits
     if own.rates or own.account_rates or any(os.environ.get(name, "0") != "0" for name in rates.SETTINGS.values()):

@@ -156,7 +156,7 @@ def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) 
     if done is None:
         try:
             return endpoint.view(call)
-        except Exception:  # a concurrent request with the same idempotency key may have been faster
+        except Exception:  # perhaps because a concurrent request with the same idempotency key has created the item
             done = request.find()
             if done is None:
                 raise
@@ -221,9 +221,9 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
 
 
 def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callable[[Item], None]:
-    """Return a function that raises PreconditionFailed if an item does not meet the conditions.
+    """Return a function that raises PreconditionFailed if an item does not meet a request's `conditions`.
 
-    It compares the item's current ETag, as a GET would return it.
+    The function compares the item's current ETag, as a GET would return it, with If-Match and If-None-Match.
     """
 
     def check(item: Item) -> None:

@@ -41,7 +41,7 @@ class Sample:
         self.restart()
 
     def restart(self) -> None:
-        """Empty the sample and start it now."""
+        """Set all counts to zero and start again now."""
         self.requests, self.since = 0, time.monotonic()
         self.accounts.clear()
 

@@ -54,7 +54,7 @@ def routes_of(file: str) -> tuple[Routes, ...]:
 
 
 def _importing_view(app: Chalice, file: str, method: str, path: str) -> Callable[..., Response]:
-    """Return a view function that imports its file and replaces itself."""
+    """Return a view function that imports a file at the first request, and then lets the file's view replace it."""
 
     def view(**values: str) -> Response:
         try:

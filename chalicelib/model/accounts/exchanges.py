@@ -139,7 +139,7 @@ def use_once(token: VerifiedToken) -> list[Write]:
 
 
 def _read(audience: str, issuer: str) -> tuple[TrustedCredential, dict[str, Any] | None]:
-    """Return a federated credential that is enabled, and the record with its issuer's keys.
+    """Return an enabled federated credential, and the record with the keys of its issuer.
 
     `issuer` is the issuer that the unverified token names. Only keys of the issuer that the credential trusts are
     fetched.

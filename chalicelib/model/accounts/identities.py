@@ -49,7 +49,10 @@ def resolve(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolv
 
 
 def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
-    """Return the user bound to a token's subject, else the user with the name in the claim."""
+    """Return the user to whom a token's subject is bound, else bind the user with the name in the claim.
+
+    If there is no such user, a new one is returned. Raises Refused, aws.Unavailable.
+    """
     account, name = token.credential.account, token.claims.owner_name or ""
     if len(name.encode()) > MAX_NAME:
         raise Refused("owner")
@@ -67,7 +70,7 @@ def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) ->
 
 
 def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:
-    """Return a user, with the writes that bind the user to the token's subject."""
+    """Return an existing user, with the writes that bind the token's subject to this user. Raises Refused."""
     account, is_email = token.credential.account, token.credential.owner_claim == _EMAIL
     pair = copies.read_owner_and_account(account, id)
     item = pair[0]
@@ -83,7 +86,7 @@ def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:
 
 
 def _provision(token: VerifiedToken, identity: UniqueKey, name: str, check_name: Callable[[str], object]) -> Resolved:
-    """Return a new user with a name, if the credential may create users. Raises Refused."""
+    """Return a new user with a name. Raises Refused if the federated credential may not create users."""
     account = token.credential.account
     if not token.credential.provision:
         raise Refused("owner")

@@ -110,7 +110,7 @@ def of_authority(method: str, kind: Kind, authority: str) -> str:
 def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
     """Return the ids to which the scopes of a key limit lists of a kind. Return None if they permit all ids.
 
-    For lists of SSH certificates, the ids are those of the permitted authorities.
+    For lists of SSH certificates, the result has the ids of the permitted authorities.
     """
     scope = f"{_collection_of(kind)}:{READ}"
     if covers(held, scope):

@@ -8,7 +8,7 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-_WHICH = "this one"  # the words for the certificate in error messages of `x509`: a request has only one
+_WHICH = "this one"  # the words for the certificate in error messages of `x509`: the text has only one
 
 
 @dataclass(frozen=True)

@@ -17,5 +17,5 @@ def make_digest(password: str, salt: bytes = b"") -> bytes:
 
 
 def matches(password: str, expected: bytes) -> bool:
-    """Return whether a digest belongs to a password. The time does not depend on the password."""
+    """Return whether a digest belongs to a password. The comparison takes equally long for all passwords."""
     return hmac.compare_digest(make_digest(password, expected[:_SALT]), expected)

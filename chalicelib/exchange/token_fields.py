@@ -19,7 +19,7 @@ CERTIFICATE = "urn:tunnel-edge:token-type:ssh_user_certificate"
 
 
 def _scope(text: str) -> str:
-    """Return a text of scopes, which single spaces separate. Raises ValueError if a scope is malformed."""
+    """Return the text if it is scopes, separated by single spaces. Raises ValueError if a scope is malformed."""
     named = text.split(" ")
     if len(named) > scopes.MAX_COUNT:
         raise ValueError(f"must have at most {scopes.MAX_COUNT} scopes")

@@ -123,7 +123,7 @@ def _fetch(issuer: str, kid: str | None, cached: CachedKeys) -> KeySet:
 
 
 def fetch_document(issuer: str) -> Any:
-    """Return the keys of an issuer. Takes at most five seconds. Raises FetchFailed."""
+    """Return the JSON Web Key Set (JWKS) of an issuer. Takes at most five seconds. Raises FetchFailed."""
     end = time.monotonic() + TURN
     fetcher = Fetcher(issuers.allows_loopback)
     found = fetcher.read_json(f"{issuer.removesuffix('/')}/.well-known/openid-configuration")

@@ -45,7 +45,7 @@ class Caller:
     limits: KeyLimits = UNLIMITED
     used: int = 0  # the last recorded use of the key, as a Unix second
     name: str = ""  # the name of the user or bot
-    federated: str = ""  # the ids of the key's chain of federated credentials, separated by spaces
+    federated: str = ""  # ids of the federated credentials from which the key descends, separated by spaces
 
     @property
     def limited(self) -> Limited:

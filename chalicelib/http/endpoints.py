@@ -252,7 +252,8 @@ def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
 def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[str, list[str]]) -> Caller:
     """Return the caller from the gateway's authorizer. Without a gateway, authenticate the request here.
 
-    Also counts the request toward the limits of the caller, and requires a supported API version.
+    Also counts the request toward the limits of the caller, and requires a supported API version. Endpoints without
+    authentication have the caller ANONYMOUS.
     """
     if endpoint.is_oauth:
         auth.check_version(request.headers)

@@ -130,7 +130,7 @@ class Module:
         writes.retried(attempt)
 
     def _holder(self, call: Call) -> Item:
-        """Return the item that has the module. If the account has no such item, its body is empty."""
+        """Return the item to which the module belongs. If the account has no such item, its body is empty."""
         place = self.place(call)
         return table.read_any(*place) or Item(*place, {}, revision=0)
 
@@ -166,7 +166,7 @@ class Module:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
     def place(self, call: Call) -> tuple[str, str]:
-        """Return the partition key `scope` and the id of the item that has the module."""
+        """Return the partition key `scope` and the id of the item to which the module belongs."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path)), call.id
 
     def _unset(self) -> NotFound:

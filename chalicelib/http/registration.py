@@ -72,7 +72,7 @@ def _register(app: Chalice, method: str, path: str, view: Callable[..., Response
 
 
 def _add_fallbacks(app: Chalice) -> None:
-    """Register a fallback for other methods on each path, and for all other paths."""
+    """Register fallbacks: routes for all other methods of each path, and for all other paths."""
     app.api.binary_types = [BINARY]  # a short list, because Chalice compares the type of every answer with each entry
     for path in {"/": None, ANY_PATH: None, **dict.fromkeys(app.routes)}:
         app.route(path, methods=[ANY_METHOD], content_types=[])(_never)

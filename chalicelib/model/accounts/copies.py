@@ -36,7 +36,7 @@ def fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
 
 
 def rules_of(kind: str, account: Item) -> dict[str, Any]:
-    """Return the rules of an account that its unique keys of a kind must copy.
+    """Return the rules of an account that must be copied into its unique keys of a kind.
 
     The rules differ for the unique keys of API keys and of federated credentials; other unique keys copy none. If the
     account's rules are malformed, none are returned, so that existing copies stay unchanged.

@@ -89,7 +89,7 @@ def count_new(account: str) -> Write:
 
 
 def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
-    """Return the conditions under which a key with the chain `ids` (see `trees.py`) may be created.
+    """Return the conditions under which a new key or certificate may have the chain `ids` (see `trees.py`).
 
     The first credential of the chain must be enabled. The others must be enabled or deleted: a credential can be
     deleted only while no valid API key descends from it. If a condition is false, the transaction fails with `failing`.

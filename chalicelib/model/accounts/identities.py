@@ -49,9 +49,10 @@ def resolve(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolv
 
 
 def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
-    """Return the user to whom a token's subject is bound, else bind the user with the name in the claim.
+    """Return the user to whom a token's subject is bound.
 
-    If there is no such user, a new one is returned. Raises Refused, aws.Unavailable.
+    If the subject is not bound yet, return the user with the name in the claim, or a new user with this name. The
+    exchange then binds the subject to this user. Raises Refused, aws.Unavailable.
     """
     account, name = token.credential.account, token.claims.owner_name or ""
     if len(name.encode()) > MAX_NAME:

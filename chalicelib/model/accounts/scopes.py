@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 
 ALL, READ_ALL = "*", "*:read"
-MAX_COUNT, MAX_BYTES = 50, 2048  # of the scopes of one key, so that reading its token record costs one read unit
+MAX_COUNT, MAX_BYTES = 50, 2048  # limits for one key's scopes, so that reading its token record costs one read unit
 
 READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
 ACCOUNT = "account"  # the collection of the account's own settings
@@ -121,7 +121,7 @@ def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
 def find_unreadable(held: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]:
     """Return the scopes that a key lacks to read the resources that a body names, by the dotted path of each id.
 
-    Returns none if no scope of the key has an id: such keys may name all resources.
+    Returns no scopes if no scope of the key has an id: such a key may name all resources.
     """
     if not any("@" in scope for scope in held):
         return {}

@@ -188,7 +188,10 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return a changed user, bot or account. It gets the marker if this change switches it off, and has none if on."""
+    """Return a changed user, bot or account, with or without the marker.
+
+    A change that switches it off adds the marker. While it is switched on, it has no marker.
+    """
     if switches.is_on(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if switches.is_on(before) else after

@@ -86,7 +86,10 @@ def reopen(credential: Item) -> None:
 
 
 def mark(before: Item, after: Item) -> Item:
-    """Return a changed federated credential. It gets the marker if this change disables it, and has none if enabled."""
+    """Return a changed federated credential, with or without the marker.
+
+    A change that disables the credential adds the marker. While it is enabled, it has no marker.
+    """
     if is_enabled(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if is_enabled(before) else after

@@ -153,8 +153,8 @@ def _indexed(index: str, account: str, name: str, before: str | None, count: int
 def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
     """Return a page of the events that `read` finds in an index.
 
-    The edge could write an item with the account of somebody else, and the index would find it for that account. So
-    only items from the partitions `own` of the account are returned.
+    The edge could write an item that names another account, and the index would find the item for that account. So only
+    items from the partitions `own` of the account are returned.
     """
     most = count
     while True:

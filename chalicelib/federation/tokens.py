@@ -139,7 +139,7 @@ def _decode(part: str) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON pairs. Raises ValueError if a name occurs twice."""
+    """Return a JSON object from its pairs of name and value. Raises ValueError if a name occurs twice."""
     if len({name for name, _ in pairs}) < len(pairs):
         raise ValueError
     return dict(pairs)

@@ -30,7 +30,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 @dataclass(frozen=True)
 class New:
-    """A resource that will be created. The attribute of a value decides where the value can be seen.
+    """A resource that will be created. The attribute that contains a value decides who can see the value, and when.
 
     - `stored` is stored and may be shown.
     - `sealed` is encrypted and never shown.

@@ -20,7 +20,7 @@ def check(text: str) -> str:
 
 
 def contain(networks: Iterable[str], address: str) -> bool:
-    """Return whether one of some networks contains an address. False if the text is not an address."""
+    """Return whether an address is in one of the networks. Returns False if the text is not an address."""
     import ipaddress
 
     try:

@@ -61,7 +61,8 @@ def page_of_resource(account: str, id: str, *, before: str | None, count: int) -
 def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> Page | None:
     """Return at most `count` events of a key or federated credential, or of all keys of a user or bot.
 
-    Returns None for an owner of too many keys: then filter the account's events. Raises aws.Unavailable.
+    Returns None for a user or bot with more than _MAX_KEYS keys: then the caller must filter the events of the account.
+    Raises aws.Unavailable.
     """
     keys = [id] if _is_actor(id) else _keys(account, id)
     if len(keys) > _MAX_KEYS:
@@ -134,7 +135,7 @@ def _is_actor(id: str) -> bool:
 
 
 def _keys(account: str, owner: str) -> list[str]:
-    """Return the ids of an owner's present and former API keys, at most _MAX_KEYS and one more."""
+    """Return ids of an owner's present and former API keys, newest first: at most one more than _MAX_KEYS."""
     found, _ = table.page(trail.keys_scope(account, owner), before=None, count=_MAX_KEYS + 1)
     return [f"{kinds.API_KEYS.prefix}_{item.id}" for item in found]
 

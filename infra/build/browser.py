@@ -18,7 +18,7 @@ from infra import ROOT, CommandError
 from infra.build.docs import PAGE
 from infra.local.cloud import HOST
 
-_BROWSERS = ("google-chrome", "chromium")  # if both are installed, chromedriver belongs to the first
+_BROWSERS = ("google-chrome", "chromium")  # if both are installed, chromedriver is made for Google Chrome
 _FLAGS = (
     "--headless",
     "--no-sandbox",  # root cannot use the sandbox

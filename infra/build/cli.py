@@ -11,7 +11,7 @@ from infra import ROOT, CommandError
 from infra.build import kinds, wheels
 
 FOLDER = ROOT / "build" / "cli"
-MAX_SIZE = 200 * 1024  # bytes that the wheel may have
+MAX_SIZE = 200 * 1024  # the most bytes that the wheel may have
 _SOURCE = ROOT / "cli"
 KINDS = _SOURCE / "tunnel_edge" / "api" / "kinds.json"
 PYTHON = ROOT / ".venv-cli" / "bin" / "python"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# Fields that a list of `te` shows as the columns of a table, in this order.
+# Fields that `te` shows as the columns of the table when it lists resources, in this order.
 _COLUMNS = (
     "id", "name", "domain", "addr", "hostports", "match_type", "match", "status_code", "labels", "backends", "scopes",
     "owner_id", "ssh_certificate_authority_id", "principals", "proto", "public_url", "action", "actor.name",
@@ -50,7 +50,7 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
 
 
 def _words(paths: Mapping[str, Any], path: str, method: str, operation: str) -> list[str]:
-    """Return the words of a command: the segments of the path with hyphens, and a verb."""
+    """Return the words of a command: the fixed segments of the path, and in most cases a verb."""
     segments = path.strip("/").split("/")
     words = [re.sub(r"[_.]", "-", segment) for segment in segments if not segment.startswith("{")]
     if operation.startswith("list_"):

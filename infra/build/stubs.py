@@ -16,12 +16,12 @@ from infra import ROOT
 _IMPORTING = ("edge.envoy.v3", "edge.envoy.ads.discovery")  # modules of the edge that import messages
 _FOLDER = ROOT / "build" / "stubs"
 _GENERATOR = Path(sys.executable).parent / "protoc-gen-mypy"
-_OTHERS = "envoy/service/discovery/v3/ads_pb2_grpc.pyi"  # a gRPC service has no descriptor; its types are Any
+_OTHERS = "envoy/service/discovery/v3/ads_pb2_grpc.pyi"  # not generated, because gRPC services have no descriptor
 _ANY = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 
 
 def write_stubs() -> None:
-    """Write the stubs of all modules of messages that the edge imports."""
+    """Write the stubs of all modules with Envoy's messages that the edge imports."""
     for name in _IMPORTING:
         importlib.import_module(name)
     files = [it.DESCRIPTOR for name, it in sorted(sys.modules.items()) if name.endswith("_pb2")]

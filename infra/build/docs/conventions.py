@@ -15,7 +15,7 @@ from infra import ROOT
 
 _FILE = ROOT / "docs" / "conventions.md"
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-_LINK_TO_A_FILE = re.compile(r"\[([^]]+)\]\((?!#|https:)[^)]+\)")  # replaced by its text
+_LINK_TO_A_FILE = re.compile(r"\[([^]]+)\]\((?!#|https:)[^)]+\)")  # only its text is shown
 
 
 @dataclass(frozen=True)
@@ -43,5 +43,6 @@ def inline(text: str) -> Markup:
 def _section(tokens: list[Token]) -> Section:
     heading, title, _, *rest = tokens
     html = _MARKDOWN.renderer.render(rest, _MARKDOWN.options, {})
-    address = re.sub(r"[^\w -]", "", title.content.lower()).replace(" ", "-")  # GitHub makes the same anchors
+    # GitHub makes the same anchors for headings, so links between sections work there and on the page
+    address = re.sub(r"[^\w -]", "", title.content.lower()).replace(" ", "-")
     return Section(int(heading.tag[1:]), address, inline(title.content), Markup(html))  # noqa: S704

@@ -23,9 +23,9 @@ def target(words: Words) -> str:
 
 
 def kind(words: Words) -> tuple[str, str]:
-    """Return a type in words, and the schema that it refers to or "".
+    """Return the type of a field in words, and the name of the schema to which it refers.
 
-    For example, an array of references has the type ("array of ", "Ref").
+    The name is "" without a reference. For an array of references to the schema Ref, it returns ("array of ", "Ref").
     """
     if "$ref" in words:
         return "", target(words)

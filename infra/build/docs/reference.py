@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from chalicelib.documents import openapi
 from infra.build.docs.fields import Words, target
 
-# The parts of the page in the order of SPEC 4, each with the first segments of its paths. All other paths are in
-# the last part, _REST.
+# The parts of the page, in their order. A part has the operations on paths that begin with one of its segments.
+# All other operations are in the last part, _REST.
 _PARTS = {
     "Access": ("api_keys", "me", "users", "bot_users", "federated_credentials", "audit_events"),
     "SSH": ("ssh_credentials", "ssh_user_certificates", "ssh_host_certificates", "ssh_certificate_authorities"),

@@ -1,8 +1,8 @@
-"""Checks how many characters of a response each module can take at most.
+"""Checks that a response with all routes and modules of an edge is never longer than Lambda permits.
 
-The number follows from the shape of the module's request. Lambda counts a response as JSON inside a JSON string. A
-hundred routes with all their modules must fit into one response, so a route has a budget, and each module has a part of
-it.
+Lambda counts the response as JSON inside a JSON string, so a quotation mark takes several characters. An edge can have
+a hundred routes. So each route has a budget of characters, and each of its modules has a part of this budget. How many
+characters a module can take follows from the limits of the fields in its request.
 """
 
 import json
@@ -19,13 +19,13 @@ from infra.build.openapi import schemas
 from infra.build.openapi.schemas import REF, Words
 
 _LAMBDA = 6 << 20  # characters that Lambda accepts in a response
-_EDGE = 60_000  # characters of a response that an HTTPS edge takes without its routes
+_EDGE = 60_000  # characters that the response for an HTTPS edge has besides its routes
 ROUTE = (_LAMBDA - _EDGE) // MAX_ROUTES
 # characters that a route takes without its modules: metadata, description, match, and the ids and names of its fields
 OWN_FIELDS = 23_000
 _REFERENCE = 200  # characters of the object Ref, which responses contain instead of an id
 _UNBOUNDED = 10**9
-# by character of a text: how many characters it takes as JSON inside a JSON string
+# how many characters a character of a text becomes as JSON inside a JSON string
 _COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}
 _BEGINNINGS = ("", "/", "a")
 
@@ -89,13 +89,13 @@ def _largest(words: Words, made: Mapping[str, Words]) -> int:
             return 2 + int(words.get("maxItems", _UNBOUNDED)) * (1 + _largest(words["items"], made))
         case "object":
             return 2 + _largest_object(words, made)
-    return 25  # the most characters of a number, boolean or null
+    return 25  # more characters than any number, boolean or null takes
 
 
 def _largest_text(words: Words) -> int:
     """Return the most characters of a response that a text of this schema can take.
 
-    Each of its characters counts like the costliest one that the schema's pattern allows.
+    It assumes a text of the characters that take most, among the characters that the schema's pattern allows.
     """
     pattern = words.get("pattern", "")
     if pattern.endswith("_[0-9A-Za-z]{27}$"):

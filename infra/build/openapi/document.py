@@ -101,9 +101,10 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """Return a schema of an operation on one resource, in the form that only this operation has.
+    """Return a schema of an operation on one resource, by its name.
 
-    A request has no defaults, because absent fields stay unchanged. A response has the pattern of its `id`.
+    It differs from the schema that all operations with this shape share. A request has no defaults, because absent
+    fields stay unchanged. In a response, `id` has the pattern of this kind of id.
     """
     if operation.body:
         return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}

@@ -8,7 +8,7 @@ from infra.build.openapi import document, listing
 
 
 def write_document() -> None:
-    """Write the document that the API serves, in one step and only if it differs. Raises NoSample."""
+    """Write the document that the API serves, atomically and only if it has changed. Raises NoSample."""
     text = document.text(routes.DOCUMENTED)
     if openapi.FILE.exists() and openapi.FILE.read_text(encoding="utf-8") == text:
         return

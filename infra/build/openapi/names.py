@@ -24,7 +24,7 @@ _SPELT = {
     "tls": "TLS",
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
-_ACTIONS = ("offboard", "verify")  # last segments of paths that name an action
+_ACTIONS = ("offboard", "verify")  # actions on a resource, which are the last segments of their paths
 _SELF = "/self"  # the end of a path that refers to the caller
 _VARIABLE = re.compile(r"/\{(\w+)\}")
 
@@ -68,7 +68,7 @@ class Operation:
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
         if endpoint.is_oauth:
             noun, verb = own.removesuffix("s"), "exchange"
-        if nearest and own in _ACTIONS:  # an action is not a part of the resource
+        if nearest and own in _ACTIONS:  # an action is the operation's verb, and not a part of its noun
             noun, own, verb = nearest.noun, "", own
         return Operation(endpoint, path, noun, own, variables, nearest, verb)
 
@@ -112,7 +112,7 @@ class Operation:
     @property
     def request_schema(self) -> str:
         """Return the name of the request's schema, for example ApiKeyCreate."""
-        if self.verb == "offboard" and self.body:  # the kinds with this action share one schema
+        if self.verb == "offboard" and self.body:  # all kinds of resources with this action share one schema
             return self.body.__name__
         return pascal(self.noun) + self.verb.capitalize()
 

@@ -89,7 +89,7 @@ HEADERS: dict[str, Words] = {
 
 
 def by(endpoint: Endpoint) -> dict[str, str]:
-    """Return the name of the error response for each status of an endpoint's errors."""
+    """Return the names of an endpoint's error responses, by status."""
     return {str(status): _name(kinds, _is_oauth(endpoint, status)) for status, kinds in _by_status(endpoint)}
 
 
@@ -119,9 +119,9 @@ def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
 
 
 def of(endpoint: Endpoint) -> list[Kind]:
-    """Return the errors of an endpoint, sorted by status, and within a status like `_SAMPLES`.
+    """Return the errors of an endpoint, sorted by status.
 
-    Raises ValueError if an error has no sample.
+    Errors with the same status have the order of `_SAMPLES`. Raises ValueError if an error has no sample.
     """
     order = [*EVERY].index
     return sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))

@@ -1,4 +1,4 @@
-"""Schemas of the document: pydantic's schemas of the shapes, named after their endpoints.
+"""Schemas of the OpenAPI document, which pydantic makes from the shapes: the classes of requests and responses.
 
 Optional fields of a request are not nullable and have no `default`, because generated clients would send the default.
 The description of a field mentions its default.
@@ -27,7 +27,7 @@ Use = tuple[type[Shape], Any]  # a shape, and "validation" for requests or "seri
 class _Generator(GenerateJsonSchema):
     """Pydantic's generator without titles.
 
-    Only schemas of requests have defaults, only those of responses allow null. Integers have 64 bits.
+    Only schemas of requests have defaults. Only schemas of responses allow null. Integers have 64 bits.
     """
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -87,7 +87,7 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 def of_a_change(words: Words) -> Words:
     """Return the schema of a change: without defaults, since absent fields stay unchanged."""
-    # the description is left out, because the operation has one
+    # leave out the shape's description, because the operation has a description
     others = {word: value for word, value in words.items() if word != "description"}
     return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
 
@@ -129,7 +129,7 @@ def _long(words: Words) -> Words:
 
 
 def _about(field: Words, made: Mapping[str, Words]) -> str:
-    """Return a description for a field without docstring: the docstring of the nested shape in the field."""
+    """Return the description of a field without docstring: the docstring of the shape that the field contains."""
     choices = [*field.get("anyOf", []), field.get("items", {}), field]
     shape = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
     return f"{shape['description']} Null if unset." if "anyOf" in field else str(shape["description"])

@@ -9,8 +9,8 @@ from infra.build.terraform.schemas import Json, Schemas
 _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "bool"}
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _REFERENCE = {"id", "uri"}  # the fields of a reference to another resource
-_SECRETS = {"password", "private-key"}  # values of a schema's `format` for secret texts
-_FORMATS = {  # texts that a response can spell differently from the request, by the schema's `format`
+_SECRETS = {"password", "private-key"}  # values of `format` in the schemas of secret texts
+_FORMATS = {  # how to compare texts that a response can spell differently, by `format` of the schema
     "authorized-key": "key",
     "ca-certificate": "pem",
     "certificate-chain": "pem",
@@ -24,8 +24,9 @@ _FORMATS = {  # texts that a response can spell differently from the request, by
 def requested(
     schemas: Schemas, name: str, given: Mapping[str, Any], answer: Mapping[str, Any], required: Collection[str]
 ) -> Json:
-    """Return the attribute for a field of requests. Unlike other optional attributes, objects are not marked as
-    computed.
+    """Return the attribute for a field of requests.
+
+    An optional attribute is also computed, unless it is an object.
     """
     schema = schemas.resolve(given)
     shown_as, form = _in_answer(schemas, name, schema, answer)
@@ -107,10 +108,10 @@ def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
 
 
 def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, Json]:
-    """Return the name under which responses contain a field of requests.
+    """Return the name that a field of requests has in responses, and entries of its attribute.
 
-    Also return `hidden` if they do not contain it, or `form` if they contain references instead of ids: "id" for one
-    reference, "ids" for a list.
+    The entry `hidden` is true if no response contains the field. The entry `form` is "id" if responses contain a
+    reference instead of an id, or "ids" if they contain a list of references.
     """
     properties = answer.get("properties", {})
     if name in properties:

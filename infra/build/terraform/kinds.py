@@ -89,7 +89,7 @@ class _Kind:
         yield from attributes.shown(self.schemas, shown, covered)
 
     def _separate_module(self, name: str) -> Json:
-        """Return the attribute of a module with a separate path, which responses about the resource lack."""
+        """Return the attribute of a module that only its separate path shows, and no response about the resource."""
         operations = self._paths[f"{self.item}/{name}"]
         request = self.schemas.request(operations["put"])
         fields = attributes.fields(self.schemas, request, self.schemas.answer(operations["get"]))
@@ -101,7 +101,7 @@ class _Kind:
         return [it.rpartition("/")[2] for it in self._below() if "put" in self._paths[it]]
 
     def _removals(self) -> Json:
-        """Return, for each attribute that can be removed separately, the last segment of the path to DELETE."""
+        """Return the last segment of the path for DELETE, by the attribute that this request removes."""
         removed = [path.rpartition("/")[2] for path in self._below() if "delete" in self._paths[path]]
         settable = {*self._created(), *self._modules()}
         return {name: it for it in removed for name in (it, f"{it}_id") if name in settable}

@@ -43,7 +43,7 @@ class Schemas:
 
     @staticmethod
     def type_of(schema: Mapping[str, Any]) -> str:
-        """Return the type of a resolved schema that is not null."""
+        """Return the type of a resolved schema. If null is permitted too, return the other type."""
         named = schema.get("type", "object")
         return str(named if isinstance(named, str) else next(it for it in named if it != "null"))
 

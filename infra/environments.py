@@ -183,9 +183,9 @@ def _pip(python: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _install(command: Sequence[str], tries: int = 1) -> None:
-    """Run a command. Retry it after a network fault, except a timeout at the start.
+    """Run a command of uv or pip, at most `tries` times: only network faults are retried.
 
-    Raises _InstallError.
+    A timeout in the first 30 seconds is not retried, because the registry then counts as down. Raises _InstallError.
     """
     environment = {**os.environ, **_ENVIRONMENT}
     for tries_left in reversed(range(tries)):
@@ -216,7 +216,7 @@ def _network_fault(output: str) -> str:
 
 
 def _as_command_error(what: str, failed: _InstallError) -> CommandError:
-    """Return the error for the terminal. Unless the network failed, it contains the output of uv or pip."""
+    """Return the error to print. It has the last errors of uv or pip, unless the registry was unreachable."""
     if failed.unreachable:
         return CommandError(
             f"The registry of Python's packages could not be reached for {what} ({failed.unreachable}): "

@@ -11,7 +11,7 @@ PARAMETERS = (
     "OperatorRoleArn",
     "OwnTableKey",
 )  # the parameters of the data stack besides Name; all other parameters of a deployment belong to the API's stack
-_OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # values for stacks that were created before the parameter existed
+_OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # values for stacks deployed before these parameters existed
 
 
 def deploy(

@@ -18,7 +18,7 @@ from typing import Any
 
 _NAMES = "from dataclasses import Field as _Field, FrozenInstanceError as _FrozenInstanceError"
 _SUPPORTED = {"frozen=True", "kw_only=True", "eq=False"}
-_UNCHECKED = (0b01).to_bytes(4, "little")  # PEP 552: Python uses this byte code without comparing it with its source
+_UNCHECKED = (0b01).to_bytes(4, "little")  # flags (PEP 552): Python does not compare the byte code with its source
 _FROZEN = """
 def __setattr__(self, name, value):
     if type(self) is __class__ or name in {names!r}:

@@ -1,4 +1,4 @@
-"""The digests of a package's inputs and products, so that unchanged inputs are not packaged again."""
+"""Digests of the files from which a package is made, and of its files: unchanged inputs are not packaged again."""
 
 import hashlib
 import json

@@ -49,7 +49,7 @@ RESPONSES: dict[str, ApiError] = {
 def in_definition() -> dict[str, Any]:
     """Return the error responses as an extension of the API's OpenAPI definition.
 
-    As a part of the definition, they apply from the first deployment on.
+    Separate resources of the stack could miss the first deployment of the API. A part of its definition cannot.
     """
     return {
         name: {
@@ -64,7 +64,7 @@ def in_definition() -> dict[str, Any]:
 
 
 def as_resources() -> dict[str, Any]:
-    """Return the responses as stack resources, for emulated clouds that ignore the extension of `in_definition`."""
+    """Return the error responses as resources of a stack, for emulated clouds that ignore `in_definition`."""
     return {
         f"Response{name.title().replace('_', '')}": {
             "Type": "AWS::ApiGateway::GatewayResponse",

@@ -26,7 +26,7 @@ def of(deployed: str, template: str) -> list[str]:
 
 
 def _table(template: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties of the only table of a template."""
+    """Return the properties of the table in a template, which has only one table."""
     (table,) = (it["Properties"] for it in template["Resources"].values() if it["Type"] == "AWS::DynamoDB::Table")
     properties: dict[str, Any] = table
     return properties
@@ -37,7 +37,10 @@ def _indexes(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_indexes(template: Mapping[str, Any], indexes: Mapping[str, Any]) -> str:
-    """Return a template in which the table has only these indexes, and only the attributes of its keys."""
+    """Return a template in which the table has only these indexes.
+
+    The template defines only attributes that are keys, because DynamoDB refuses definitions of other attributes.
+    """
     changed = copy.deepcopy(dict(template))
     table = _table(changed)
     keys = [*table["KeySchema"], *(key for index in indexes.values() for key in index["KeySchema"])]

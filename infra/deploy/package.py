@@ -26,13 +26,13 @@ ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 13_841_203  # bytes of deployment.zip: 13.2 MiB
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
-# templates besides the API's, which is made with the package
+# other templates, to be checked too. The template of the API's stack is made with the package
 _TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")
-_OPERATOR = {  # files that only the operator's commands need
+_OPERATOR = {  # left out of the package, because only the operator's commands need them
     *("chalicelib/operator", "chalicelib/__main__.py"),
     *("chalicelib/model/tenants", "chalicelib/model/migrations.py"),
 }
-_FOR_MYPY = "pydantic/mypy.py"  # pydantic's plugin for mypy, which no Lambda function imports
+_FOR_MYPY = "pydantic/mypy.py"  # left out of the package, because only mypy imports it
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
 

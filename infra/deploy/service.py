@@ -15,8 +15,8 @@ from chalicelib.storage.client import aws, dynamodb
 from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
 
-_FORMATS = ("RecordFormat", "RecordsEdition")  # the second name was used before 3.0.0
-# Values for stacks that are older than a parameter.
+_FORMATS = ("RecordFormat", "RecordsEdition")  # names of one parameter: before 3.0.0 it had the second name
+# Values for stacks that were deployed before these parameters existed.
 _OF_OLDER_STACKS = {"RecordFormat": "2", "DefaultEndpoint": "on"}
 
 
@@ -60,9 +60,9 @@ def deploy(
 
 
 def _require_one_header(values: Mapping[str, str]) -> None:
-    """Raise CommandError if callers are cached and VersionHeaders names several headers.
+    """Raise CommandError for several VersionHeaders, if the gateway caches the authorizer's answers.
 
-    The gateway would then require every one of these headers in each request.
+    The headers are a part of the cache's key, and the gateway refuses requests that lack a part of the key.
     """
     if values.get("AuthorizerCacheSeconds", "0") != "0" and "," in values.get("VersionHeaders", ""):
         raise CommandError(
@@ -121,7 +121,7 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
 
 
 def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
-    """Rename the parameter for the format of records (see _FORMATS) to the name that a template has."""
+    """Rename the parameter RecordFormat or RecordsEdition to the name that the template accepts."""
     name = next((name for name in _FORMATS if name in accepted), None)
     return {name if name and it in _FORMATS else it: value for it, value in parameters.items()}
 

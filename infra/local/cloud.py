@@ -52,7 +52,7 @@ class Cloud:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return environment variables for clients of this cloud. One of them shows that it is the embedded one."""
+        """Return environment variables for clients of this cloud. OWN marks it as the embedded cloud."""
         return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), OWN: self.url}
 
     @property
@@ -87,7 +87,7 @@ class Cloud:
         self._await_answer()
 
     def dropped_changes(self) -> list[str]:
-        """Return a sentence for each incomplete change in the journal, which the start has dropped."""
+        """Return a sentence for each incomplete change that the cloud dropped from its journal when it started."""
         return [line for line in self.log.read_text().splitlines() if line.startswith("The journal ")]
 
     def wait(self) -> int:
@@ -161,7 +161,7 @@ def is_answering(url: str) -> bool:
 
 
 def forget_own() -> None:
-    """Remove the variables of an earlier embedded cloud from the environment."""
+    """Remove the URL of an earlier embedded cloud from the environment."""
     if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(OWN, None):
         os.environ.pop("AWS_ENDPOINT_URL", None)
 

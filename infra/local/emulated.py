@@ -127,7 +127,7 @@ def _make_room() -> None:
 
 def _forget() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
-    # STARTED is removed last: without it, the other files may not be removed
+    # STARTED is removed last: it proves that the other files belong to this program and can be removed
     for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):
         file.unlink(missing_ok=True)
 

@@ -59,7 +59,7 @@ class PassAuthorizer:
 
 
 class Gateway(LocalGateway):
-    """Chalice's local gateway, with the real one's fallbacks for paths and methods."""
+    """Chalice's local gateway. Requests without a route go to the app, as with API Gateway."""
 
     def __init__(self, app: Chalice, config: Config) -> None:
         super().__init__(app, config)
@@ -84,7 +84,7 @@ class RecordingStream:
 
 
 class Handler(ChaliceRequestHandler):
-    """One connection. Each answer is sent at once, in one packet."""
+    """Serves one connection. Each answer is sent at once, in one packet."""
 
     rfile: Any
     path: str
@@ -159,9 +159,9 @@ class Handler(ChaliceRequestHandler):
             self._generic_handle()
             self.wfile.flush()
             return
-        # otherwise Python would send no status line and headers to a client with an unknown HTTP version
+        # after an invalid HTTP version, Python assumes HTTP/0.9, and would send neither status line nor headers
         self.request_version = self.protocol_version
-        # only the text before the parenthesis, in which Python repeats the request
+        # without the parenthesis of Python's message, which repeats the request
         fault = (message or HTTPStatus(code).phrase).partition(" (")[0]
         self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
 

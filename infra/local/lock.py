@@ -19,7 +19,7 @@ _PAUSE = 0.1
 
 
 class _Run(NamedTuple):
-    """The record of a run in the lock file."""
+    """The process, parent and URL of a run, as its file `run` stores them."""
 
     pid: int
     parent: int  # the id of a process that ends the run when it ends, or 0
@@ -33,8 +33,9 @@ class _Run(NamedTuple):
 def hold_folder(folder: Path, url: str, parent: int) -> None:
     """Lock the folder for this run until this process ends.
 
-    If another run is about to end, wait for it. `url` and `parent` (or 0) are shown to other runs. Raises OSError, and
-    CommandError if another run holds the folder.
+    `url` is stored for the error messages of other runs. `parent` is the id of a process that ends this run when it
+    ends, or 0. If the parent of another run has ended, wait for the end of that run. Raises OSError, and CommandError
+    if another run holds the folder.
     """
     files.make_folder(folder, OWN)
     deadline = time.monotonic() + _TIMEOUT

@@ -26,8 +26,8 @@ LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
 _EDGE_HINT = "\n  'make edge' gives servers on this machine public addresses: docs/edge.md\n"
-_MIN_FREE = 256 * 1024  # bytes on the disk; a new state needs fewer
-# the id of the process with which this process ends; `make` passes its id
+_MIN_FREE = 256 * 1024  # bytes: a disk with fewer free bytes counts as full
+# the id of the process of `make`, or 0: when it ends, this process ends too
 PARENT = int(os.environ.get("END_WITH") or 0)
 
 
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _explain(error: AwsError, embedded: Cloud) -> str:
-    """Return one sentence about why the embedded cloud cannot be used."""
+    """Return one sentence about why the cloud cannot be used. The disk of the embedded cloud may be full."""
     if embedded.is_started and shutil.disk_usage(LOCAL).free < _MIN_FREE:
         return f"No space is left in {LOCAL}: free some space, or choose another place with LOCAL_DIR=…."
     url = os.environ.get("AWS_ENDPOINT_URL", "hand")

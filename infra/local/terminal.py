@@ -53,7 +53,7 @@ def write(file: Path, variables: Mapping[str, str]) -> None:
 
 
 def write_exports(file: Path, variables: Mapping[str, str]) -> None:
-    """Write variables like `write`, exported to the shell's programs."""
+    """Write variables like `write`, each with `export`, so that the programs of a shell receive them."""
     write(file, {f"export {name}": value for name, value in variables.items()})
 
 

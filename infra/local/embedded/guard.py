@@ -1,6 +1,6 @@
 """Access control for the embedded cloud: the emulator itself would answer any user and any web page.
 
-Requests must have the access key id of this cloud's folder, which other users and pages of other origins cannot know.
+Requests must have the access key id that is stored in this cloud's folder, which other users and pages cannot read.
 """
 
 import hmac
@@ -51,8 +51,8 @@ class Guard:
         """Return the request for the emulator, or None if it is refused."""
         path, headers = scope["path"], list(scope["headers"])
         if self.functions_path and _DEPLOYED_API.match(path):
-            # The deployed API authenticates its callers. Another host could make the emulator call another of its
-            # services.
+            # No access key id is needed, because the deployed API authenticates its callers. But the emulator also
+            # chooses the AWS service by the host, so another host could select another service.
             return scope if _HERE.fullmatch(_only(headers, b"host")) else None
         if any(name == b"origin" for name, _ in headers):
             return None

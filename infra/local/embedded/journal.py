@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 _COMPLETE = b";\n"
-# room for the last line of a change, written after each other line: so a full disk cannot prevent `commit`
+# written after each line, and overwritten by the next one: reserves the bytes that `commit` writes, so that a full disk
+# cannot prevent it
 _ROOM = b" " * len(_COMPLETE)
 
 Item = dict[str, dict[str, object]]
@@ -39,13 +40,13 @@ class Journal:
         os.ftruncate(self._descriptor, end)
 
     def write(self, line: Line) -> None:
-        """Write a line of a change. Raises OSError: then drop the change."""
+        """Write a line of a change. Raises OSError: the caller must then drop the change."""
         text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         self._write(text + _ROOM)
         self._next += len(text)
 
     def commit(self) -> None:
-        """Complete the change, so that it survives this process. Raises OSError: then drop the change."""
+        """Complete the change, so that it survives this process. Raises OSError: the caller must then drop it."""
         self._write(_COMPLETE)
         self._next += len(_COMPLETE)
         self.end = self._next

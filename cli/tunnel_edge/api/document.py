@@ -52,7 +52,7 @@ class Operation:
     headers: tuple[str, ...]
     items: str  # the name of the list in the response, or "" if the operation returns no list
     columns: tuple[str, ...]
-    is_open: bool  # whether it works without a token
+    is_open: bool  # whether the operation works without a token
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class PowerShell(ShellComplete):
         return (words[:-1] if word and words else words), word
 
     def format_completion(self, item: Any) -> str:
-        """Return the line by which the script receives one completion."""
+        """Return the line that the PowerShell script reads for one completion."""
         return str(item.value)
 
 

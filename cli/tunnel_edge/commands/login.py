@@ -93,7 +93,7 @@ def _profile(url: str | None, cacert: str | None) -> Profile:
     name = profiles.chosen_name(options.chosen().profile)
     profile = profiles.load(name) or Profile(name)
     address = checked_url(url or os.environ.get("TE_URL") or profile.url)
-    if address != profile.url:  # the ids in the other fields belong to the previous service
+    if address != profile.url:  # the profile's other fields have ids of the previous service
         profile = Profile(name, storage=profile.storage)
     return replace(profile, url=address, cacert=os.path.abspath(cacert) if cacert else profile.cacert)
 
@@ -154,7 +154,7 @@ def _read_key() -> str:
 
 
 def _end(client: Client) -> None:
-    """Delete the API key of a client at the service. It is no error if the key does not exist any more."""
+    """Delete the API key that a client sends. It is no error if the service rejects this key already."""
     try:
         client.send("DELETE", "/api_keys/self")
     except ApiError as error:

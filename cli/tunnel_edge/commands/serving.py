@@ -49,7 +49,7 @@ class Terminal:
         output.note(text.replace("\r", "").replace("\n", " "))
 
     def note_once(self, text: str) -> None:
-        """Show a sentence, unless it equals the previous one."""
+        """Show a sentence, unless the previous call had the same sentence."""
         if text != self._last:
             self._last = text
             self.note(text)

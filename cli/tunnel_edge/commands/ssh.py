@@ -171,7 +171,7 @@ def _only_authority(session: "Session") -> str:
 
 
 def _seconds(text: str) -> int:
-    """Return the seconds of a duration. Raises CommandError."""
+    """Return the seconds in the text of --lifetime, for example 8h. Raises CommandError."""
     found = re.fullmatch(r"([1-9]\d{0,9})([smhd]?)", text)
     if not found:
         raise CommandError(f"--lifetime: '{text}' is not a duration: use a number with s, m, h or d, like 8h.", USAGE)

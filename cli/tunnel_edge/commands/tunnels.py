@@ -136,7 +136,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
     from tunnel_edge.tunnels import background
 
     if sys.platform != "linux":
-        open_session()  # before the second thread starts, so that only one thread opens the session
+        open_session()  # before the thread for `work` starts: two threads must not open it
         return background.in_thread(work)
 
     def work_in_child() -> _Prepared:

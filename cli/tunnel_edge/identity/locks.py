@@ -16,7 +16,7 @@ def locked(name: str) -> Iterator[None]:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX)
-        else:  # on Windows, an attempt waits up to ten seconds. Closing the file releases the lock
+        else:  # on Windows, LK_LOCK waits at most ten seconds. Closing the file releases the lock
             import msvcrt
 
             msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]

@@ -26,7 +26,7 @@ class Session:
     profile: Profile
     client: Client
     storage: str = ""
-    # requests a certificate with the OIDC token of a pipeline, which has no API key
+    # a function that requests an SSH user certificate with the OIDC token of a pipeline. None: use the API key instead
     sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     may_fork: bool = False
 

@@ -77,7 +77,7 @@ def _keyring() -> Any:
         from keyring.backends import fail, null
 
         return None if isinstance(keyring.get_keyring(), fail.Keyring | null.Keyring) else keyring
-    except Exception:  # a backend can raise any error, and then it counts as no keyring
+    except Exception:  # a keyring's backend can raise any error: treat it as missing
         return None
 
 
@@ -92,5 +92,5 @@ def _call_keyring(function: str, entry: str, *values: str) -> Any:
         )
     try:
         return getattr(ring, function)(entry, "token", *values)
-    except Exception as error:  # a backend can raise any error
+    except Exception as error:  # a keyring's backend can raise any error
         raise CommandError(f"The keyring did not answer for {entry}: {error}. Unlock it.", NOT_SIGNED_IN) from error

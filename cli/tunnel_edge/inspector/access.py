@@ -36,7 +36,7 @@ class Access:
         return f"{self._cookie_name}={self._cookie}; HttpOnly; SameSite=Strict; Path=/"
 
     def decide(self, method: str, target: str, headers: Iterable[tuple[str, str]]) -> Decision:
-        """Return whether a request is denied, allowed, or redeems the one-time link, which is then replaced."""
+        """Decide about a request. If it redeems the one-time link, replace the link by a new one."""
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value)
@@ -74,5 +74,8 @@ class Access:
 
 
 def _is_one_of(given: list[str], secret: str) -> bool:
-    """Return whether the only given value is the secret. The time does not depend on the value."""
+    """Return whether exactly one value is given, and it is the secret.
+
+    The comparison takes the same time for all values of equal length, so its time does not reveal the secret.
+    """
     return len(given) == 1 and hmac.compare_digest(given[0].encode(), secret.encode())

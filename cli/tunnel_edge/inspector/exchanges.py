@@ -74,7 +74,7 @@ class Exchange:
     is_stream: bool = False
     note: str = ""
     replay_of: int | None = None
-    is_dropped: bool = False  # whether the journal has removed it
+    is_dropped: bool = False  # whether the journal has removed this exchange
     weight: int = 0  # bytes that the journal counts for the exchange
 
     @property

@@ -18,7 +18,7 @@ def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, an
     """
     if not isinstance(head, h11.Request) and (head.status_code in (204, 304) or answered == "HEAD"):
         return 0
-    headers = dict(head.headers)  # a dict, because h11 has rejected contradictory lengths and unknown codings
+    headers = dict(head.headers)  # one value each: h11 has rejected contradictory lengths and unknown codings
     if b"transfer-encoding" in headers:
         return None
     if length := headers.get(b"content-length"):

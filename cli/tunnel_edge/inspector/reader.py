@@ -41,7 +41,7 @@ class MessageReader:
         return self._parser.next_event()
 
     def rest(self) -> bytes:
-        """Return the fed bytes that no event contained yet."""
+        """Return the bytes that the parser has received, but not returned in an event yet."""
         return self._parser.trailing_data[0]
 
     def take_head(self) -> tuple[bytes, bytes]:

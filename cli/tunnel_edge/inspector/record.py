@@ -29,8 +29,8 @@ class Recorder:
         self._journal, self._client, self._replay_of = journal, client, replay_of
         self._requests, self._responses = MessageReader(h11.SERVER), MessageReader(h11.CLIENT)
         self._unanswered: deque[Exchange] = deque()
-        self._proposed: Exchange | None = None  # the upgrade request that has no response yet
-        self._held = bytearray()  # the bytes after the upgrade request
+        self._proposed: Exchange | None = None  # a request to upgrade, until the server has answered it
+        self._held = bytearray()  # the bytes after this request, until the server has answered it
         self._stream: Exchange | None = None  # the exchange that counts the bytes of a connection that is not HTTP/1.1
         self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
@@ -227,16 +227,16 @@ class Recorder:
         if reader is self._responses:
             self._unanswered.remove(exchange)
             exchange.ended_at = self._now
-            if exchange is self._proposed:  # the server has declined the upgrade
+            if exchange is self._proposed:  # the server has answered without an upgrade
                 self._proposed = None
                 self._put_back(self._requests, bytes(self._held))
                 self._held.clear()
         self._journal.update(exchange)
 
     def _put_back(self, reader: MessageReader, data: bytes) -> None:
-        """Queue bytes again, before later bytes of the same direction.
+        """Put bytes back into the queue, because they belong to the next message.
 
-        Bytes of requests go to the front of the queue.
+        They are parsed before later bytes of the same direction. Bytes of requests are parsed before all other bytes.
         """
         if data:
             is_first = reader.waiting or reader is self._requests
@@ -247,7 +247,8 @@ class Recorder:
     def _become_stream(self, note: str, exchange: Exchange | None = None) -> None:
         """Stop parsing the connection. From now on, only count its bytes.
 
-        They are counted in `exchange`, or else in a request that has no response, or else in a new exchange.
+        The bytes count for `exchange`. If it is None, they count for the request that has no complete response yet, or
+        for a new exchange if there is no such request.
         """
         exchange = exchange or self._requests.exchange or (self._unanswered[0] if self._unanswered else None)
         self._stream = exchange or self._create()

@@ -80,7 +80,7 @@ def load_key(profile: Profile) -> Any:
 
 
 def signer(certificate: Certificate) -> str:
-    """Return the public key of the authority that signed a certificate, in base64."""
+    """Return, in base64, the public key of the authority that signed a certificate."""
     return base64.b64encode(certificate.authority_key).decode()
 
 

@@ -9,7 +9,7 @@ from tunnel_edge.ssh import certificates
 
 
 def block(profile: Profile, hosts: Sequence[str]) -> str:
-    """Return the block for hosts that match one of the patterns, or for all hosts without patterns."""
+    """Return the block for hosts that match one of the patterns `hosts`. Without patterns, it is for every host."""
     flag = "" if profile.name == DEFAULT else f" --profile {profile.name}"
     lines = [f'Match host {",".join(hosts) or "*"} exec "te ssh ensure{flag} %n %r"']
     if profile.uses_files:

@@ -19,7 +19,7 @@ SECONDS = 4.5  # seconds for a renewal, so that the process takes at most 5
 def ensure(profile: Profile) -> None:
     """Renew the certificate of a profile if it expires soon.
 
-    Raises CommandError if the profile has no valid certificate then.
+    Raises CommandError if the profile has no valid certificate, and none can be obtained.
     """
     if not profile.authority:
         raise CommandError(f"The profile '{profile.name}' has no certificate: use te ssh login.", FAILED)

@@ -108,7 +108,7 @@ class Connection:
             self._connection.close()
 
     async def _explain_refusal(self) -> Refused:
-        """Return the gateway's reason for a refused tunnel."""
+        """Return the error for a refused tunnel, with the reason if the gateway sends one in time."""
         try:
             event = await asyncio.wait_for(asyncio.shield(self._refusal), _SETTLE)
         except TimeoutError:
@@ -157,9 +157,9 @@ async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
 
 
 class _Spelling(str):
-    """The host of the SSH request for a tunnel, which keeps upper and lower case.
+    """A host that asyncssh cannot convert to lower case.
 
-    asyncssh itself would send the host in lower case, and so change the labels in it.
+    The host in the SSH request for a tunnel can be a list of labels, in which upper and lower case differ.
     """
 
     def lower(self) -> "_Spelling":

@@ -83,7 +83,7 @@ class _Local(asyncio.Protocol):
         self._peers.add(self)
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
-        self._transport.pause_reading()  # until the channel is open
+        self._transport.pause_reading()  # read nothing until the channel is open
 
     def attach(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         """Begin to pass bytes to the channel, which is open now."""
@@ -99,7 +99,7 @@ class _Local(asyncio.Protocol):
             self._transport.write(data)
 
     def end_request(self) -> None:
-        """Send the end of data to the local server. TLS cannot do that, so a TLS connection stays open."""
+        """Send the end of data to the local server. asyncio cannot send it over TLS: such a connection stays open."""
         self.is_request_over = True
         if self._is_over:
             self._transport.close()

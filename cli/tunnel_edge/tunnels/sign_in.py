@@ -31,7 +31,7 @@ AGENT = "agent"  # the value of --identity for the keys of the agent
 _PRINCIPAL = "tunnel-edge"  # the principal of certificates, which should not be a user name on any machine
 _USER = "te"  # the gateway accepts any user name with the key of a credential
 _LIFETIME = 24 * 3600  # seconds to request for a certificate. A policy can permit less
-# seconds before the expiry of a certificate at which it is renewed: at most, and at least
+# a certificate is renewed between 60 and 2 seconds before its expiry, depending on its lifetime
 _MARGIN, _MIN_MARGIN = 60.0, 2.0
 _MAX_PORTS = 100  # ports in a credential's ACL if the command names none. An ACL has at most 1,000 rules
 _MOST_SECONDS = re.compile(r"at most (\d+) seconds")

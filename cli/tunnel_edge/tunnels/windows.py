@@ -24,7 +24,7 @@ def release(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
 class _Window:
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        # bytes that the peer may still send or has sent, and that are not delivered yet
+        # the bytes that the peer may still send, plus the received bytes that are not delivered yet
         self._left = channel._recv_window
 
     def deliver(self, data: bytes, datatype: Any) -> None:

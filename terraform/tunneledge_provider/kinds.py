@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute of a Terraform resource, with the name and form of its field in the API."""
+    """One attribute of a Terraform resource, which corresponds to a field of the API's requests or responses."""
 
     name: str
     type: str  # string, number, bool, json, list, map, object, objects
@@ -21,12 +21,12 @@ class Attribute:
     optional: bool = False
     computed: bool = False
     sensitive: bool = False
-    fixed: bool = False  # whether a change replaces the resource
-    hidden: bool = False  # whether no response contains it, for example a private key
-    stable: bool = False  # whether an update of other attributes never changes it
+    fixed: bool = False  # whether a change of this attribute replaces the resource
+    hidden: bool = False  # whether no response contains the field, for example a private key
+    stable: bool = False  # whether its value stays the same when other attributes change
     format: str = ""
-    shown: str = ""  # the name of the field in responses
-    form: str = ""  # "id" or "ids" if responses contain a reference (Ref), or a list of them, instead of ids
+    shown: str = ""  # the name of the field in responses; in requests it is `name`
+    form: str = ""  # "id" or "ids": responses have a reference (Ref), or a list of references, instead of ids
     fields: tuple["Attribute", ...] = ()
 
     @classmethod
@@ -80,7 +80,7 @@ class Kind:
     updated: frozenset[str] = frozenset()  # attributes that the body of a PATCH accepts
     # attributes that are modules: they have separate paths, and responses about the resource do not contain them
     modules: tuple[str, ...] = ()
-    # by attribute: the last segment of the path at which a DELETE removes the attribute
+    # the last segment of the path for DELETE, by the attribute that this request removes
     removals: Mapping[str, str] = field(default_factory=dict)
     # attributes in `removals` that exclude each other: a resource can have only one of them
     parts: tuple[str, ...] = ()

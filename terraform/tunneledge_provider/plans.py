@@ -7,7 +7,7 @@ from typing import Any
 from tunneledge_provider.kinds import Attribute, Kind
 from tunneledge_provider.values import UNKNOWN, State, means_the_same
 
-_NOTES = {"description", "metadata"}  # attributes that never change another attribute
+_NOTES = {"description", "metadata"}  # a change of these attributes changes no other attribute
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def plan(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any] | None)
 
 
 def _of(prior: Any, name: str) -> Any:
-    """Return a field of an object in the prior state, or UNKNOWN without such an object."""
+    """Return a field of an object in the prior state. Return UNKNOWN if the state has no such object."""
     return prior.get(name) if isinstance(prior, Mapping) else UNKNOWN
 
 
@@ -59,10 +59,10 @@ def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
 
 
 def _other_parts(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any]) -> State:
-    """Return planned values of the parts in `kind.parts` that are not configured.
+    """Return planned values for attributes in `kind.parts` that are not configured.
 
-    A resource can have only one of these parts. If none is configured, all are null. If a new one is configured, the
-    others are null, or unknown if they are computed. Otherwise their plan stays unchanged.
+    A resource can have only one of these attributes. If none is configured, all become null. If one is configured that
+    the resource did not have, the others become null, or unknown if they are computed. Otherwise, return no values.
     """
     configured = [it for it in kind.parts if config.get(it) is not None]
     others = [it for it in kind.parts if config.get(it) is None]
@@ -80,9 +80,9 @@ def _depends_on_others(attribute: Attribute) -> bool:
 def _forget(
     attributes: Iterable[Attribute], config: Mapping[str, Any], planned: Mapping[str, Any], changed: set[str]
 ) -> State:
-    """Return the modules with fields that become unknown, because a change of an attribute can change them.
+    """Return the planned objects in which some fields are unknown until the change is applied.
 
-    Such a field is not configured, and has the same name as a changed attribute.
+    Such a field has the name of a changed attribute and is not configured, so the API may change it too.
     """
     found: State = {}
     for attribute in attributes:

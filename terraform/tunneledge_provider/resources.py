@@ -126,7 +126,7 @@ def _named(kind: Kind, names: frozenset[str]) -> list[Attribute]:
 
 
 def _shown(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> State:
-    """Return the values in a response. The ids of parents come from the state, because some responses lack them."""
+    """Return the state in a response. Some responses lack the ids of parent resources: take them from `state`."""
     return {**object_from_answer(kind.attributes, answer), **{it: state[it] for it in kind.parents}}
 
 

@@ -58,7 +58,7 @@ class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc] 
         self._ended = ended
 
     def Shutdown(self, request: Any, context: grpc.ServicerContext) -> Any:
-        """End the process after this answer."""
+        """End this process after the answer to this call."""
         self._ended.set()
         return controller_pb.Empty()
 

@@ -79,7 +79,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ConfigureProvider.Response()
 
     def UpgradeResourceState(self, request: pb.UpgradeResourceState.Request, context: grpc.ServicerContext) -> Any:
-        """Return the stored state with the attributes of this version."""
+        """Return the stored state with exactly the attributes that this version of the provider has."""
         stored = json.loads(request.raw_state.json)
         state = messages.conform(self._kinds[request.type_name].attributes, stored)
         return pb.UpgradeResourceState.Response(upgraded_state=messages.write(state))
@@ -107,7 +107,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         )
 
     def ApplyResourceChange(self, request: pb.ApplyResourceChange.Request, context: grpc.ServicerContext) -> Any:
-        """Create, update or delete a resource. If the API refuses that, return the prior state."""
+        """Create, update or delete a resource. If the API refuses the request, return the prior state."""
         kind = self._kinds[request.type_name]
         try:
             state = _apply(

@@ -29,7 +29,7 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
-_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # values that responses contain for unset fields
+_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # in a response, each means: not set
 
 
 def from_answer(attribute: Attribute, answer: Mapping[str, Any]) -> Any:
@@ -104,7 +104,7 @@ def complete(planned: Any, answered: Any) -> Any:
 
 
 def _known(planned: Any) -> Any:
-    """Return a planned value in which unknown parts are null, because the response did not contain them."""
+    """Replace the unknown parts of a planned value by null, because the response does not contain them."""
     if isinstance(planned, dict):
         return {key: _known(value) for key, value in planned.items()}
     if isinstance(planned, list):

@@ -49,8 +49,8 @@ def main() -> None:
 def opened(*flags: str) -> Iterator[Chrome]:
     """Open a browser with a new profile.
 
-    `flags` of its command line replace default flags of the same name. Raises CommandError if the browser or its driver
-    is not installed.
+    `flags` are added to the browser's command line, and replace default flags of the same name. Raises CommandError if
+    the browser or its driver is not installed.
     """
     browser, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
     if not (browser and driver):

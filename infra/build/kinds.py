@@ -71,7 +71,7 @@ def _success(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Mappi
 
 
 def _items(document: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the name of the field with the list in a response, and the columns of the list's table."""
+    """Return the field of a response that lists resources, and the columns of the table that shows them."""
     name, schema = next((name, value) for name, value in answer["properties"].items() if value.get("type") == "array")
     fields = _resolve(document, schema["items"])["properties"]
     return name, [it for it in _COLUMNS if it.partition(".")[0] in fields][:_MOST_COLUMNS]
@@ -111,7 +111,7 @@ def _resolve(document: Mapping[str, Any], value: Mapping[str, Any]) -> Mapping[s
 
 
 def _help(value: Mapping[str, Any]) -> str:
-    """Return the first sentence of a description, and the accepted values."""
+    """Return the help of a field: the first sentence of its description, and the accepted values."""
     text = re.split(r"(?<=\.)\s", " ".join(str(value.get("description", "")).split()), maxsplit=1)[0].rstrip(".")
     values = value.get("enum") or value.get("schema", {}).get("enum") or []
     text = text if len(text) <= 100 else f"{text[:99]}…"

@@ -19,8 +19,8 @@ def deploy(
 ) -> dict[str, str]:
     """Create or update the data stack and return its outputs.
 
-    CloudFormation changes one index in each update, so there can be several updates. Absent parameters keep their
-    values. Raises CommandError, aws.AwsError.
+    CloudFormation changes one index of the table in each update, so there can be several updates. Absent parameters
+    keep their values. Raises CommandError, aws.AwsError.
     """
     stack, outputs = stack_of(name), {}
     for template in index_steps.of(stacks.template(stack), TEMPLATE.read_text()):

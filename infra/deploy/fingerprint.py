@@ -1,4 +1,4 @@
-"""Digests of the files from which a package is made, and of its files: unchanged inputs are not packaged again."""
+"""Digests of the inputs of a package and of the finished package: unchanged inputs are not packaged again."""
 
 import hashlib
 import json

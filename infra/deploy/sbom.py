@@ -24,7 +24,7 @@ def write(folder: Path, out: Path) -> None:
 
 
 def write_bill(name: str, components: Iterable[dict[str, Any]], file: Path) -> None:
-    """Write a bill of materials. `name` is the described program. The order of `components` does not change the bill."""
+    """Write a bill of materials. `name` is the described program. The order of `components` has no effect."""
     ordered = sorted(components, key=lambda it: str(it["purl"]))
     bill = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",

@@ -104,7 +104,10 @@ def _deploy(embedded: Cloud) -> None:
 
 
 def _warn_of_settings() -> None:
-    """Print how TUNNEL_DOMAIN and TCP_PORTS differ from the table's. Raises CommandError, AwsError."""
+    """Print how TUNNEL_DOMAIN and TCP_PORTS differ from the values in the table.
+
+    Raises CommandError, AwsError.
+    """
     try:
         if sentence := base_names.describe_difference():
             print(f"Names cannot be reserved or changed. {sentence}", file=sys.stderr)

@@ -62,7 +62,7 @@ def _bounds(words: Words) -> Iterator[str]:
     for word, sentence in _OTHERS.items():
         if word in words:
             value = words[word]
-            # `not` contains a schema with one keyword, a pattern or a type: show only the value of this keyword
+            # `not` contains a schema with only one keyword, `pattern` or `type`: show the value of this keyword
             yield sentence.format(next(iter(value.values())) if word == "not" else value)
     for part, of in _PARTS.items():
         if isinstance(words.get(part), dict) and (inner := bounds(words[part])):

@@ -153,7 +153,7 @@ def _names(answer: Words) -> list[str]:
 def _assign_schemas(schemas: Words, groups: list[Group]) -> None:
     """Assign each schema to the operation or group with which the page shows it.
 
-    The schema of a whole request or response is never shown as a nested schema of another one.
+    If a schema is the body of a request or response, it is shown there, even if another schema refers to it.
     """
     every = [words for group in groups for words in group.operations]
     direct = Counter(name for words in every for name in (words["body"], *words["answered"]))

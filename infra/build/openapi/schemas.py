@@ -86,7 +86,7 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 
 def of_a_change(words: Words) -> Words:
-    """Return the schema of a change: without defaults, since absent fields stay unchanged."""
+    """Return the schema of an update's request: without defaults, since absent fields stay unchanged."""
     # leave out the shape's description, because the operation has a description
     others = {word: value for word, value in words.items() if word != "description"}
     return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
@@ -99,7 +99,7 @@ def describe_defaults(words: Words) -> Words:
 
 
 def with_id(words: Words, id: Words) -> Words:
-    """Add the pattern `id` of a resource's ids to the field `id` of its schema."""
+    """Return a schema of a response with the keywords in `id`, a pattern of ids, in its field `id`."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 

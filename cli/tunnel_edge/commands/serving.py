@@ -40,7 +40,7 @@ class Terminal:
             self._segno.make(url).terminal(out=sys.stderr, compact=True)
 
     def show_request(self, event: Mapping[str, Any]) -> None:
-        """Show a visitor's request on one line, as with `ssh -R`, if standard error is a terminal."""
+        """If standard error is a terminal, show a visitor's request on one line, as the gateway does for `ssh -R`."""
         if sys.stderr.isatty():
             answer = "no answer" if event.get("status") is None else f"{event.get('status')}  {event.get('ms')} ms"
             self.note(f"{event.get('client')}  {event.get('method')} {event.get('path')}  {answer}")

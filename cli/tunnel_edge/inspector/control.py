@@ -18,7 +18,7 @@ _MAX_PATH = 100  # bytes of a socket's path; some systems accept 104, including 
 
 
 class Control:
-    """Answers commands about the exchanges in a journal. `get_url` returns the URL of the tunnel."""
+    """Answers commands about recorded requests, from a journal. `get_url` returns the URL of the tunnel."""
 
     def __init__(self, journal: Journal, replay: Replay, get_url: Callable[[], str]) -> None:
         self._journal, self._replay, self._get_url = journal, replay, get_url
@@ -71,7 +71,7 @@ class Control:
         return {**exports.describe(new), "differences": texts.differences(original, new)}
 
     def _find(self, command: Mapping[str, Any]) -> Exchange:
-        """Return the exchange that a command names. Raises KeyError if it does not exist."""
+        """Return the recorded request with the id in a command. Raises KeyError if it does not exist."""
         id = command.get("id")
         found = self._journal.find(id) if isinstance(id, int) else None
         if found is None:

@@ -12,7 +12,7 @@ from tunnel_edge.inspector.exchanges import Exchange, Message
 
 
 def summarize(exchange: Exchange) -> dict[str, Any]:
-    """Return the fields of an exchange that a list shows."""
+    """Return the fields of an exchange for a list of exchanges."""
     request, response = exchange.request, exchange.response
     return {
         "id": exchange.id,

@@ -68,7 +68,7 @@ class Recorder:
         return True
 
     def close(self, now: float) -> None:
-        """Record the end of the connection. `step` must have parsed all bytes before."""
+        """Record the end of the connection. `step` must have parsed all bytes before this call."""
         self._now = now
         for exchange in [*self._unanswered, *([self._stream] if self._stream else [])]:
             if exchange.ended_at is None:

@@ -42,7 +42,7 @@ class NoTap:
 
 
 class Relay:
-    """Connects each channel of a tunnel to the local server. `on_refused` is called with the reason of a failure."""
+    """Connects each channel of a tunnel to the local server. `on_refused` is called if that fails."""
 
     def __init__(self, server: LocalServer, open_tap: Callable[[str], Tap], on_refused: Callable[[str], None]) -> None:
         self._server, self._open_tap, self._on_refused = server, open_tap, on_refused

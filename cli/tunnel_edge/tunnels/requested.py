@@ -61,7 +61,7 @@ class RequestedTunnel:
         return (f"bind:{self.full_name(domain) if self.name else f'*.{domain}'}",)
 
     def full_name(self, domain: str) -> str:
-        """Return the full name: a single label gets the domain of the service."""
+        """Return the full name of the tunnel. A name without a dot gets the domain of the service."""
         name = self.name.lower().removesuffix(".")
         return name if "." in name else f"{name}.{domain}"
 

@@ -16,7 +16,7 @@ _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
 
 
 def read_sign_in(client: Client, federated: str) -> "SignInParameters":
-    """Return the parameters for a sign-in of a user by a federated credential."""
+    """Return the parameters with which a user signs in by a federated credential."""
     from tunnel_edge.identity.oidc import SignInParameters
 
     found = client.get(f"/federated_credentials/{federated}/sign_in")

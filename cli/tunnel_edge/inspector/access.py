@@ -32,7 +32,7 @@ class Access:
 
     @property
     def set_cookie(self) -> str:
-        """Return the Set-Cookie header's value, with which the browser's later requests are allowed."""
+        """Return the value of the header Set-Cookie. With this cookie, later requests of the browser are allowed."""
         return f"{self._cookie_name}={self._cookie}; HttpOnly; SameSite=Strict; Path=/"
 
     def decide(self, method: str, target: str, headers: Iterable[tuple[str, str]]) -> Decision:

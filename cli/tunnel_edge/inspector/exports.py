@@ -1,4 +1,4 @@
-"""Exports recorded exchanges: as JSON of `te requests`, as curl commands, and as HAR files. Does no I/O."""
+"""Exports recorded requests as JSON of `te requests`, as curl commands, and as HAR files. Does no I/O."""
 
 import base64
 import shlex

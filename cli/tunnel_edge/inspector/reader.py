@@ -21,7 +21,7 @@ class MessageReader:
         self.is_idle = True  # whether no message has begun
         self.head = bytearray()
         self.left: int | None = None
-        self.waiting = 0  # pieces of data of this direction in the recorder's queue
+        self.waiting = 0  # how many entries of the recorder's queue are data for this reader
         self.exchange: Exchange | None = None
         self.message: Message | None = None
 

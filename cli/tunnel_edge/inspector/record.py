@@ -1,4 +1,4 @@
-"""Records the exchanges of one connection from copies of its bytes, with h11. Does no I/O.
+"""Records the requests and responses of one connection from copies of its bytes, with h11. Does no I/O.
 
 The relay passes bytes in the order of their arrival. Bytes of a body with a known length are only counted, and stored
 up to a limit. Other bytes wait for `step`, which parses a small part of them, so that the relay never waits. Data that

@@ -60,7 +60,7 @@ class _Asked:
 
 
 class Inspector:
-    """Serves the pages about the exchanges in a journal.
+    """Serves the pages about the recorded requests in a journal.
 
     `get_url` returns the URL of the tunnel. `note` shows a sentence at the terminal.
     """

@@ -148,7 +148,7 @@ class Identity:
 
 
 class PassphraseNeeded(Exception):
-    """A private key has a passphrase, and none or a wrong one was given."""
+    """A private key has a passphrase, and no passphrase or a wrong one was given."""
 
 
 def read_identity(file: str, passphrase: str | None = None) -> Identity:

@@ -164,7 +164,7 @@ def _network(text: str) -> object:
 
 
 def _public_key(text: str) -> list[str]:
-    """Return the type and the key in a line of OpenSSH's format or in PEM. The comment is left out."""
+    """Parse a public key in OpenSSH's format or in PEM. Return its type and its key in base64, without comment."""
     if "-----BEGIN" in text:
         key = serialization.load_pem_public_key(text.strip().encode())
         text = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()

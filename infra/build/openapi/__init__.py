@@ -1,1 +1,1 @@
-"""`make openapi`: the OpenAPI document, generated only from the endpoints and their shapes."""
+"""`make openapi`: the OpenAPI document, generated only from the endpoints and the classes of their bodies."""

@@ -35,7 +35,6 @@ class Root(Group):
     """The root command. It has the commands of this program, and a group for each kind of resource of the service."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
         from tunnel_edge.commands import kinds
 
         return sorted({*super().list_commands(ctx), *kinds.names()})

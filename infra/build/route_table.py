@@ -18,7 +18,6 @@ _ABOUT = """\
 
 
 def main() -> None:
-    """Write the table."""
     FILE.write_text(text(), encoding="utf-8")
 
 

@@ -75,7 +75,6 @@ class RecordingStream:
         self.lines: list[bytes] = []
 
     def readline(self, limit: int = -1) -> bytes:
-        """Read and record a line."""
         self.lines.append(self._stream.readline(limit))
         return self.lines[-1]
 

@@ -64,8 +64,8 @@ def read(api: Api, kind: Kind, state: State) -> State | None:
 def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
     """Change attributes that differ, then remove modules that are null in the plan. Return the new state.
 
-    Modules are removed last, because they can protect an edge, which would be open for a moment. Only a part
-    (`kind.parts`) that another part replaces is removed first.
+    Modules are removed last: without a module that checks visitors, an edge would admit all visitors for a moment. Only
+    an attribute in `kind.parts` that another one replaces is removed first, because both cannot be set at once.
     """
     changed = {it.name for it in kind.attributes if planned[it.name] != prior.get(it.name)}
     removed = [it for it in kind.removals if planned[it] is None and prior.get(it) is not None]

@@ -156,7 +156,8 @@ def _has_agent() -> bool:
 def _only_authority(session: "Session") -> str:
     """Return the id of the SSH authority that the API key's scopes name.
 
-    Without such a scope, return the id of the account's only SSH authority. Raises CommandError if there is none, or more than one.
+    Without such a scope, return the id of the account's only SSH authority. Raises CommandError if there is none, or
+    more than one.
     """
     scopes = session.client.get("/me")["key"]["scopes"]
     found = {match[1] for scope in scopes if (match := _SCOPE.fullmatch(scope))}

@@ -131,7 +131,6 @@ class Journal:
         return reversed(self._exchanges.values())
 
     def clear(self) -> None:
-        """Remove all exchanges."""
         for id in list(self._exchanges):
             self._drop(id)
         self._notify(None)

@@ -20,11 +20,11 @@ class Recording:
         self._is_scheduled = False
 
     def open(self, client: str, replay_of: int | None = None) -> "RecordedConnection":
-        """Return the recording of a new connection."""
+        """Begin to record a connection. Pass copies of its bytes to the returned object."""
         return RecordedConnection(self, Recorder(self.journal, client, replay_of))
 
     def schedule(self, connection: "RecordedConnection") -> None:
-        """Schedule the parsing of a connection's waiting bytes."""
+        """Schedule the parsing of bytes that a connection has passed, and that are not parsed yet."""
         self._busy.append(connection)
         if not self._is_scheduled:
             self._is_scheduled = True

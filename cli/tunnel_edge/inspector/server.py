@@ -79,7 +79,6 @@ class Inspector:
         return self.access.link
 
     def close(self) -> None:
-        """Stop listening."""
         self._listener.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

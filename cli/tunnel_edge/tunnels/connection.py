@@ -60,7 +60,6 @@ class Connection:
             raise await self._explain_refusal() from None
 
     async def wait_closed(self) -> None:
-        """Wait until the connection has ended."""
         await self._connection.wait_closed()
 
     async def close(self) -> None:

@@ -166,7 +166,10 @@ class _Spelling(str):
 
 
 def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh.SSHKey], list[asyncssh.SSHKey]]:
-    """Return the trusted host keys, authorities and revoked keys. Unreadable lines are left out."""
+    """Return the trusted host keys, for asyncssh with no authorities and no revoked keys.
+
+    Unreadable lines are left out.
+    """
     keys = []
     for line in lines:
         with contextlib.suppress(asyncssh.KeyImportError):

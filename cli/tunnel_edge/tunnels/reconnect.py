@@ -30,7 +30,7 @@ class Reconnect:
         self._opened, self.has_been_open = now, True
 
     def on_tunnel_end(self) -> None:
-        """Make the next wait longer, because the gateway has ended the tunnel. Two clients may compete for a name."""
+        """Make the next wait longer after the gateway has ended the tunnel: another client may use the same name."""
         self._opened = None
 
     def on_notice(self, retry_after: float) -> None:

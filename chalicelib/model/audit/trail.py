@@ -31,19 +31,19 @@ from chalicelib.storage.records.items import Item
 
 Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "lapsed"]
 
-BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, which contain only events
+BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # the names of two indexes of the table; only events are in them
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the partition key of events without an account
 _MAX_BYTES = 4096  # the most bytes of a value in an event's details; longer values become digests
 _DAY = 24 * 60 * 60  # seconds
-_MAX_KNOWN = 10_000  # accounts in `_with_edge`
+_MAX_KNOWN = 10_000  # the most accounts in `_with_edge`: with more, it is cleared
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
 _MAX_REVISION = 1 << 53  # larger integers are inexact in some JSON readers
 
 
 @dataclass(frozen=True)
 class EventActor:
-    """An actor: the id of its API key or federated credential, and the name of its owner or the operator."""
+    """An actor. `key_id` is its API key or federated credential, `name` the name of the key's owner or the operator."""
 
     type: Literal["api_key", "federated", "operator", "edge"]
     key_id: str = ""
@@ -76,7 +76,7 @@ class Event(Created):
 class Trail:
     """One operation of an actor: who acted, from where, and the operator's reason.
 
-    `find_name` returns the actor's name if `actor` lacks it. It may raise aws.Unavailable.
+    If `actor` has no name yet, `find_name` reads the name. This call may raise aws.Unavailable.
     """
 
     actor: EventActor
@@ -86,7 +86,7 @@ class Trail:
     find_name: Callable[[], str] | None = field(default=None, compare=False)
 
     def identified(self) -> "Trail":
-        """Return the trail with its actor's name. Raises aws.Unavailable."""
+        """Return the trail, in which the actor's name is set. Raises aws.Unavailable."""
         if self.find_name:
             return replace(self, actor=replace(self.actor, name=self.find_name()))
         return _person.get() or _as(_user()) if self == OPERATOR else self
@@ -99,7 +99,7 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 @contextmanager
 def operated_by(name: str, reason: str = "") -> Iterator[None]:
-    """Attribute the operator's changes in this block to `name`, or for "" to the operating system's user."""
+    """Attribute the operator's changes in this block to the person `name`, or to the system's user if it is ""."""
     before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
     try:
         yield
@@ -108,7 +108,7 @@ def operated_by(name: str, reason: str = "") -> Iterator[None]:
 
 
 def _as(name: str) -> Trail:
-    """Return the trail of a new operation that the operator `name` starts on this host."""
+    """Return the trail of a new operation. The person `name` starts it as the operator, on this host."""
     actor = EventActor("operator", name=details.cleaned(name))
     return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
@@ -129,14 +129,14 @@ def event(
     changed: Sequence[str] = (),
     shown: Details = MappingProxyType({}),
 ) -> Item:
-    """Return the audit event of a changed item or module. `item` has its new state, `shown` are the event's details.
+    """Return the audit event of a change of an item or its module. `item` is the item after the change.
 
-    The event is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
+    `shown` becomes the event's field `details`. The event is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
     """
     by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
     moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
-    account = account if path else item.id  # the event of an account itself is among its own events
+    account = account if path else item.id  # an event about an account is stored with the account's events
     scope, shard = places.next_place(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
     if by.actor.type == "edge":
         scope, shard = f"{account}#{OF_THE_EDGE}", 0
@@ -163,7 +163,7 @@ def reason() -> str:
 
 
 def operator_event(action: str, subject: str) -> Write:
-    """Return the write of an operator's event that belongs to no account, with the operator's reason."""
+    """Return the write of an event about an operator's change that concerns no account. It has the operator's reason."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
         created_at=ids.time_of(id),
@@ -180,7 +180,7 @@ def operator_event(action: str, subject: str) -> Write:
 
 
 def kept_until(moment: datetime) -> int:
-    """Return the Unix second AUDIT_DAYS after a moment, at which an audit record expires."""
+    """Return the Unix second at which an audit record expires: AUDIT_DAYS after `moment`."""
     return int(moment.timestamp()) + audit_days() * _DAY
 
 
@@ -190,12 +190,12 @@ def audit_days() -> int:
 
 
 def is_of_the_edge(event: Item) -> bool:
-    """Return whether an event is in a partition that the edge can write."""
+    """Return whether an event is in the partition to which the edge writes its events."""
     return event.path == OF_THE_EDGE
 
 
 def is_event(item: Item) -> bool:
-    """Return whether an item has the form of an event. The edge can write any item to its partition."""
+    """Return whether an item has the form of an event. The edge could also write other items to its partition."""
     try:
         event = Event.of({"actor": {}, **item.body})
     except MalformedRecord:
@@ -209,9 +209,10 @@ def is_event(item: Item) -> bool:
 
 
 def let_edge_act(account: str) -> None:
-    """Allow the edge to write events for an account. Raises aws.Unavailable.
+    """Record that the edge can write events for an account, so that readers also read the edge's partition.
 
-    Call this function before the account gets a resource for which the edge writes events, such as a tunnel.
+    Call this function before the account gets a resource for which the edge writes events, such as a tunnel. Raises
+    aws.Unavailable.
     """
     if account in _with_edge:
         return
@@ -234,19 +235,19 @@ def spread(event: Item) -> Item:
 
 
 def acting(key: str, shard: int) -> str:
-    """Return an actor's partition key in the index by actor, without the account. It differs for each shard."""
+    """Return an actor's partition key in the index by actor, without the account. Each shard has another key."""
     return f"{key}#{shard}" if shard else key
 
 
 def keys_scope(account: str, owner: str) -> str:
-    """Return the partition key of the list of an owner's API keys, also of removed ones. Its ids lack the prefix."""
+    """Return the partition key of the list of an owner's API keys, also removed keys. Entries have unprefixed ids."""
     return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
 
 def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
-    """Return the write that adds an API key to the list of its owner's keys, by which an owner's events are found.
+    """Return the write that adds an API key to the list of its owner's keys. The list serves to find the owner's events.
 
-    `end` is the Unix second at which the key ends. The list's entry expires AUDIT_DAYS later, or never for None.
+    `end` is the Unix second at which the key ends, or None. The list's entry expires AUDIT_DAYS later, or never.
     """
     place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
     expires = {} if end is None else {"expires": kept_until(clock.at(end))}
@@ -259,7 +260,7 @@ def details_of(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that differ, under "before" and "after". Return {} if none differ."""
+    """Return the values that a change modified, under "before" and "after". Return {} if there are none."""
     old, new = flat(before), flat(after)
     differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
     if not differing:
@@ -274,7 +275,7 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def flat(told: Mapping[str, Any], at: str = "") -> dict[str, Any]:
-    """Return the values of nested mappings by dotted path, without unset values."""
+    """Return the values in nested mappings, by dotted path such as `a.b`. Unset values are left out."""
     found: dict[str, Any] = {}
     for name, value in told.items():
         if isinstance(value, Mapping):

@@ -17,15 +17,15 @@ _KEPT_FOR = 24 * 60 * 60  # seconds
 
 
 class Repeated(Exception):
-    """A different request has used the idempotency key."""
+    """Another request has already used the idempotency key."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """The digest of an earlier request, and the item that the request created.
+    """The result of an earlier request with the same idempotency key.
 
-    The item is stored without modules and secrets. `once` is true if the response contained a secret. Then the
-    response cannot be repeated, because a secret is shown only once.
+    `digest` is the digest of this request. `item` is the item that it created, without modules and secrets. `once` is
+    true if its response contained a secret. Such a response cannot be repeated, because a secret is shown only once.
     """
 
     digest: str
@@ -50,7 +50,7 @@ class Request:
         return Done(body["digest"], Item.from_record(body["made"]), body["once"])
 
     def keep(self, item: Item, *, once: bool) -> Write:
-        """Return the write that stores the key. It fails with Repeated if another request has stored it."""
+        """Return the write that stores the key. The write fails with Repeated if another request has stored it."""
         made = replace(item, modules={}, sealed={}).to_record()
         record = {
             "scope": self._scope,

@@ -30,17 +30,18 @@ class Kind:
     stored: str = ""
     named_by: tuple[str, ...] = ()
     served: bool = True
-    # the name of the path variable for its id: API Gateway allows only one name for each position of a path
+    # the name of the path variable for the id of such a resource. API Gateway allows only one name at each position
+    # of a path, so the paths of other kinds can require this name
     variable: str = "id"
     is_shown_in_parent: bool = False  # if true, a change also raises the revision of the parent
-    lets_edge_act: bool = False  # if true, the edge can write audit events for accounts with such a resource
+    lets_edge_act: bool = False  # if true, the edge can write audit events for an account that has such a resource
 
     def has(self, id: str) -> bool:
         """Return whether a text has the form of an id of this kind."""
         return self._pattern.fullmatch(id) is not None
 
     def is_covered_by(self, other: "Kind") -> bool:
-        """Return whether the `prefix` of another kind is a pattern that also matches this kind's prefix."""
+        """Return whether another kind has a regular expression as `prefix` that also matches this kind's prefix."""
         return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
 
     @cached_property
@@ -49,7 +50,10 @@ class Kind:
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Return whether resources of this kind can exist without a record in the table. True for edges and routes."""
+        """Return whether another system can have resources of this kind, which have no record in the table.
+
+        True for edges and routes.
+        """
         return self.path.startswith("/edges/")
 
     @cached_property
@@ -212,19 +216,19 @@ RESERVED_ADDRS = Kind(
 TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges", "chalicelib.model.edges.edges.Edge")
 TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", "chalicelib.model.edges.edges.Edge")
 
-# Kinds without paths in the API. Their ids occur in responses, or in the operator's commands.
+# Kinds of resources without paths in the API. Their ids occur in responses, or in the operator's commands.
 ACCOUNTS = Kind("acct", name="account", stored="chalicelib.model.accounts.accounts.Account", served=False)
 ENDPOINTS = Kind("ep", served=False)
 TUNNEL_SESSIONS = Kind("ts", served=False)
-# kinds of backends that other systems provide: SPEC 2.1 lists some of them
+# all kinds of backends that other systems provide, by one regular expression: SPEC 2.1 lists some of them
 OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)
 
 EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
 
 TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 
-_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # a package with one file for each of these modules
-_OTHER_MODULES: Mapping[str, str] = {  # the stored types of other modules, by module name
+_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # the package of the modules of edges, routes and reservations
+_OTHER_MODULES: Mapping[str, str] = {  # modules that are not in this package: their stored types, by module name
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",
 }

@@ -56,7 +56,10 @@ def _line(content: bytes) -> str:
 
 
 def _behind(content: bytes, count: int, start: int = 0) -> int:
-    """Return the offset after `count` strings of the wire form, each preceded by its length in four bytes."""
+    """Return the offset in `content` behind `count` strings that begin at `start`.
+
+    In SSH's wire form, the length of a string precedes it in four bytes.
+    """
     for _ in range(count):
         start += 4 + int.from_bytes(content[start : start + 4])
     return start

@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
-# if only these fields have changed, the event names them without their values
+# fields with free text: if only they have changed, the audit event names them without their values
 _FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])
 
 
@@ -45,8 +45,8 @@ class ItemChange:
 class Change:
     """A transaction of one actor. Each method adds a step.
 
-    `check` raises an error if the first item is not in the state that the request requires. `request` has the
-    idempotency key. `others` are further writes. If several conditions fail, the error of a write in `others` is
+    `check` raises an error if the item of the first step is not in the state that the request requires. `request` has
+    the idempotency key. `others` are further writes. If several conditions fail, the error of a write in `others` is
     raised.
     """
 
@@ -61,7 +61,7 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
-        """Create an item. In its event, `details` replace the stored fields, and `more` are added to them."""
+        """Create an item. Its audit event shows `details`, or if they are empty, the audited fields, and `more`."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
@@ -73,7 +73,10 @@ class Change:
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
     ) -> "Change":
-        """Replace an item, or a module of it, by the result of `edit`. Nothing is written if the result is equal."""
+        """Replace an item by the result of `edit`. Nothing is written if both are equal.
+
+        If `edit` changes only a module, `module` is the name of the module.
+        """
         self._check(before)
         kind, after = kinds.of_item(before), edit(before)
         if after == before:
@@ -114,7 +117,7 @@ class Change:
         return replace(self, others=(*self.others, *more))
 
     def commit(self) -> Item | None:
-        """Write all or nothing. Return the first item after the change.
+        """Write all steps or nothing. Return the item of the first step after the change.
 
         Raises Overtaken if an item has changed since it was read, Repeated if the idempotency key was used meanwhile,
         the exception `Write.failing` of a write if its condition is false, and aws.Unavailable.
@@ -138,7 +141,7 @@ class Change:
 
     @property
     def item(self) -> Item | None:
-        """Return the first item after the change. A removed item is returned as it was."""
+        """Return the item of the first step after the change. A removed item is returned as it was."""
         return self.steps[0].after or self.steps[0].before if self.steps else None
 
     def _commit(self, steps: Sequence[ItemChange]) -> None:
@@ -174,7 +177,7 @@ class Change:
         return replace(self, steps=steps)
 
     def _check(self, item: Item) -> None:
-        """Raise an error if the first item is not in the state that the request requires."""
+        """Raise the error of `check` if the item of the first step is not in the state that the request requires."""
         if self.check and not self.steps:
             self.check(item)
 
@@ -211,7 +214,10 @@ def delete(change: Change, scope: str, id: str) -> bool:
 
 
 class _Endings:
-    """Ends items with a lapsed lease when others take their unique keys. The items' stored types return the writes."""
+    """The writes that end an item with a lapsed lease when another item takes one of its unique keys.
+
+    The item's stored type determines these writes.
+    """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> Place | None:
         kind = kinds.at(home.partition("#")[2])
@@ -241,7 +247,7 @@ def _event_of_removal(by: Trail, kind: Kind, item: Item, more: Details) -> Item:
 
 
 def _parent(item: Item) -> Place | None:
-    """Return the primary key of the parent that shows the item in its responses. None if the item has only modules."""
+    """Return the primary key of an item's parent, for example a route's edge. None if the item has only modules."""
     return items.above(item.scope) if item.body or item.malformed else None
 
 
@@ -251,7 +257,7 @@ def _of_whole(kind: Kind, item: Item, more: Details) -> Details:
 
 
 def _of_difference(kind: Kind, before: Item, after: Item, module: str) -> Details:
-    """Return the event details of a changed item or module."""
+    """Return the event details of a changed item, or of a changed module of it if `module` is set."""
     if module:
         return trail.details_between(*(_shown_of_module(module, item.modules) for item in (before, after)))
     return trail.details_between(_shown(kind, before), _shown(kind, after))
@@ -269,12 +275,12 @@ def _without_malformed_body(kind: Kind, item: Item) -> Item:
 
 
 def _records(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the records before and after the change: of the module, or else of the body and all modules."""
+    """Yield the records before and after a change: of `module`, or if it is "", of the body and all modules."""
     return (item.modules.get(module, {}) if module else {**item.body, **item.modules} for item in (before, after))
 
 
 def _shown(kind: Kind, item: Item) -> dict[str, Any]:
-    """Return the audited fields of the item and its modules, and whether it is suspended or offboarded."""
+    """Return the audited fields of an item and its modules, and whether the item is suspended or offboarded."""
     body = _shown_of(kind.stored_type, item.body) if item.body else {}
     marks = {name: True for name in (SUSPENDED, OFFBOARDED) if item.unseen.get(name)}
     return {**body, **marks, **{name: _shown_of_module(name, item.modules) for name in item.modules}}
@@ -288,5 +294,5 @@ def _shown_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]
     """Return the audited fields of a record. Raises MalformedRecord."""
     try:
         return stored.of(record).audited_fields()
-    except ValueError:  # raised for a text that is not a key, and so has no fingerprint
+    except ValueError:  # events show the fingerprint of a key, and a malformed key has none
         raise MalformedRecord(stored.__name__, "", "cannot be described") from None

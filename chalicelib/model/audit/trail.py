@@ -163,7 +163,7 @@ def reason() -> str:
 
 
 def operator_event(action: str, subject: str) -> Write:
-    """Return the write of an event about an operator's change that concerns no account. It has the operator's reason."""
+    """Return the write of an event about an operator's change that concerns no account, with the operator's reason."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
         created_at=ids.time_of(id),
@@ -245,7 +245,7 @@ def keys_scope(account: str, owner: str) -> str:
 
 
 def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
-    """Return the write that adds an API key to the list of its owner's keys. The list serves to find the owner's events.
+    """Return the write that adds an API key to the list of its owner's keys, which serves to find the owner's events.
 
     `end` is the Unix second at which the key ends, or None. The list's entry expires AUDIT_DAYS later, or never.
     """

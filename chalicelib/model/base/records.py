@@ -29,22 +29,28 @@ class Packing(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of an item's lease: details for the audit event, and further writes of the transaction."""
+    """The details for the audit event of an ended lease, and further writes for the transaction that removes the item."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
     writes: Sequence[Write] = ()
 
 
 class NotReady(Exception):
-    """A change fails unless another write makes room for it. An example is the removal of ended cooldowns of names."""
+    """A transaction failed, but can succeed after another write, which `make_room` makes.
+
+    For example, the account has too many names in cooldown, and `make_room` ends the oldest cooldowns.
+    """
 
     def make_room(self) -> bool:
-        """Write what the change needs. Return whether the change can be tried again. Raises aws.Unavailable."""
+        """Write the records without which the transaction fails. Return whether it can be tried again.
+
+        Raises aws.Unavailable.
+        """
         return False
 
 
 class LimitReached(NotReady):
-    """A change would exceed a limit of its account."""
+    """A transaction would exceed a limit of its account."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +87,13 @@ class Stored:
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
     def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record of this value, with the fields of an earlier record that this class does not have."""
+        """Return the record of this value. Fields of an earlier record that this class does not know are kept."""
         own = {field.name for field in fields(self)}
         unknown = {name: value for name, value in record.items() if name not in own}
         return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
 
     def _with_values(self) -> dict[str, Any]:
-        """Return the packed record, in which nested stored values are still objects."""
+        """Return the record as `packed` does, but with objects for the fields that contain other Stored values."""
         return {
             name: getattr(self, name) if _holds_stored(getattr(self, name)) else value
             for name, value in self.packed().items()
@@ -113,14 +119,14 @@ class Stored:
         return {}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the values that no other resource can have.
+        """Return the unique keys of the resource: values that no other resource can have.
 
         `account` and `id` identify this resource.
         """
         return ()
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique keys that the resource has in record format 2. Its next change replaces them."""
+        """Return the unique keys of the resource in record format 2. The next change of the resource replaces them."""
         return ()
 
     @classmethod
@@ -128,7 +134,8 @@ class Stored:
         """Return further writes for the transaction that changes an item.
 
         `before` is None for a new item, `after` for a removed one. Each attempt of the transaction calls this method.
-        The method itself writes what must stay even if the transaction fails. Raises aws.Unavailable.
+        Writes that must stay even if the transaction fails are not returned: the method makes them. Raises
+        aws.Unavailable.
         """
         return ()
 
@@ -137,7 +144,7 @@ class Stored:
         """Return the primary key of the separate record that contains an item's lease.
 
         For example, a tunnel's lease is in its gateway's record. Return None if the lease is in the item's own record.
-        `attributes` are stored with a unique key of the item.
+        `attributes` are the attributes of one of the item's unique keys.
         """
         return None
 
@@ -151,7 +158,7 @@ class Stored:
 
     @classmethod
     def ending(cls, item: Item, lease: Mapping[str, Any] | None = None) -> Ending | None:
-        """Return the event details and writes for the end of an item's lease. Return None if such ends have no event.
+        """Return the event details and writes for an item with an ended lease. Return None if the end has no event.
 
         `lease` is the separate record that contains the lease, if there is one.
         """
@@ -163,7 +170,7 @@ S = TypeVar("S", bound=Stored)
 
 @dataclass(frozen=True, kw_only=True)
 class StoredModule(Stored):
-    """The base of all modules. Audit events show the fields in `AUDITED`."""
+    """The base class of the stored forms of all modules."""
 
     enabled: bool = True
 
@@ -173,21 +180,22 @@ class StoredModule(Stored):
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
         """Return the module that a request sets. Its secrets are encrypted with the encryption context `context`.
 
-        Secrets that did not change keep their encrypted bytes in `before`. Raises aws.Unavailable, if it has secrets.
+        Secrets that did not change keep their encrypted bytes from the earlier module `before`. Modules with secrets
+        may raise aws.Unavailable.
         """
         return cls.of(values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Created(Stored):
-    """The stored form of a resource with a time of creation."""
+    """The base class of the stored forms of resources with a time of creation."""
 
     created_at: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Described(Created):
-    """The stored form of a resource with a description and metadata."""
+    """The base class of the stored forms of resources with a description and metadata."""
 
     description: str = ""
     metadata: str = ""
@@ -233,7 +241,7 @@ def decode(form: type[S], item: Item) -> S:
 
 
 def _told(value: Any) -> Any:
-    """Return the value of a field as audit events show it."""
+    """Return the value of a field as audit events show it: of Stored values, only their `AUDITED` fields."""
     if isinstance(value, Stored):
         return value.audited_fields()
     if isinstance(value, Mapping):
@@ -248,7 +256,10 @@ def _holds_stored(value: Any) -> bool:
 
 
 def _over(before: Any, value: Any) -> Any:
-    """Return a field's value as a record, with the fields of an earlier record that its class does not have."""
+    """Return a field's value in the form of a record.
+
+    Fields of the earlier record `before` that the value's class does not know are kept.
+    """
     known = before if isinstance(before, Mapping) else {}
     if isinstance(value, Stored):
         return value.over(known)
@@ -267,7 +278,10 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of a changed item. A key that the item already had contains only changed attributes."""
+    """Return the unique keys of a changed item.
+
+    If the item already had a key, the returned key has only the attributes that the change modifies.
+    """
     if after == before:
         return item.unique_keys
     known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}

@@ -17,9 +17,9 @@ def are_strict() -> bool:
 
 
 def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
-    """Return the references that the named resources record. Without STRICT_REFERENCES there are none.
+    """Return a reference for each resource in `named`, which this resource stores. It cannot be deleted meanwhile.
 
-    A resource with a record of a reference to it cannot be deleted.
+    Without STRICT_REFERENCES, there are none.
     """
     if not are_strict():
         return ()

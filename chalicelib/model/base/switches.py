@@ -19,8 +19,8 @@ SUSPENDED = "suspended"
 # the hidden attribute of an SSH authority or TLS certificate that was imported. Its private key is missing, because
 # exports do not contain private keys
 WITHOUT_KEY = "without_key"
-WALK = "walk"  # the hidden attribute with the progress of an offboarding (see `offboarding`)
-OFFBOARDED = "offboarded"  # the Unix second from which a further call of offboard can complete it
+WALK = "walk"  # the hidden attribute with the progress of the removal of a user, bot or key (see `offboarding`)
+OFFBOARDED = "offboarded"  # the hidden attribute with the Unix second from which this removal can be completed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ def is_on(item: Item) -> bool:
 
 
 def is_key_on(attributes: Mapping[str, Any]) -> bool:
-    """Return whether a unique key's item is not suspended, given the key's attributes."""
+    """Return whether the item with a unique key is not suspended. `attributes` are the attributes of this key."""
     return not attributes.get(SUSPENDED)
 
 
@@ -55,7 +55,7 @@ def turn(item: Item, to: Switch) -> Item:
 
 
 def add_marker(item: Item, name: str, value: int = True) -> Item:
-    """Return the item with a hidden attribute."""
+    """Return the item with one more hidden attribute: `name` with `value`."""
     return replace(item, unseen={**item.unseen, name: value})
 
 

@@ -34,7 +34,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Forms:
-    """The stored types of kinds, and of their modules by name."""
+    """The stored types of resources by kind, and of their modules by kind and name."""
 
     kinds: Mapping[Kind, type[Stored]]
     modules: Mapping[Kind, Mapping[str, type[Stored]]]
@@ -80,7 +80,7 @@ def require_supported_record(record: Record) -> None:
 
 
 def comes_last(record: Record) -> bool:
-    """Return whether a record is an edge that lacks unique keys of its hostports or base names.
+    """Return whether a record is an edge that lacks the unique key of a hostport or base name.
 
     Such edges are migrated after all other records, oldest first.
     """
@@ -132,7 +132,7 @@ def end_tunnel_at(name: str) -> str:
 
 
 def what(record: Record) -> str:
-    """Return the name of a record's kind, "unique key" or "other record"."""
+    """Return the name of a record's kind for messages. For other records: "unique key" or "other record"."""
     if record["id"] == unique_keys.ID:
         return "unique key"
     kind = _kind(record)
@@ -150,7 +150,7 @@ def _kind(record: Record) -> Kind | None:
 
 
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add an audit event to the index by actor, or an API key to the list of its owner's keys."""
+    """Add an audit event to the index by actor. Add its API key, or an API key, to the list of its owner's keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
         return _kept(item.account, ApiKey.of(item.body), item.id)
@@ -160,7 +160,7 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     found = Write.update(item.scope, item.id, there, sets={"acted": acted})
-    acting = ApiKey(owner_id=actor["owner_id"])  # without an end, which the event does not contain
+    acting = ApiKey(owner_id=actor["owner_id"])  # the event does not contain the end of the key
     return (found, *(_kept(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
 
 
@@ -170,7 +170,7 @@ def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Set the expiry of an API key that has an end: of its record, its token, and its entry in the owner's list."""
+    """Set when the records of an API key with an end expire: the key, its token, its entry in the owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
     item = Item.from_record(record)
@@ -208,7 +208,7 @@ def _converted(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
-    """Replace an edge's unique keys by keys of format 3: for its base names, and for its hostports in the account.
+    """Replace an edge's unique keys by keys of format 3, for its base names and its hostports.
 
     The edge stays unchanged if another account has one of its names.
     """
@@ -279,7 +279,7 @@ def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _selected() -> Sequence[Migration]:
-    """Return the migrations to run. Records are converted only if RECORD_FORMAT is set."""
+    """Return the migrations to run. Those that convert records to another format run only if RECORD_FORMAT is set."""
     return (*_ADDITIONS, *_CONVERSIONS) if places.is_format_selected() else _ADDITIONS
 
 
@@ -288,7 +288,7 @@ _ADDITIONS = (
     Migration("unique keys of names below TUNNEL_DOMAIN and of hostports", _with_names),
     Migration("list of edges that the live edge reads", _listed),
     Migration("list of special names that edge hosts load at their start", _with_special_names),
-    # this migration covers every new field that has a default
+    # this one migration adds every new field that has a default
     Migration("missing fields that have a default", _with_defaults),
     Migration("expiry of API keys that have an end", _with_expiry),
 )

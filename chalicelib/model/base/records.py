@@ -29,7 +29,7 @@ class Packing(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """The details for the audit event of an ended lease, and further writes for the transaction that removes the item."""
+    """Details for the audit event of an ended lease, and further writes for the transaction that removes the item."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
     writes: Sequence[Write] = ()

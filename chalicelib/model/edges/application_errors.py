@@ -22,13 +22,13 @@ _SENTENCES = {
     "secret": "The client secret cannot be decrypted: set client_secret again.",
     "webhook": "The webhook secret cannot be decrypted: set the secret again.",
 }
-# by module, the key in _SENTENCES for a secret that cannot be decrypted
+# the keys in _SENTENCES for the error that a module's secret cannot be decrypted, by module name
 _UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verification": "webhook"}
 
 
 @dataclass(frozen=True)
 class ApplicationError:
-    """An error of a module of a route.
+    """An error that the sign-in service found in a module of a route.
 
     `digest` is the digest of the module's settings, `at` an RFC 3339 time, and `reason` a key of _SENTENCES.
     """
@@ -39,7 +39,7 @@ class ApplicationError:
 
     @property
     def sentence(self) -> str:
-        """Return the sentence that describes the error to users."""
+        """Return the sentence that describes the error in the edge's status."""
         return _SENTENCES[self.reason]
 
 
@@ -49,12 +49,15 @@ def place(account: str, edge_id: str) -> tuple[str, str]:
 
 
 def write(rule: SignInRule, reason: str) -> None:
-    """Store an error of the OAuth application of a route. It replaces an earlier error. Raises aws.Unavailable."""
+    """Store an error of a route's OAuth application. It replaces the application's earlier error.
+
+    Raises aws.Unavailable.
+    """
     _write(rule.account, rule.edge, rule.route, rule.digest, reason)
 
 
 def write_unreadable(account: str, edge_id: str, route: str, module: str, digest: str) -> None:
-    """Store that the secret of a route's module cannot be decrypted. Raises aws.Unavailable.
+    """Store the error that the secret of a route's module cannot be decrypted. Raises aws.Unavailable.
 
     `digest` is the digest of the module's settings.
     """
@@ -62,14 +65,15 @@ def write_unreadable(account: str, edge_id: str, route: str, module: str, digest
 
 
 def key_of(route: str, module: str) -> str:
-    """Return the key under which an error is stored, for a module other than OAuth. An OAuth error has the route's id
-    as key.
+    """Return the key under which the record of an edge has the error of a route's module.
+
+    Not for OAuth modules: the key of their errors is the route's id.
     """
     return f"{route}_{module}"
 
 
 def list_keys(route: str) -> list[str]:
-    """Return the keys under which all errors of a route are stored."""
+    """Return the keys under which the record of an edge can have errors of a route."""
     return [route, *(key_of(route, module) for module in _UNREADABLE)]
 
 
@@ -87,7 +91,7 @@ def remove(rule: SignInRule) -> None:
 
 
 def decode(body: Mapping[str, Mapping[str, str]]) -> dict[str, ApplicationError]:
-    """Return the errors of a record that are less than VALIDITY old, by their keys (see `key_of`)."""
+    """Return the errors in the body of a record, by key (see `key_of`). Errors older than VALIDITY are left out."""
     found = {route: ApplicationError(it["digest"], it["at"], it["reason"]) for route, it in body.items()}
     now = clock.now()
     return {route: it for route, it in found.items() if clock.parse(it.at) + VALIDITY > now}

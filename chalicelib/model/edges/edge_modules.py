@@ -16,9 +16,9 @@ V = TypeVar("V", covariant=True)
 class Memory:
     """The estimated memory of a module in Envoy, in KiB.
 
-    `route_kib` counts once for a route of an edge, `entry_kib` for each of Envoy's routes that implement it.
-    `cluster_kib` is set for a module that gives each backend of the route separate clusters. It is the memory by which
-    the clusters of one backend exceed shared clusters.
+    `route_kib` counts once for a route of an edge, `entry_kib` for each of Envoy's routes that implement this route.
+    `cluster_kib` is set for a module for which Envoy needs separate clusters for each backend of the route. Then it
+    counts once for each backend, in addition to the memory of ordinary clusters.
     """
 
     route_kib: float = 0
@@ -30,7 +30,7 @@ class Memory:
 class EdgeModule(Generic[S, V]):
     """The declaration of a module. Each file of `chalicelib.model.edges.modules` has one.
 
-    - `name` is the last segment of the module's path, `holders` are the kinds that can have the module.
+    - `name` is the last segment of the module's path, `holders` are the kinds of items that can have the module.
     - `stored` is the type in which the module is stored. Audit events show only its `AUDITED` fields.
     - `read` returns the settings that the edge enforces, without secrets. For malformed values it returns None, and the
       edge closes the item that has the module.
@@ -64,7 +64,7 @@ class EdgeModule(Generic[S, V]):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return the module's paths in the API, one for each kind that can have it."""
+        """Return the module's paths in the API, one for each kind of item that can have the module."""
         return tuple(f"{kind.one}/{self.name}" for kind in self.holders)
 
     def is_excluded_by(self, other: "EdgeModule[Any, Any]") -> bool:
@@ -78,7 +78,7 @@ class EdgeModule(Generic[S, V]):
 
 
 def is_id(value: object) -> bool:
-    """Return whether a value has the prefix of an id of a known kind."""
+    """Return whether a value begins with the id prefix of a known kind of resource."""
     try:
         return isinstance(value, str) and bool(kinds.of(value))
     except kinds.UnknownKind:

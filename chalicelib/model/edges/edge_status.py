@@ -25,9 +25,9 @@ State = Literal["waiting", "live", "partly", "refused", "unproved"]
 HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters, so that the errors of the largest edge fit into one record
 
-_AT_ONCE = 100  # records in one request
+_AT_ONCE = 100  # the most reports that one request removes
 _VALIDITY = timedelta(days=1)  # how long the errors of a trial are shown; a live host repeats the trial more often
-# additional fields that earlier versions read
+# fields of a report that only earlier versions read
 _FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 
@@ -60,7 +60,7 @@ class RouteStatus:
 
 @dataclass(frozen=True)
 class BackendStatus:
-    """The number of tunnels of a backend of the edge."""
+    """The status of a backend of an edge: the number of its tunnels."""
 
     backend_id: str
     tunnels: int
@@ -94,10 +94,11 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge from live hosts (by the host's id), the latest trial, and the sign-in service.
+    """All reports about one edge.
 
-    `hosts` is the number of live hosts. `operator_names` are the names in the operator's certificates on these hosts.
-    The keys of `application_errors` are described in `application_errors.key_of`.
+    `hosts` is the number of live edge hosts. `statuses` are their reports by the host's id, `trial` is the result of
+    the latest trial. `operator_names` are the names in the operator's certificates on these hosts.
+    `application_errors` are from the sign-in service (see `application_errors.key_of` for the keys).
     """
 
     hosts: int = 0
@@ -128,20 +129,20 @@ NO_STATUS = EdgeStatus("waiting", 0, "")
 
 
 def announce(host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
-    """Register an edge host for `lease` seconds. Reports of other hosts are ignored. Raises aws.Unavailable.
+    """Register an edge host as live for `lease` seconds. Only reports of live hosts count. Raises aws.Unavailable.
 
-    `operator_names` are the names in the operator's certificate.
+    `operator_names` are the names in the operator's certificate that the host serves.
     """
     direct_writes.merge(HOSTS, host, {"operator_names": sorted(operator_names)}, lease=clock.seconds() + lease)
 
 
 def list_hosts() -> list[str]:
-    """Return the ids of the live hosts. Raises aws.Unavailable."""
+    """Return the ids of the live edge hosts. Raises aws.Unavailable."""
     return [it.id for it in table.newest(HOSTS)]
 
 
 def write_trial(account: str, edge_id: str, trial: Report) -> None:
-    """Replace the result of the trial of an edge. Raises aws.Unavailable."""
+    """Store the result of a trial of an edge. It replaces the earlier result. Raises aws.Unavailable."""
     _put(*_trial_place(account, edge_id), trial)
 
 
@@ -151,7 +152,7 @@ def remove_trial(account: str, edge_id: str) -> None:
 
 
 def write(account: str, edge_id: str, report: Report) -> None:
-    """Replace a host's report about an edge. Raises aws.Unavailable."""
+    """Store a host's report about an edge. It replaces the host's earlier report. Raises aws.Unavailable."""
     _put(_scope(report.host), _id(account, edge_id), report)
 
 
@@ -184,7 +185,7 @@ def remove_host(host: str) -> None:
 
 
 def remove_expired_hosts(*, grace: int) -> list[str]:
-    """Remove the hosts with a lease that ended `grace` seconds ago. Return them. Raises aws.Unavailable."""
+    """Remove edge hosts `grace` seconds after the end of their lease. Return their ids. Raises aws.Unavailable."""
     expired = [host for host in table.every(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
     for host in expired:
         remove_host(host.id)
@@ -192,7 +193,7 @@ def remove_expired_hosts(*, grace: int) -> list[str]:
 
 
 def read_reports(account: str, edge_id: str) -> Reports:
-    """Return the reports about an edge from hosts, trial and sign-in service. Two calls. Raises aws.Unavailable."""
+    """Return all reports about an edge. Makes two calls to the table. Raises aws.Unavailable."""
     hosts = table.newest(HOSTS)
     own = [_trial_place(account, edge_id), application_errors.place(account, edge_id)]
     places = [*own, *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
@@ -226,8 +227,9 @@ def _put(scope: str, id: str, report: Report) -> None:
 
 
 def _decode(scope: str, id: str, host: str, body: Any) -> Report | None:
-    """Return a stored report, or None if its record is malformed. Reports of earlier versions contain the state of each
-    hostport and route instead of errors.
+    """Return a stored report, or None if its record is malformed.
+
+    Reports of earlier versions have no `errors`: these are taken from the states of the hostports and routes.
     """
     try:
         stored = decoding.decode(_StoredReport, body)
@@ -240,7 +242,7 @@ def _decode(scope: str, id: str, host: str, body: Any) -> Report | None:
 
 
 def _decode_trial(scope: str, id: str, body: Any) -> Report | None:
-    """Return a stored trial, or None if its record is malformed or its errors are too old."""
+    """Return the stored result of a trial. Return None if its record is malformed or its errors are too old."""
     trial = _decode(scope, id, "", body)
     return None if trial and trial.errors and clock.parse(trial.at) + _VALIDITY < clock.now() else trial
 

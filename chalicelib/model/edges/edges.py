@@ -84,7 +84,7 @@ class Route(Described):
     AUDITED = ("match_type", "match")
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key that consists of the edge, match type and path."""
+        """Return the unique key of the route: its edge, match type and path together."""
         edge = f"{items.scope(account, kinds.HTTPS_EDGES.path)}/{self.edge_id}"
         return (UniqueKey("match", f"{edge}#{self.match_type}#{self.match}"),)
 
@@ -126,7 +126,7 @@ def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
     read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)
     scope, routes = next(read, _NO_ROUTES)
     for edge, wanted in zip(found, scopes, strict=True):
-        while scope > wanted:  # skip the routes of an edge that was not requested
+        while scope > wanted:  # skip the routes of edges that the caller did not ask for
             scope, routes = next(read, _NO_ROUTES)
         yield _add_old_routes(edge, list(routes) if scope == wanted else [])
 
@@ -149,7 +149,7 @@ def find_by_hostport(account: str, hostport: str) -> str | None:
 
 
 def list_hostports(name: str) -> list[str]:
-    """Return the hostports that an edge can have to serve a name, most specific first.
+    """Return the hostports with which an edge serves a name, most specific first.
 
     The name is a host, or host:port. A host is served at port 443, also by edges with a wildcard.
     """
@@ -197,7 +197,7 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
         if not changes.rewrite(change, scope, id, without_hostports):
             return False
     except MalformedRecord:
-        pass  # a malformed edge serves no requests
+        pass  # the edge is malformed, so it serves no requests, and its hostports can stay until it is deleted
     for _ in range(_TRIES):
         for route in table.every(routes_scope(scope, id)):
             _delete_route(Change(change.by), route)
@@ -225,13 +225,13 @@ def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
 
 
 def _referring_routes(edge: Item) -> set[str]:
-    """Return the ids of the routes that refer to an edge."""
+    """Return the ids of the routes that the record of an edge names."""
     beneath = f"{routes_scope(edge.path, edge.id)}/"
     return {path.removeprefix(beneath) for path in edge.referrers if path.startswith(beneath)}
 
 
 def _delete_route(change: Change, route: Item) -> None:
-    """Remove the record of a route, which may contain only modules."""
+    """Remove a route. If its record has only modules, remove the record without an audit event."""
     if not route.malformed and not (route.body and route.is_live):
         direct_writes.drop(route)
         return

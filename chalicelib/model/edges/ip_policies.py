@@ -22,7 +22,7 @@ from chalicelib.storage.records.references import InUse
 
 MAX_POLICIES = 100  # per account
 MAX_RULES = 100  # per policy
-MAX_NETWORKS = 2000  # networks per edge; the networks of the edge itself count again for each route
+MAX_NETWORKS = 2000  # the most networks per edge; those in the module of the edge itself count again for each route
 REFUSE_ALL = (Constant(True),)
 TOO_MANY = (
     f"The IP policies of the edge and its routes have more than {MAX_NETWORKS:,} networks: no visitor is admitted."
@@ -64,7 +64,7 @@ class IpPolicyRule(Described):
 
 @dataclass(frozen=True)
 class Rules:
-    """The networks of a policy's rules."""
+    """The networks of a policy's rules, by the action of the rule."""
 
     allow: tuple[Network, ...] = ()
     deny: tuple[Network, ...] = ()
@@ -80,7 +80,7 @@ class ServedPolicy:
 
     @classmethod
     def of(cls, item: Item) -> "ServedPolicy":
-        """Return the policy of an item. Raises MalformedRecord."""
+        """Return the IP policy with this item as its record. Raises MalformedRecord."""
         records.decode(IpPolicy, item)
         return cls(item.account, item.id, _read_rules(item))
 
@@ -129,19 +129,19 @@ def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rul
 
 
 def has_too_many(refusals: Iterable[tuple[Condition, ...]]) -> bool:
-    """Return whether the conditions of an edge have too many networks. Equal conditions count once."""
+    """Return whether the conditions of an edge have more than MAX_NETWORKS networks. Equal conditions count once."""
     return sum(count_networks(it) for conditions in set(refusals) for it in conditions) > MAX_NETWORKS
 
 
 def describe_problems(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> str:
-    """Return a sentence about the policies of a module that are deleted or malformed, or ""."""
+    """Return sentences about the module's policies that do not exist or are malformed, "" if there are none."""
     ids = module.ip_policy_ids if module else []
     gone = [_GONE.format(id) for id in ids if id not in policies]
     return " ".join([*gone, *(_MALFORMED.format(id) for id in ids if policies.get(id, _NO_RULES) is None)])
 
 
 def find_missing(account: str, ids: Sequence[str]) -> list[str]:
-    """Return the ids that do not belong to an IP policy of the account. Raises aws.Unavailable."""
+    """Return those of the given ids to which the account has no IP policy. Raises aws.Unavailable."""
     scope = items.scope(account, kinds.IP_POLICIES.path)
     found = table.records((scope, id) for id in ids)
     known = [item for record in found.values() if (item := items.live_item(record)) and item.body]
@@ -154,10 +154,10 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return the copies of rules in a policy's record, or the copy that a rule must have there.
+    """Return the copies of rules in the record of a policy. For a rule, return the copy that its policy must have.
 
-    Each copy is a policy id, a rule id and a text "<action> <network>". An import compares the copies of policies with
-    the copies that rules must have. Raises MalformedRecord and ValueError.
+    Each copy is a policy id, a rule id and a text "<action> <network>". An import checks that the policies have exactly
+    the copies of their rules. Raises MalformedRecord and ValueError.
     """
     if kinds.IP_POLICIES.has(item.id):
         return {(item.id, rule, text) for rule, text in _copies(item).items()}
@@ -206,7 +206,7 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
     """Remove a policy with its rules. Return False if it does not exist.
 
     Rules that allow are removed first, so that no visitor passes meanwhile. Each removal has a separate audit event.
-    Can be repeated after a crash. Raises InUse, and the errors of `Change.commit`.
+    The call can be repeated after a crash. Raises InUse, and the errors of `Change.commit`.
     """
     policy = table.find(scope, id)
     if policy is None:

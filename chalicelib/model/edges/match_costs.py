@@ -1,7 +1,8 @@
-"""The worst cost of an RE2 pattern, in instructions per byte.
+"""The worst cost of an RE2 pattern, in instructions of its compiled program that RE2 runs per byte of a text.
 
-For each byte of a text, RE2 advances all partial matches. So a pattern costs at most the size of its program, and less
-if a text can have only few partial matches: `a[ab]{300}X` costs 300, a sentence without repetitions a few instructions.
+For each byte, RE2 advances all partial matches: places in the text at which a match may have begun. So a pattern costs
+at most the number of its instructions, and less if a text can have only few partial matches at the same time. For
+example, `a[ab]{300}X` costs 300, but a pattern that is an ordinary sentence only a few.
 """
 
 import re
@@ -18,7 +19,7 @@ _TOKENS = rf"(?s)({_ONE})([*+?]\??)?"
 _SEQUENCE = rf"\^*(?:(?:{_ONE})(?:[*+?]\??)?)*\$*"
 _SIMPLE = rf"(?s)(\(\?i\))?({_SEQUENCE}(?:\|{_SEQUENCE})*)"
 _ALTERNATIVE = rf"(?s)\^*((?:(?:{_ONE})(?:[*+?]\??)?)*)\$*(?:\||\Z)"
-_REPEATED = 3  # instructions per byte for a repeated or optional element
+_REPEATED = 3  # the instructions per byte that a repeated or optional element costs
 
 
 class Uncompilable(ValueError):
@@ -37,12 +38,12 @@ def compile_pattern(pattern: str) -> Any:
 
 
 def program_size(pattern: str) -> int:
-    """Return the number of instructions of a program. Raises Uncompilable."""
+    """Return the number of instructions in the compiled program of a pattern. Raises Uncompilable."""
     return int(compile_pattern(pattern).programsize)
 
 
 def matching_cost(pattern: str) -> int:
-    """Return the maximal number of instructions per byte. Raises Uncompilable."""
+    """Return the worst cost of a pattern, in instructions per byte. Raises Uncompilable."""
     program = program_size(pattern)
     found = re.fullmatch(_SIMPLE, pattern.encode().decode("latin-1"))
     if not found:
@@ -52,7 +53,7 @@ def matching_cost(pattern: str) -> int:
 
 
 def _sequence_cost(text: str, flag: str) -> int:
-    """Return the cost of a pattern without alternatives and groups."""
+    """Return the worst cost of `text`, a pattern without alternatives and groups, in instructions per byte."""
     total, piece = 1, list[int]()
     for token, repetition in re.findall(_TOKENS, text):
         if repetition:
@@ -63,11 +64,11 @@ def _sequence_cost(text: str, flag: str) -> int:
 
 
 def _simultaneous_steps(piece: list[int]) -> int:
-    """Return the maximal number of partial matches at the same time, including the empty one.
+    """Return the maximal number of partial matches at the same time, including the empty match before the next byte.
 
-    `piece` is a part of a pattern without repetitions: the set of bytes that each of its elements matches. Each byte of
-    the text belongs to one element in each partial match. Two partial matches can exist together only as long as
-    their two elements for the same byte have a byte in common.
+    `piece` is a part of a pattern without repetitions. It has a bit set for each element, such as a letter or a class:
+    the bytes that the element matches. Two partial matches that began at different bytes compare the next byte with
+    different elements. Both can continue only if some byte is in both bit sets.
     """
     changes = [1, *(0 for _ in piece)]
     for shift in range(1, len(piece)):

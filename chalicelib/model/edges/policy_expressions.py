@@ -23,7 +23,7 @@ from chalicelib.model.edges.policy_tokens import (
 Network: TypeAlias = IPv4Network | IPv6Network
 Condition: TypeAlias = "Constant | ClientIn | PortIs | RegionIn | Not | AllOf | AnyOf"
 _NUMBERS = range(-(1 << 63), 1 << 63)  # the range of integers in CEL
-_LONGEST_NUMBER = 40  # characters
+_LONGEST_NUMBER = 40  # characters of a number in an expression
 _MAPPED_BITS = 96  # bits before the IPv4 address in an IPv4-mapped IPv6 address
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def parse_network(text: str) -> Network:
 
 
 def count_networks(condition: Condition) -> int:
-    """Return how many networks a condition names."""
+    """Return the number of networks in a condition and its nested conditions."""
     match condition:
         case ClientIn(networks):
             return len(networks)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 CLIENT_IP, SERVER_PORT, SERVER_REGION = "conn.client_ip", "conn.server_port", "conn.server_region"
 MAX_OPERATORS = 500  # operators per expression
-MAX_DEPTH = 32  # levels of nesting, in an expression and in a document
+MAX_DEPTH = 32  # levels of nesting: in an expression, and in a policy's JSON document
 _WORD = r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
     |(?P<string>"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')
     |(?P<integer>-?(?:0[xX][0-9a-fA-F]+|[0-9]+)(?![\w.]))
@@ -62,12 +62,12 @@ def unquote(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return a text of a document as an error quotes it: quoted, shortened, in ASCII."""
+    """Return a text of a policy's document as an error message quotes it: in quotation marks, shortened, in ASCII."""
     return json.dumps(_shorten(text))
 
 
 def show(token: Token) -> str:
-    """Return a token as an error shows it: shortened, in ASCII."""
+    """Return a token as an error message shows it: shortened, in ASCII."""
     return _shorten(token.text).encode("ascii", "backslashreplace").decode() or "the end"
 
 

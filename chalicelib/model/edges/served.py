@@ -78,7 +78,7 @@ class ServedEdge:
 
     @cached_property
     def is_stream(self) -> bool:
-        """Return whether the edge forwards connections as bytes."""
+        """Return whether the edge forwards the bytes of connections without reading requests."""
         return self.kind is not kinds.HTTPS_EDGES or self.terminate_at == "upstream"
 
     @property
@@ -111,7 +111,7 @@ ServedPart: TypeAlias = ServedBackend | ServedAuthority | ServedPolicy
 
 
 def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
-    """Return the edge of an item, with its routes.
+    """Return the edge that an item stores, with its routes.
 
     If the item or a route is malformed, the edge has an `error`, and its hostports are from its unique keys.
     """
@@ -129,7 +129,7 @@ def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
 
 
 def host_of(name: str) -> str:
-    """Return the host part of a name."""
+    """Return the host of a name, which is a host or host:port."""
     return name.partition(":")[0]
 
 
@@ -139,7 +139,7 @@ def port_of(name: str) -> str:
 
 
 def decode_part(item: Item) -> ServedPart:
-    """Return the backend, authority or IP policy of an item."""
+    """Return the backend, authority or IP policy that an item stores."""
     try:
         return _PART_DECODERS.get(kinds.of(item.id), _decode_backend)(item)
     except MalformedRecord:
@@ -147,7 +147,7 @@ def decode_part(item: Item) -> ServedPart:
 
 
 def empty_part(account: str, id: str) -> ServedPart:
-    """Return the backend, authority or IP policy of a malformed record, without a value."""
+    """Return a backend, authority or IP policy without a value, because its record is malformed."""
     if kinds.of(id) is kinds.IP_POLICIES:
         return ServedPolicy(account, id, None)
     is_ca = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
@@ -166,7 +166,7 @@ def _decode_authority(item: Item) -> ServedAuthority:
     return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
-_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # kinds that are missing here are backends
+_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # all other kinds are backends
     kinds.CERTIFICATE_AUTHORITIES: _decode_authority,
     kinds.IP_POLICIES: ServedPolicy.of,
 }

@@ -19,9 +19,9 @@ _DEFAULT_VERSIONS = (None, "", "1.2")  # values of `min_version` with which an e
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of an edge. There is none if the entry stays the same.
+    """Return the write that changes the entry of an edge in the list. There is none if the entry stays the same.
 
-    If nothing else makes the edge special, this reads its routes, because OAuth on a route does. Raises
+    The edge's routes are read if nothing in the edge itself makes it special: OAuth on a route also can. Raises
     aws.Unavailable.
     """
     old, new = (_special_hostports(item) if item else () for item in (before, after))
@@ -34,7 +34,7 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def list_route(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of a route's edge.
+    """Return the write that changes the entry of a route's edge in the list.
 
     Returns no write unless the change switches OAuth on or off. Only then, the edge and its other routes are read.
     Raises aws.Unavailable.
@@ -58,7 +58,10 @@ def owner_of(route: Item) -> SpecialOwner:
 
 
 def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write for changed hostports of an HTTPS edge that is special only because of OAuth on a route."""
+    """Return the write that changes or removes the entry of an HTTPS edge after a change of the edge's hostports.
+
+    Only for an edge that nothing but OAuth on a route can make special.
+    """
     if before is None or before.path != kinds.HTTPS_EDGES.path:
         return []
     old, new = (listed_edges.hostports(item) if item else () for item in (before, after))
@@ -71,7 +74,7 @@ def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def _hostports_of_routes(edge: Item) -> tuple[str, ...]:
-    """Return the hostports of an edge if one of its routes has OAuth, otherwise none."""
+    """Return all hostports of an edge if one of its routes has OAuth, otherwise none."""
     if edge.path != kinds.HTTPS_EDGES.path:
         return ()
     routes = table.beneath([f"{edge.scope}/{edge.id}/routes"])
@@ -83,7 +86,7 @@ def _requires_sign_in(route: Item | None) -> bool:
 
 
 def _special_hostports(edge: Item) -> tuple[str, ...]:
-    """Return the hostports of an edge if it is special regardless of its routes, otherwise none."""
+    """Return all hostports of an edge if it is special even without its routes, otherwise none."""
     if edge.path == kinds.HTTPS_EDGES.path and not edge.malformed and edge.body.get("terminate_at") != UPSTREAM:
         enabled = _list_enabled(edge)
         if "mutual_tls" not in enabled and _has_default_version(enabled.get("tls_termination", {})):
@@ -100,5 +103,5 @@ def _list_enabled(item: Item) -> dict[str, Any]:
 
 
 def _has_default_version(termination: object) -> bool:
-    """Return whether a module requires the default TLS version. False if its record is malformed."""
+    """Return whether the module tls_termination has the default `min_version`. False if its record is malformed."""
     return isinstance(termination, Mapping) and termination.get("min_version") in _DEFAULT_VERSIONS

@@ -41,7 +41,7 @@ def parse(document: str) -> Condition:
 
 @lru_cache(256)
 def describe_unsupported(document: str) -> str:
-    """Return why the edge cannot enforce a policy, or ""."""
+    """Return the reason why the edge cannot enforce a policy, "" if it can."""
     try:
         parse(document)
     except UnsupportedPolicy as error:
@@ -50,7 +50,7 @@ def describe_unsupported(document: str) -> str:
 
 
 def _read_rules(document: str) -> list[Any]:
-    """Return the rules of a document. Each has expressions and actions."""
+    """Return the rules of a policy's document. Each rule has expressions and actions."""
     policy = _read_json(document)
     _require(isinstance(policy, dict), "value", "must be a JSON object.")
     _require_known("value", policy, ("inbound", "outbound"))
@@ -177,5 +177,5 @@ def _is_texts(value: Any) -> bool:
 
 
 def _name(text: str) -> str:
-    """Return a key or type of a document as an error shows it."""
+    """Return a key or a type from a document in the form in which an error shows it."""
     return text if _WORD.fullmatch(text) else quote(text)

@@ -12,7 +12,7 @@ from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 
 MAX_BYTES = 512  # bytes of the User-Agent header
 MAX_COST = 300  # RE2 instructions per byte
-_STEP = 40  # instructions per byte that an expression costs in addition to its patterns
+_STEP = 40  # instructions per byte that an expression costs in addition to the cost of the patterns in it
 _MAX_WORD = 64
 _LITERAL = r"""(?:[A-Za-z0-9 _/,:;@#%&=!"'<>~`-]|\\[!-/:-@\[-`{-~])"""
 _ALTERNATIVES = rf"{_LITERAL}+(?:\|{_LITERAL}+)*"
@@ -44,8 +44,8 @@ def _cost(patterns: tuple[str, ...]) -> int:
     words, others = _split_words(patterns)
     every = build_expressions(patterns)
     programs = sum(match_costs.program_size(it) for it in every[any(words.values()) :])
-    # For each byte, RE2 runs one instruction for each first letter of the words, and one for each partial match. There
-    # are at most as many partial matches as the longest word has letters.
+    # The cost of plain words: for each byte, RE2 runs one instruction for each different first letter of the words, and
+    # one for each partial match. There are at most as many partial matches as the longest word has letters.
     trees = sum(len({word[0] for word in tree}) + max(map(len, tree)) for tree in words.values() if tree)
     return _STEP * len(every) + trees + min(programs, sum(map(match_costs.matching_cost, others)))
 

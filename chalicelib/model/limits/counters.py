@@ -54,11 +54,12 @@ class Counter:
     def __init__(self, rate: Rate, now: float) -> None:
         self.level, self.at, self.share = float(rate.burst), now, 1.0
         self.window, self.count, self.is_due = int(now // SECONDS), 0, False
-        # pairs of a window and its count: `last` for the latest complete window, `before` for the latest reported one
+        # pairs of a window's number and its count: `last` for the latest complete window, `before` for the window that
+        # was reported last
         self.last = self.before = _NO_WINDOW
 
     def refill(self, rate: Rate, now: float) -> None:
-        """Add the amount that became available since the last request."""
+        """Add the amount of the limit that became available since the last request."""
         gained = (now - self.at) * rate.per_second * self.share if now > self.at else 0.0
         level, size = self.level + gained, self._size(rate)
         self.level, self.at = (level if level < size else size), now
@@ -75,14 +76,14 @@ class Counter:
         self.count += use.cost
 
     def standing(self, use: Use) -> Standing:
-        """Return the remaining amount for all processes, estimated from this process's share."""
+        """Return the remaining amount of the limit for all processes, estimated from this process's share."""
         rate, lacking = use.rate.per_second * self.share, self._cost(use) - self.level
         left = min(use.rate.burst, int(self.level / self.share))
         wait = max(1, math.ceil(lacking / rate)) if lacking > 0 else 0
         return Standing(left, max(1, math.ceil((use.rate.burst - left) / use.rate.per_second)), wait)
 
     def has_room(self, use: Use) -> bool:
-        """Return whether a request can be admitted."""
+        """Return whether enough of the limit remains for a request."""
         return self.level >= self._cost(use)
 
     def take(self, use: Use) -> None:
@@ -90,7 +91,7 @@ class Counter:
         self.level -= self._cost(use)
 
     def correct(self, use: Use, add: Add) -> None:
-        """Report the last window's count, and compute the share from the window before it. Raises aws.Unavailable.
+        """Report the last window's count, and compute the process's share from the window before. Raises aws.Unavailable.
 
         The share comes from the earlier window, because by now all processes have reported their counts of it.
         """
@@ -123,8 +124,9 @@ class Counters:
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
         """Return whether a request exceeds none of its limits, and the limits' remaining amounts.
 
-        A rejected request takes nothing. Each request also reports the counts that are due, but an admitted request
-        does so only in the second half of a window.
+        A rejected request takes nothing from the limits. If the last window's count of one of the limits is not
+        reported yet and must be, this call reports it. For an admitted request, it does so only in the second half of
+        the current window.
         """
         with self._lock:
             pairs = [(self._find(use, now), use) for use in uses]
@@ -149,12 +151,12 @@ class Counters:
             return self._find(without_cost, now).standing(without_cost)
 
     def forget(self) -> None:
-        """Forget all counts."""
+        """Remove all counters, so that each limit is fully available again."""
         with self._lock:
             self._counters = {True: {}, False: {}}
 
     def _find(self, use: Use, now: float) -> Counter:
-        """Return the counter of a limit, after it counted the request."""
+        """Return the counter of a limit, after adding the request to the counter."""
         counters = self._counters[use.is_shared]
         counter = counters.pop(use.scope) if use.scope in counters else Counter(use.rate, now)
         counters[use.scope] = counter

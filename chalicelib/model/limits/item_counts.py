@@ -24,7 +24,7 @@ class TooManyItems(LimitReached):
         self.account, self.path, self.most = account, path, most
 
     def make_room(self) -> bool:
-        """Correct the stored count by counting the items. Return whether another item is permitted."""
+        """Count the items and store their number. Return whether another item is permitted."""
         place = record_key(self.account, self.path)
         revision = (dynamodb.get(*place) or {}).get("revision")
         number = sum(1 for _ in table.every(items.scope(self.account, self.path)))
@@ -39,16 +39,16 @@ class TooManyItems(LimitReached):
 
 
 def add(account: str, path: str, most: int, message: str) -> Write:
-    """Return the write that counts a new item. It raises TooManyItems if the stored count is not below the limit."""
+    """Return the write that counts a new item. It fails with TooManyItems unless the stored count is below `most`."""
     failing = TooManyItems(account, path, most, message)
     room = Condition("#count < :most", {"most": most})
     return Write.update(*record_key(account, path), room, adds={"count": 1, **_CHANGED}, failing=failing)
 
 
 def forget(account: str, path: str) -> Write:
-    """Return the write for a new item to which the limit does not apply.
+    """Return the write that removes the stored count, for the creation of an item to which the limit does not apply.
 
-    Afterwards, the next creation counts all items.
+    The next creation to which the limit applies counts all items and stores their number.
     """
     place = record_key(account, path)
     return Write.update(*place, Condition(""), sets={"count": None}, adds=_CHANGED, defaults=_SCHEMA)

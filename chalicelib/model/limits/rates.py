@@ -9,7 +9,7 @@ from chalicelib.storage.client.aws_errors import Misconfigured
 
 REQUESTS, BURST = "requests_per_second", "burst"
 CERTIFICATES, EVENTS = "certificates_per_second", "events_per_second"
-ACCOUNT_FIELDS = (REQUESTS, BURST, CERTIFICATES, EVENTS)  # the limits of an account
+ACCOUNT_FIELDS = (REQUESTS, BURST, CERTIFICATES, EVENTS)  # the limits that the operator can set for an account
 MAX_RATE = 100_000
 
 SETTINGS = {
@@ -19,7 +19,7 @@ SETTINGS = {
     EVENTS: "ACCOUNT_EVENTS_PER_SECOND",
 }
 _ADDRESS = "ADDRESS_REJECTIONS_PER_SECOND"
-_SECONDS_AT_ONCE = 2  # the burst of certificates or events, in seconds of their rate
+_SECONDS_AT_ONCE = 2  # seconds: the burst of certificates or events is their rate times this number
 _SECONDS_OF_AN_ADDRESS = 10
 
 
@@ -83,7 +83,7 @@ def _number(setting: str) -> int:
 
 @cache
 def _parse(setting: str, text: str) -> int:
-    """Return the number in a setting. Raises Misconfigured."""
+    """Return the number in `text`, the value of a setting. Raises Misconfigured."""
     if text and not text.isdecimal():
         raise Misconfigured(f"{setting} is not a number")
     return int(text or 0)

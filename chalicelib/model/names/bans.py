@@ -18,11 +18,14 @@ _FORM = r"[a-z0-9.*-]{1,253}"
 
 
 class TooManyPatterns(Exception):
-    """There are already MAX_PATTERNS patterns."""
+    """MAX_PATTERNS patterns are already banned."""
 
 
 def normalize(text: str) -> str:
-    """Return a pattern in its normal form. Raises ValueError, aws.Unavailable."""
+    """Return a pattern in its normal form: in lower case. Raises ValueError if the pattern cannot be banned.
+
+    Raises aws.Unavailable.
+    """
     pattern = text.lower()
     if not re.fullmatch(_FORM, pattern):
         raise ValueError("must be a pattern of host names, for example *bank* or *.bank.example")
@@ -35,7 +38,7 @@ def normalize(text: str) -> str:
 
 
 def ban(pattern: str) -> None:
-    """Ban a pattern in its normal form, with an audit event. Raises TooManyPatterns."""
+    """Ban a pattern that `normalize` returned, with an audit event. Raises TooManyPatterns."""
     if len({*patterns(), pattern}) > MAX_PATTERNS:
         raise TooManyPatterns
     _PATTERNS.add(pattern)

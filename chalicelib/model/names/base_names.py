@@ -31,7 +31,7 @@ OPERATOR_NAME_RULE = "must not be reserved by the operator"
 
 Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
 
-_AT_ONCE = 100  # addresses in one read
+_AT_ONCE = 100  # the most addresses that one call reads
 _SETTINGS = items.scope(EDGE, "/settings"), "names"
 _RESERVATIONS = (kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
@@ -88,12 +88,12 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Check the given settings as `check_settings` does. A process checks the same settings only once."""
+    """Check settings as `check_settings` does, but the given ones. A process checks the same settings only once."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
 def describe_difference() -> str:
-    """Return a sentence about how the settings differ from the table, or "".
+    """Return a sentence if this process's settings differ from the settings in the table, otherwise "".
 
     Raises ValueError, aws.Unavailable.
     """
@@ -101,13 +101,13 @@ def describe_difference() -> str:
 
 
 def describe_difference_from(tunnel_domain: str, tcp_ports: str) -> str:
-    """Return a sentence about how given settings differ from the table, or "". Raises aws.Unavailable."""
+    """Return a sentence if given settings differ from those in the table, otherwise "". Raises aws.Unavailable."""
     found, wanted = _stored(), (tunnel_domain, tcp_ports)
     return compare_settings(found, wanted) if found else ""
 
 
 def compare_settings(stored: Settings, wanted: Settings) -> str:
-    """Return a sentence about how settings differ from the table, or ""."""
+    """Return a sentence if the `wanted` settings differ from the `stored` settings, otherwise ""."""
     differing = [place for place in (0, 1) if stored[place] != wanted[place]]
     if not differing:
         return ""
@@ -207,7 +207,7 @@ def can_name_tunnel(host: str) -> bool:
 
 
 def is_operator_name(unit: str) -> bool:
-    """Return whether the operator has reserved a base name for the service."""
+    """Return whether a base name is reserved for the service, for example for its API."""
     return unit.partition(".")[0] in OPERATOR_NAMES
 
 
@@ -222,7 +222,7 @@ def key(name: str, *, field: str = "") -> UniqueKey:
 
 
 def listening_key(account: str, hostport: str) -> UniqueKey:
-    """Return the key of an edge that makes a hostport unique within the account."""
+    """Return the unique key that prevents a second edge of the account with the same hostport."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
@@ -257,7 +257,7 @@ def is_reserved(account: str, name: str) -> bool:
 
 
 def list_reservations(account: str, name: str) -> list[str]:
-    """Return the ids of an account's reservations of a base name, its subdomains, or an address.
+    """Return the ids of an account's reservations of an address, or of a base name and names below it.
 
     Raises aws.Unavailable.
     """
@@ -267,12 +267,15 @@ def list_reservations(account: str, name: str) -> list[str]:
 
 
 def is_taken_by_operator(taken: Taken) -> bool:
-    """Return whether the name is taken because the operator has banned it."""
+    """Return whether an error `Taken` about a name means that the operator has banned the name."""
     return kinds.is_internal(taken.by)
 
 
 def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
-    """Return a random address that is free for an account, or None. Raises aws.Unavailable."""
+    """Return a random one of `addresses` that an account can take, or None.
+
+    Addresses in use, or in cooldown for another account, cannot be taken. Raises aws.Unavailable.
+    """
     shuffled = SystemRandom().sample(addresses, len(addresses))
     for start in range(0, len(shuffled), _AT_ONCE):
         some = shuffled[start : start + _AT_ONCE]

@@ -55,7 +55,7 @@ class FormerEdge:
 def record_tunnel(
     name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None
 ) -> list[Write]:
-    """Return the write that records that a tunnel uses a name. There is none for the name "".
+    """Return the write that records in the history that a tunnel uses a name. There is none for the name "".
 
     `ended` is the Unix second of the tunnel's end, None while it is online.
     """
@@ -71,7 +71,7 @@ def record_tunnel(
 
 @dataclass(frozen=True)
 class _OpenTunnel:
-    """The record of a tunnel that uses a name, without its end."""
+    """The record of an online tunnel in the history of its name, so without an end."""
 
     name: str
     id: str
@@ -82,7 +82,10 @@ class _OpenTunnel:
 
 
 class _Missing(NotReady):
-    """The history of a name does not contain a tunnel, for example because an earlier version opened it."""
+    """The history of a name lacks the record of a tunnel, for example because an earlier version opened the tunnel.
+
+    `make_room` adds the record.
+    """
 
     def __init__(self, record: _OpenTunnel) -> None:
         super().__init__(record.id)
@@ -95,7 +98,7 @@ class _Missing(NotReady):
 
 
 def find_tunnel(name: str, second: int) -> TunnelRecord | None:
-    """Return the last tunnel that opened under a name before or at a Unix second, or None.
+    """Return the latest tunnel that opened with a name, up to a Unix second. Return None without such a tunnel.
 
     The tunnel may have ended before this second. One read. Raises aws.Unavailable.
     """

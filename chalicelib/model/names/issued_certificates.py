@@ -1,8 +1,8 @@
 """Certificates that the issuer obtained for reserved domains.
 
-The private key is encrypted before the certificate exists, with the id that the certificate will have in the encryption
-context. The encrypted key is stored with the unfinished order. So another issuer can complete the order without the
-right to decrypt the key.
+The issuer encrypts the private key before the certificate exists. The encryption context has the id that the certificate
+will have. The encrypted key is stored with the unfinished order, so another issuer process can complete the order
+without the right to decrypt the key.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,15 +44,15 @@ class UnfinishedOrder:
     domain: str
     method: Method
     certificate_id: str
-    request: bytes  # DER
+    request: bytes  # the certificate signing request in DER
     key: bytes = field(repr=False)
 
 
 class LostCertificate(NamedTuple):
-    """A certificate that must be revoked: its account lost the domain, or wanted no certificate any more.
+    """An issued certificate that must be revoked: its account lost the domain, or does not need the certificate.
 
     `chain` is the certificate chain as PEM if the certificate was not stored. `attempts` is the number of failed
-    attempts to revoke it, `due_at` the Unix second of the next one.
+    attempts to revoke the certificate, `due_at` the Unix second of the next attempt.
     """
 
     account: str
@@ -89,9 +89,9 @@ def record(
 ) -> RecordResult:
     """Store a certificate, its audit event, and the reservation's reference to it, in one transaction.
 
-    The transaction also contains `others`, and ends the claim with which this issuer reserved the attempt. If the
-    reservation's policy now requires another type of key, another order becomes due. Nothing is written if another
-    issuer has claimed the attempt, or if the policy or the proof of the domain has ended. Raises aws.Unavailable.
+    The transaction also contains `others`, and releases the reservation's entry in the schedule, which this issuer has
+    claimed. If the reservation's policy now requires another type of key, another order becomes due. Nothing is written
+    if another issuer has claimed the entry, or if the policy or the proof of the domain has ended. Raises aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
     if before is None or not renewal_schedule.has_policy(before) or _is_lost(before):
@@ -118,7 +118,7 @@ def _is_lost(reservation: Item) -> bool:
 def covers(account: str, certificate_id: str, domain: str) -> bool:
     """Return whether a certificate covers a domain.
 
-    True for unknown and uploaded certificates. Raises aws.Unavailable.
+    Always true for a certificate that is not found, malformed or uploaded. Raises aws.Unavailable.
     """
     item = table.find(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate_id)
     if item is None or item.malformed or RESERVATION not in item.unseen:
@@ -137,7 +137,7 @@ def find_reservation(certificate: Item) -> Item | None:
 
 
 def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
-    """Return the schedule's entry of the reservation for which a certificate was issued, or None.
+    """Return the entry in the renewal schedule for an issued certificate. Return None if there is none.
 
     Raises MalformedRecord, aws.Unavailable.
     """
@@ -166,7 +166,7 @@ def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
 
 
 def give_up(due: DueRenewal, order: UnfinishedOrder, chain: str) -> None:
-    """Schedule the revocation of an issued certificate that is not needed, and remove its order.
+    """Schedule the revocation of an issued certificate that is not needed, and remove the unfinished order.
 
     Raises aws.Unavailable.
     """
@@ -198,7 +198,7 @@ def read_chain(account: str, certificate_id: str) -> str | None:
 
 
 def forget_lost(lost: LostCertificate) -> None:
-    """Remove the record of a lost certificate, because it was revoked. Raises aws.Unavailable."""
+    """Remove the record of a lost certificate after its revocation. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(_REVOCATIONS, f"{lost.account}/{lost.certificate_id}"))
 
 
@@ -212,9 +212,9 @@ def _put_lost(account: str, id: str, body: Mapping[str, str]) -> Write:
 
 
 def _replace(before: Item, order: UnfinishedOrder) -> list[Write]:
-    """Return the write that makes a reservation's former certificate due for deletion.
+    """Return the write that schedules the deletion of a reservation's former certificate.
 
-    None if the account uploaded it.
+    Return None if the account uploaded this certificate.
     """
     id = before.body.get("issued_certificate_id")
     if not id or id == order.certificate_id:
@@ -241,7 +241,7 @@ def _has_wanted_key(issued: Item, reservation: Item) -> bool:
 
 
 def _with_certificate(before: Item, id: str, renewal: Renewal) -> Item:
-    """Return the next revision of a reservation, with an issued certificate."""
+    """Return the next revision of a reservation, which refers to an issued certificate."""
     return replace(
         before,
         body={**before.body, "certificate_id": id, "issued_certificate_id": id},

@@ -30,7 +30,7 @@ _AT_ONCE = 50  # records in one transaction; each lists the cooldowns with the s
 
 
 class TooManyNames(LimitReached):
-    """The account would have too many names in use, or in cooldown."""
+    """A change would give the account too many names in use or in cooldown."""
 
     def __init__(self, account: str, counts: Mapping[str, int]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def count_elsewhere(item: Item) -> int:
 
 
 def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
-    """Return the sum of the count changes of some writes, without zeros."""
+    """Return the changes of the name counts by some writes, added up by count. Zeros are left out."""
     total = Counter({"names": names_elsewhere})
     for write in writes:
         total.update(write.counts)
@@ -78,8 +78,8 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
     """Return the write that changes the name counts for a changed item.
 
-    `own` are the item's other writes: the attribute `counts` of each has its effect on the counts. If the change adds
-    cooldowns, cooldowns that have ended are first removed from the count. Raises aws.Unavailable.
+    `own` are the writes of the change. The attribute `counts` of each write says how it changes the name counts. If the
+    change adds cooldowns, cooldowns that have ended are first subtracted from the stored count. Raises aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(own, new - old)
@@ -91,7 +91,7 @@ def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> li
 def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = _BOUNDS) -> list[Write]:
     """Return the write that changes the counts of an account.
 
-    It fails with TooManyNames if a count exceeds its bound.
+    The write fails with TooManyNames if it would raise a count above the count's limit in `bounds`.
     """
     if not counts:
         return []
@@ -107,7 +107,10 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
 
 
 def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
-    """Subtract ended cooldowns from the stored count, but only if `counts` adds some. Raises aws.Unavailable."""
+    """Subtract ended cooldowns from the stored count if a change will add cooldowns.
+
+    `counts` are the changes of the counts. Raises aws.Unavailable.
+    """
     if counts.get("cooldown", 0) <= 0:
         return
     if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
@@ -117,7 +120,7 @@ def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
 
 
 def make_room(account: str, counts: Mapping[str, int]) -> bool:
-    """End the oldest cooldowns if a change would exceed MAX_COOLDOWN. Return whether the change can be tried again.
+    """End the account's oldest cooldowns if a change would exceed MAX_COOLDOWN. Return whether it can be tried again.
 
     Raises aws.Unavailable.
     """

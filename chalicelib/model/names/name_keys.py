@@ -32,7 +32,7 @@ class NameKey:
 
     @staticmethod
     def of(record: Mapping[str, Any]) -> "NameKey":
-        """Return the key of a record, without its malformed fields."""
+        """Return the unique key that a record stores. Malformed fields of the record are left out."""
         body, scope, holder = (record.get(it) for it in ("body", "home", "holder"))
         attributes = body if isinstance(body, Mapping) else {}
         scope = scope if isinstance(scope, str) else ""
@@ -45,7 +45,7 @@ class NameKey:
 
     @property
     def is_in_use(self) -> bool:
-        """Return whether an account uses the key. False during a cooldown, and if the key is only banned."""
+        """Return whether an account has the key in use. False during a cooldown, and for a name that is only banned."""
         return bool(self.holder or self.sharers) and not kinds.is_internal(self.scope)
 
     @property
@@ -58,7 +58,7 @@ class NameKey:
         return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
     def holder_of(self, kind: kinds.Kind) -> Place | None:
-        """Return the primary key of the item that has the key exclusively, or None if the item is of another kind."""
+        """Return the primary key of the only item with the key, if it is of this kind, otherwise None."""
         is_alike = self.holder and self.scope.partition("#")[2] == kind.path
         return Place(self.scope, self.holder) if is_alike else None
 
@@ -87,7 +87,10 @@ def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
 
 
 def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
-    """Return the account that owns a host, or "". `find_key` returns the keys that `list_owner_places` names."""
+    """Return the account that owns a host, or "".
+
+    `find_key` returns the record of a unique key. `list_owner_places` lists the keys that it must be able to return.
+    """
     deciding = list_owner_places(host, tunnel_domain)
     if not domains.is_below(host, tunnel_domain):
         deciding = [it for it in deciding if it != name_place(host)]
@@ -107,9 +110,9 @@ def list_hostport_places(account: str, host: str) -> list[Place]:
 def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
     """Return the primary keys of the records that must be read to find an account's reservations of a host.
 
-    Below TUNNEL_DOMAIN, the key of the base name lists all reservations with the base name. If there are more than
-    _MAX_DIRECT, the result has the unique keys of the domains that cover the host in place of these reservations, and
-    the reservations to which these keys belong, if `find_key` returns the keys.
+    Below TUNNEL_DOMAIN, the key of the base name lists all reservations with the base name. If there are at most
+    _MAX_DIRECT, the result has these reservations. If there are more, it has the unique keys of the domains that cover
+    the host. For each of these keys that `find_key` returns, it also has the reservation with the key.
     """
     owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
     if not domains.is_below(host, tunnel_domain):
@@ -124,7 +127,7 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_own_keys(account: str, host: str) -> list[Place]:
-    """Return the primary keys of the unique keys that reservations of an account have if they cover a host."""
+    """Return the primary keys of the unique keys of all domains that cover a host, if an account reserves them."""
     return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 
 

@@ -38,7 +38,7 @@ class Modules:
 
     @staticmethod
     def of(stored: Mapping[str, Any], kind: Kind) -> "Modules":
-        """Return the enabled modules of an item of a kind, from their records by name."""
+        """Return the enabled modules of an item of a kind. `stored` are the records of all its modules, by name."""
         enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
         read = {name: module for name in sorted(enabled) if (module := _read(name, enabled[name], kind)) is not None}
         return Modules(read, tuple(sorted(enabled.keys() - read.keys())))
@@ -67,7 +67,7 @@ NO_MODULES = Modules()
 
 
 def list_excluded(name: str) -> tuple[str, ...]:
-    """Return the names of the modules that cannot be set together with a module."""
+    """Return the names of the modules that an item cannot have together with the module `name`."""
     return tuple(module.name for module in EVERY if _BY_NAME[name].is_excluded_by(module))
 
 

@@ -13,7 +13,7 @@ from chalicelib.model.edges.headers import header_changes
 
 @dataclass(frozen=True, kw_only=True)
 class HeadersModule(StoredModule):
-    """Headers to set, by name, and names of headers to remove first."""
+    """The values of headers to set, by name, and the names of headers to remove before that."""
 
     add: Mapping[str, str] = field(default_factory=dict)
     remove: list[str] = field(default_factory=list)
@@ -53,6 +53,6 @@ def declare(
 
 
 def _estimate(module: HeadersModule) -> Memory:
-    """Return the memory of changed headers. Envoy keeps their text four times."""
+    """Return Envoy's memory for the headers that a module changes. Envoy stores their text four times."""
     texts = [*module.remove, *(f"{name}{value}" for name, value in module.add.items())]
     return Memory(entry_kib=0.6 * len(texts) + 4.0 * sum(map(len, texts)) / 1024)

@@ -87,7 +87,7 @@ _FIRST, _LAST = "!", "~"  # the range of characters in header names
 # compiles this form 0.1 ms faster.
 _READ_AS = {"-": "[!-/:-`{-~]", ".": "[!-~]", "(": "(?:"}
 # Patterns with the same beginning are joined to make the expression shorter, because Envoy has a copy of the expression
-# for each special name (see special_names.py).
+# for each special name: a host or port that Envoy must know before a visitor comes.
 _BEGINNINGS = ("(.*-)?", "(x-)?", "x-", "")
 _ENDINGS = ("<ending>", "(-.*)?", "-.*", "")
 

@@ -55,7 +55,7 @@ def check_value(value: str) -> str:
 
 
 def check_changes(add: Mapping[str, str], remove: Collection[str], check: Callable[[str], str]) -> None:
-    """Raise ValueError unless a route may make these changes. `check` checks each name."""
+    """Raise ValueError unless a route may change these headers. `check` is called with each header's name."""
     for names in (add, remove):
         check_once(names)
         if len(names) > MAX_CHANGES:
@@ -67,7 +67,7 @@ def check_changes(add: Mapping[str, str], remove: Collection[str], check: Callab
 
 
 def check_once(names: N) -> N:
-    """Return names of headers. Raises ValueError if one occurs twice; names are case-insensitive."""
+    """Return names of headers. Raises ValueError if a name occurs twice, regardless of case."""
     lower = [name.lower() for name in names]
     if len({*lower}) < len(lower):
         raise ValueError("must not contain a header twice: names are case-insensitive")

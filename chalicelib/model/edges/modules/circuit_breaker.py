@@ -43,6 +43,6 @@ MODULE = EdgeModule(
     admits_ambiguous_paths=True,
     needs_plaintext=True,
     budget=300,
-    memory=lambda _: Memory(cluster_kib=4.0),  # for the outlier detection in the two clusters of a backend
+    memory=lambda _: Memory(cluster_kib=4.0),  # for Envoy's outlier detection: Envoy has two clusters for a backend
     built_by="names.circuits.build_circuits",
 )

@@ -8,14 +8,17 @@ from chalicelib.model.base.records import StoredModule
 from chalicelib.model.edges.edge_modules import EdgeModule, Memory
 
 TlsEnd = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
-EDGE: Final = "edge"  # the default
+EDGE: Final = "edge"  # the default of an edge's `terminate_at`
 UPSTREAM: Final = "upstream"
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TlsTerminationModule(StoredModule):
-    """The lowest TLS version that an edge accepts, None for a safe default. The edge itself stores where TLS ends."""
+    """The lowest TLS version that an edge accepts, None for a safe default.
+
+    The field `terminate_at` of the edge, not this module, says where TLS ends.
+    """
 
     min_version: str | None = None
 

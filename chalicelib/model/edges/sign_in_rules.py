@@ -64,15 +64,15 @@ class SignInRule:
 
     @property
     def check_interval(self) -> int:
-        """Return the seconds after which the service asks the provider about the user again."""
+        """Return the seconds after which the sign-in service asks the provider about the user again."""
         return self.auth_check_interval or _DAY
 
     @property
     def max_session(self) -> int:
-        """Return the longest duration of a session."""
+        """Return the longest duration of a session, in seconds."""
         return min(self.maximum_duration or MAX_DURATION, MAX_DURATION)
 
     @property
     def max_stream(self) -> int:
-        """Return the longest duration of a request, for example of a WebSocket."""
+        """Return the longest duration of a request in seconds, for example of a WebSocket."""
         return min(filter(None, (self.maximum_duration, self.auth_check_interval)), default=_DAY)

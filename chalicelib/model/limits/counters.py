@@ -91,7 +91,7 @@ class Counter:
         self.level -= self._cost(use)
 
     def correct(self, use: Use, add: Add) -> None:
-        """Report the last window's count, and compute the process's share from the window before. Raises aws.Unavailable.
+        """Report the last window's count, and compute the share from the window before. Raises aws.Unavailable.
 
         The share comes from the earlier window, because by now all processes have reported their counts of it.
         """

@@ -1,8 +1,8 @@
 """Certificates that the issuer obtained for reserved domains.
 
-The issuer encrypts the private key before the certificate exists. The encryption context has the id that the certificate
-will have. The encrypted key is stored with the unfinished order, so another issuer process can complete the order
-without the right to decrypt the key.
+The issuer encrypts the private key before the certificate exists. The encryption context has the certificate's future
+id. The encrypted key is stored with the unfinished order, so another issuer process can complete the order without the
+right to decrypt the key.
 """
 
 from collections.abc import Iterable, Mapping
@@ -91,7 +91,8 @@ def record(
 
     The transaction also contains `others`, and releases the reservation's entry in the schedule, which this issuer has
     claimed. If the reservation's policy now requires another type of key, another order becomes due. Nothing is written
-    if another issuer has claimed the entry, or if the policy or the proof of the domain has ended. Raises aws.Unavailable.
+    if another issuer has claimed the entry, or if the policy or the proof of the domain has ended. Raises
+    aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
     if before is None or not renewal_schedule.has_policy(before) or _is_lost(before):

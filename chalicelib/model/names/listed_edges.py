@@ -14,13 +14,13 @@ from chalicelib.storage.records import items
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.shards import Shards
 
-HOSTPORTS = "hostports"  # the `kind` of the unique keys for hostports
+HOSTPORTS = "hostports"  # the `kind` of the unique keys that edges have for their hostports
 _PATHS = frozenset(kind.path for kind in kinds.EDGES)
 _SHARDS = Shards(items.scope(EDGE, "/edges/"), 16)
 
 
 def hostports(item: Item) -> Sequence[str]:
-    """Return the hostports of an item. A malformed edge has them in its unique keys; other kinds have none."""
+    """Return the hostports of an edge, from its unique keys if it is malformed. Other items have none."""
     if item.path not in _PATHS:
         return ()
     if item.malformed:

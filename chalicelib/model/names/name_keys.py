@@ -89,7 +89,7 @@ def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
 def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
     """Return the account that owns a host, or "".
 
-    `find_key` returns the record of a unique key. `list_owner_places` lists the keys that it must be able to return.
+    `find_key` returns the record of a unique key, if it has been read. `list_owner_places` lists the records to read.
     """
     deciding = list_owner_places(host, tunnel_domain)
     if not domains.is_below(host, tunnel_domain):

@@ -14,7 +14,7 @@ from chalicelib.storage.records.change_log import Place
 
 ID = "certificate"
 SCOPE = items.scope(EDGE, f"/{ID}")
-PLACE = Place(SCOPE, ID)  # the primary key of the certificate's record, as the change log names it
+PLACE = Place(SCOPE, ID)  # the primary key of the certificate's record, which entries of the change log contain
 _ORDER, _STATE = "order", "renewal"
 CONTEXT = vault.context(EDGE, ID)
 _ABSENT = Condition("attribute_not_exists(#id)")
@@ -37,18 +37,21 @@ class OperatorRenewal:
 
 
 def alias_target() -> str:
-    """Return the target of the operator's alias for ACME challenges, "" without ACME_DNS_ZONE. Raises ValueError."""
+    """Return the name below ACME_DNS_ZONE to which the operator delegates ACME challenges by a DNS alias.
+
+    Return "" without ACME_DNS_ZONE. Raises ValueError.
+    """
     return certificate_policies.alias_target(ID)
 
 
 def read_chain() -> str | None:
-    """Return the chain of the certificate as PEM, or None. Raises aws.Unavailable."""
+    """Return the chain of the operator's certificate as PEM, or None. Raises aws.Unavailable."""
     record = dynamodb.get(SCOPE, ID)
     return str(record["body"]["certificate_pem"]) if record else None
 
 
 def read_opened() -> OpenedCertificate | None:
-    """Return the certificate with its private key, or None. Raises aws.Unavailable."""
+    """Return the operator's certificate with its private key, or None. Raises aws.Unavailable."""
     record = dynamodb.get(SCOPE, ID)
     if record is None:
         return None
@@ -58,9 +61,9 @@ def read_opened() -> OpenedCertificate | None:
 
 
 def read_renewal() -> OperatorRenewal:
-    """Return the state of the certificate.
+    """Return the state of the operator's certificate. Without a record, an order is due now.
 
-    Without a record, an order is due now. Raises MalformedRecord, aws.Unavailable.
+    Raises MalformedRecord, aws.Unavailable.
     """
     record = dynamodb.get(SCOPE, _STATE)
     if record is None:
@@ -77,23 +80,23 @@ def write_renewal(before: OperatorRenewal, renewal: Renewal) -> OperatorRenewal 
 
 
 def find_order() -> UnfinishedOrder | None:
-    """Return the unfinished order, or None. Raises MalformedRecord, aws.Unavailable."""
+    """Return the unfinished order of the operator's certificate, or None. Raises MalformedRecord, aws.Unavailable."""
     record = dynamodb.get(SCOPE, _ORDER)
     return decoding.decode(UnfinishedOrder, record["body"]) if record else None
 
 
 def put_order(order: UnfinishedOrder) -> None:
-    """Store an unfinished order. Raises aws.Unavailable."""
+    """Store an unfinished order of the operator's certificate. Raises aws.Unavailable."""
     dynamodb.do(Write.put({"scope": SCOPE, "id": _ORDER, "body": vars(order), "revision": 1}))
 
 
 def drop_order() -> None:
-    """Remove the unfinished order, if there is one. Raises aws.Unavailable."""
+    """Remove the unfinished order of the operator's certificate, if there is one. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(SCOPE, _ORDER))
 
 
 def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal: Renewal) -> bool:
-    """Store a certificate, which all edge hosts then read. Return False if another issuer was first.
+    """Store a new operator's certificate, which all edge hosts then read. Return False if another issuer was first.
 
     Raises aws.Unavailable.
     """

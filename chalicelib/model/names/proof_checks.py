@@ -25,12 +25,12 @@ _DUE = items.scope(EDGE, "/looks")
 # A distant Unix second. The ids of entries begin with the number of seconds from the check's time to this second, so
 # the entry that is due first sorts last.
 _LAST = 9_999_999_999
-_AT_ONCE = 100  # records in one read
+_AT_ONCE = 100  # the most records that one call reads
 
 
 @dataclass(frozen=True)
 class DueCheck:
-    """A reservation with a proof that must be checked, and the revision of its record."""
+    """A reserved domain with a proof that must be checked now. `revision` is the revision of the reservation."""
 
     account: str
     id: str
@@ -54,13 +54,13 @@ def find_due(now: int, most: int) -> list[DueCheck]:
         found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
     live = {(_scope(it.account), it.id) for it in found}
     for id in entries:
-        if valid.get(id) not in live:  # remove the entry: without a valid reservation, it would always be read first
+        if valid.get(id) not in live:  # without a valid reservation, the entry would always be read first
             dynamodb.do(Write.delete(_DUE, id))
     return found
 
 
 def claim(check: DueCheck, *, until: int) -> DueCheck | None:
-    """Postpone a check to a Unix second, so that no other host makes it before. Return the postponed check.
+    """Postpone a check to a Unix second, so that no other edge host makes the same check. Return the postponed check.
 
     Return None if another host was faster. Raises aws.Unavailable.
     """
@@ -83,10 +83,11 @@ def find_proved(domain: str) -> DueCheck | None:
 
 
 def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-    """Store the result of a check. `loser` is the reservation that loses the domain, with its new proof.
+    """Store the result of a check. `loser` is another account's reservation that loses the domain, with its
+    new proof.
 
-    Return False, and write nothing, if one of them has changed or another reservation has proved the domain. Raises
-    aws.Unavailable.
+    Return False, and write nothing, if one of the two reservations has changed, or if another reservation has proved
+    the domain. Raises aws.Unavailable.
     """
     change = Change(trail.EDGE)
     for changed, outcome in [(check, result), *([loser] if loser else [])]:
@@ -109,7 +110,7 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
 
 
 def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
-    """Return a reservation with a check's effects on its automatic certificate, and the writes of these effects."""
+    """Return a checked reservation with the new state of its automatic certificate, and the writes for this state."""
     if is_lost:
         return issued_certificates.withdraw(after)
     if outcome.event == "verified":
@@ -128,7 +129,7 @@ def unschedule(reservation: Item) -> list[Write]:
 
 
 def reschedule(before: Item, after: Item) -> list[Write]:
-    """Return the writes after a change of a proof. They update the schedule and the list of proved domains."""
+    """Return the writes that update the schedule and the list of proved domains after a change of a proof."""
     if _entries(before) == _entries(after):
         return list_proved(before, after)
     return [*(Write.delete(_DUE, id) for id in _entries(before)), *schedule(after), *list_proved(before, after)]
@@ -139,20 +140,20 @@ def _entries(item: Item) -> list[str]:
     proof = item.body.get("proof")
     try:
         next_at = decoding.decode(Proof, proof).next_at if proof else None
-    except MalformedRecord:  # `find_due` removes its entry
+    except MalformedRecord:  # `find_due` removes the entry of a malformed reservation
         next_at = None
     return [] if next_at is None else [f"{_LAST - next_at:010}/{item.account}/{item.id}"]
 
 
 def _parse_entry(entry: str) -> tuple[str, str] | None:
-    """Return the primary key of the reservation that an entry names. Return None if the entry is malformed."""
+    """Return the primary key of the reservation in the id of a schedule's entry, or None if the id is malformed."""
     _, _, named = entry.partition("/")
     account, _, id = named.partition("/")
     return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None
 
 
 def _decode_live(item: Item) -> DueCheck | None:
-    """Return the check of a live reservation. None if it is malformed or requires no proof."""
+    """Return the check of a reservation. Return None if it is deleted or malformed, or requires no proof."""
     if not item.is_live or not (item.body or item.malformed):
         return None
     try:
@@ -168,7 +169,7 @@ def _decode(item: Item) -> DueCheck | None:
 
 
 def _read_same(check: DueCheck) -> Item | None:
-    """Return the record of a reservation, or None if its revision has changed."""
+    """Return the reservation of a check, or None if its revision has changed since the check was read."""
     item = table.find(_scope(check.account), check.id)
     return item if item and item.revision == check.revision and _decode_live(item) else None
 

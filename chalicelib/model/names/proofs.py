@@ -29,29 +29,29 @@ _UNKNOWN_ELSEWHERE = (
 class Proof:
     """The state of the proof of a reserved domain. `error` is a sentence about the latest check, or "".
 
-    A TXT record with `value` proves the domain, or an alias of the domain to `cname_target`. Both contain a label that
-    is unique to this reservation, so that a forgotten DNS record does not prove the domain for a later reservation.
+    Either a TXT record with `value`, or an alias (CNAME) of the domain to `cname_target`, proves the domain. Both texts
+    are unique to this reservation, so a forgotten DNS record does not prove the domain for a later reservation.
     """
 
     value: str
     cname_target: str
     status: ProofStatus
-    since: int  # the time at which the status began
+    since: int  # the time at which `status` became the present one
     next_at: int  # the time of the next check
     seen_at: int = 0  # the last time at which the DNS record was present
     checked_at: int = 0  # the time of the last check
-    wished_at: int = 0  # the last time at which the owner requested a check
+    wished_at: int = 0  # the last time at which the account requested a check
     error: str = ""
 
     @property
     def holds(self) -> bool:
-        """Return whether the account owns the domain."""
+        """Return whether the proof is valid, so that the account owns the domain."""
         return self.status in ("verified", "lapsing")
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a DNS lookup of the record that proves a domain. `error` says why the record is not present."""
+    """The result of a lookup of the DNS record that proves a domain. If it was not found, `error` gives the reason."""
 
     kind: Literal["present", "absent", "unknown"]
     error: str = ""
@@ -59,7 +59,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class ProofChange:
-    """The proof after a check. `event` is the action of its audit event, or "" if there is no event."""
+    """A proof after a check. `event` is the action of the audit event about the change, "" if there is no event."""
 
     proof: Proof
     event: ProofEvent = ""
@@ -97,7 +97,7 @@ def request_check(proof: Proof, now: int) -> Proof:
 
 
 def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
-    """Return the result of a check of a domain that no other account has proved."""
+    """Return the proof after a check of a domain that no other account has proved."""
     checked = replace(proof, checked_at=now, error=found.error)
     if found.kind == "present":
         return _verify(checked, now)
@@ -116,10 +116,10 @@ def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
 def apply_contest(
     challenger: Proof, holder: Proof, found: CheckResult, now: int
 ) -> tuple[ProofChange, ProofChange | None]:
-    """Return the results of a check for a challenger and for the owner of a domain.
+    """Return the results of a check of a domain that another account, the owner, has already proved.
 
-    The DNS record of the challenger is present. `found` is the lookup of the owner's record at the same time. The
-    second result is None if the owner keeps the domain.
+    The first result is for the challenger, which has a DNS record too. `found` is the lookup of the owner's record at
+    the same time. The second result is for the owner, None if the owner keeps the domain.
     """
     checked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":

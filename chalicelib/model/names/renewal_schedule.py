@@ -46,7 +46,7 @@ class RenewalEntry:
 
     @property
     def scope(self) -> str:
-        """Return the partition key of the reservation."""
+        """Return the partition key of the entry's reservation."""
         return items.scope(self.account, kinds.RESERVED_DOMAINS.path)
 
     def put(self, condition: Condition | None = None) -> Write:
@@ -65,14 +65,14 @@ class RenewalEntry:
 
 @dataclass(frozen=True)
 class DueRenewal:
-    """An entry that is due, with its reservation, or None if the reservation was deleted."""
+    """An entry that is due. `item` is its reservation, None if the reservation was deleted."""
 
     entry: RenewalEntry
     item: Item | None
 
     @property
     def stored(self) -> ReservedDomain | None:
-        """Return the reservation if it has a policy, or None. Raises MalformedRecord."""
+        """Return the decoded reservation if it has a policy, otherwise None. Raises MalformedRecord."""
         stored = ReservedDomain.of(self.item.body) if self.item else None
         return stored if stored and stored.policy else None
 
@@ -91,14 +91,14 @@ def find_due(now: int, most: int) -> list[DueRenewal]:
 
 
 def list_entries() -> Iterator[RenewalEntry]:
-    """Yield all entries. Malformed entries are removed. Raises aws.Unavailable."""
+    """Yield all entries of the schedule. Malformed entries are removed. Raises aws.Unavailable."""
     for item in table.every(SCOPE):
         if entry := _parse({"scope": item.scope, "id": item.id, "body": item.body}):
             yield entry
 
 
 def order_now(account: str, id: str, now: int) -> RenewalEntry | None:
-    """Make the next order for a reservation due, at the earliest a minute after the previous attempt.
+    """Make the next order for a reservation due now, but not within a minute after the previous attempt.
 
     Return the reservation's entry, or None if it has no policy, or an attempt is running. Raises aws.Unavailable.
     """
@@ -117,7 +117,10 @@ def find(account: str, id: str) -> DueRenewal | None:
 
 
 def claim(due: DueRenewal, now: int, until: int) -> DueRenewal | None:
-    """Claim an entry until a Unix second. Return it, or None if another issuer was first. Raises aws.Unavailable."""
+    """Claim an entry until a Unix second. Return the claimed entry, or None if another issuer was first.
+
+    Raises aws.Unavailable.
+    """
     renewal = replace(due.entry.renewal, due_at=until, is_claimed=True, tried_at=now)
     return _write(due, renewal)
 
@@ -133,9 +136,9 @@ def postpone(due: DueRenewal, renewal: Renewal) -> bool:
 def conclude(due: DueRenewal, renewal: Renewal, now: int, *, keeps: bool = False) -> bool:
     """End an attempt that obtained no certificate: store its result, and end the claim.
 
-    If the policy has ended meanwhile, the entry is removed. With `keeps` it stays, because there is an unfinished order
-    at the CA that the next attempt must end. Other changes of the reservation meanwhile are applied to the entry.
-    Return False, and write nothing, if another issuer has claimed the entry. Raises aws.Unavailable.
+    If the reservation has no policy any more, the entry is removed. With `keeps` it stays, because the CA still has an
+    unfinished order, which the next attempt must end. Other changes of the reservation during the attempt are applied
+    to the entry. Return False, and write nothing, if another issuer has claimed the entry. Raises aws.Unavailable.
     """
     current = table.find(due.entry.scope, due.entry.reservation)
     released = replace(renewal, is_claimed=False)
@@ -147,7 +150,7 @@ def conclude(due: DueRenewal, renewal: Renewal, now: int, *, keeps: bool = False
 
 
 def has_policy(reservation: Item) -> bool:
-    """Return whether a reservation is well-formed and has a policy."""
+    """Return whether a reservation is well-formed and has a policy for automatic certificates."""
     try:
         return not reservation.malformed and ReservedDomain.of(reservation.body).policy is not None
     except MalformedRecord:
@@ -170,7 +173,7 @@ def read_valid(reservation: Item) -> Renewal | None:
     """Return the state of a reservation's certificate. Return None if there is none or it is malformed."""
     try:
         return read(reservation)
-    except MalformedRecord:  # the issuer removes its entry
+    except MalformedRecord:  # the issuer will remove the malformed entry from the schedule
         return None
 
 
@@ -181,7 +184,7 @@ def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
 
 
 def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a changed reservation with the new state of its certificate, and the writes of its entry.
+    """Return a changed reservation with the new state of its certificate, and the writes that change its entry.
 
     A new policy, or the removal of the certificate, makes an order due. After any other change, a failed attempt is
     repeated soon. Raises MalformedRecord.
@@ -201,7 +204,7 @@ def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
 
 
 def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a reservation that lost its domain, and the writes of its entry.
+    """Return a reservation that lost its domain, and the writes that change its entry.
 
     A new proof of the domain will require a new certificate.
     """
@@ -233,7 +236,7 @@ def _changed(item: Item, change: Callable[[Renewal | None], Renewal]) -> tuple[I
 
 
 def _write(due: DueRenewal, renewal: Renewal) -> DueRenewal | None:
-    """Replace the state of an entry. Return the entry, or None if it has moved."""
+    """Replace the state in an entry. Return the new entry, or None if another process has moved the old one."""
     own = [*due.entry.replace(renewal), *([copy(due.item, renewal)] if due.item else [])]
     if not _are_done(own):
         return None

@@ -34,7 +34,7 @@ def schedule(account: str, certificate_id: str, replaced_by: str, now: int) -> W
 
 
 def find_due(now: int) -> list[ReplacedCertificate]:
-    """Return the certificates that are due for deletion. Raises aws.Unavailable."""
+    """Return the replaced certificates that must be deleted now. Raises aws.Unavailable."""
     found = []
     for item in table.between(_SCOPE, "0", f"{now:010}~"):
         _, account, certificate_id = (*item.id.split("/"), "", "")[:3]
@@ -43,12 +43,15 @@ def find_due(now: int) -> list[ReplacedCertificate]:
 
 
 def delete(replaced: ReplacedCertificate) -> bool:
-    """Delete a replaced certificate, with an event. Return whether it still existed. Raises aws.Unavailable."""
+    """Delete a replaced certificate, with an audit event. Return False if there was nothing to delete.
+
+    Raises aws.Unavailable.
+    """
     done = Write.delete(_SCOPE, replaced.id)
 
     def attempt() -> bool:
         item = table.find(items.scope(replaced.account, kinds.TLS_CERTIFICATES.path), replaced.certificate_id)
-        # the account has deleted the certificate, or it was not issued automatically
+        # there is nothing to delete: the account has deleted the certificate, or it was not issued automatically
         if item is None or RESERVATION not in item.unseen:
             dynamodb.do(done)
             return False

@@ -48,7 +48,7 @@ class ReservedDomain(Described):
 
     @property
     def progress(self) -> Proof | None:
-        """Return the proof, or None if the domain requires none. Raises MalformedRecord."""
+        """Return the proof of the domain, or None if the domain requires no proof. Raises MalformedRecord."""
         return decoding.decode(Proof, self.proof) if self.proof else None
 
     @property
@@ -63,7 +63,7 @@ class ReservedDomain(Described):
 
     @property
     def policy(self) -> CertificatePolicy | None:
-        """Return the policy of automatic certificates, or None. Raises MalformedRecord."""
+        """Return the policy for automatic certificates, or None. Raises MalformedRecord."""
         policy = self.certificate_management_policy
         return None if policy is None else decoding.decode(CertificatePolicy, policy)
 
@@ -109,7 +109,7 @@ class ServedReservation:
     proxy_protocol: bool = False
     is_readable: bool = True
     keep_headers: tuple[str, ...] = ()
-    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # their records by name
+    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # the modules' records, by name
 
     @staticmethod
     def of(item: Item) -> "ServedReservation | None":
@@ -132,7 +132,7 @@ class ServedReservation:
 
 
 def _decode_keys(item: Item) -> ServedReservation | None:
-    """Return a reservation from its unique keys. Return None if its domain is unknown."""
+    """Return a malformed reservation, with its domain from its unique keys. Return None if they lack the domain."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
     domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
     is_proved = PROVED_DOMAIN in keys or base_names.KIND in keys
@@ -204,7 +204,7 @@ def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> 
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
-    """Return whether the record of a unique key contains the primary key of the item that has it."""
+    """Return whether the record of a unique key contains the primary key of the item that has the unique key."""
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 
@@ -254,7 +254,7 @@ def _list_scope(item: Item) -> str | None:
     """Return the partition key of the list that contains a proved domain. Return None for a wildcard."""
     try:
         stored = records.decode(ReservedDomain, item)
-    except MalformedRecord:  # the deletion of a malformed reservation must also remove it from the list
+    except MalformedRecord:  # a malformed reservation must also be removed from the list when it is deleted
         domain = next((key.value for key in item.unique_keys if key.kind == PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD

@@ -1,8 +1,8 @@
 """The list of special names, for the live edge: hosts and ports that Envoy must know before a visitor comes.
 
 Each edge or tunnel with such names has a separate record. The transaction that changes the edge or tunnel also writes
-this record, so it is in the change log too. The record's id starts with the account. An edge host of an earlier version
-that cannot read such an id in the log treats the record as removed.
+this record, so it is in the change log too. The record's id starts with the account. Edge hosts of some
+earlier versions cannot read such an id: for them, a log entry with it means that the record was removed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class SpecialOwner(NamedTuple):
 class SpecialEntry:
     """The special hostports of an edge or tunnel, host:port.
 
-    Some hostports may not be special any more: the records of the edge or tunnel decide that.
+    An entry can still have hostports that are not special any more. The record of the edge or tunnel decides that.
     """
 
     owner: SpecialOwner
@@ -47,7 +47,7 @@ def add(entry: SpecialEntry) -> Write:
 
 
 def change(entry: SpecialEntry) -> Write:
-    """Return the write that changes an entry, or adds it. One read. Raises aws.Unavailable."""
+    """Return the write that changes or adds the entry of an edge or tunnel. One read. Raises aws.Unavailable."""
     place = find_place(entry.owner)
     before = dynamodb.get(place.scope, place.id) or {}
     body = {**before.get("body", {}), "hostports": list(entry.hostports)}
@@ -75,7 +75,10 @@ def every() -> Iterator[SpecialEntry | Place]:
 
 
 def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
-    """Return the entries of edges and tunnels, without missing and malformed ones. Raises aws.Unavailable."""
+    """Return the entries of the given edges and tunnels. Missing and malformed entries are left out.
+
+    Raises aws.Unavailable.
+    """
     owned = {(place.scope, place.id): owner for owner in owners if (place := find_place(owner))}
     entries = (_decode(owned[place], record.get("body")) for place, record in table.records(owned).items())
     return {entry.owner: entry for entry in entries if entry}
@@ -96,7 +99,7 @@ def find_owner(place: Place) -> SpecialOwner | None:
 
 
 def _decode(owner: SpecialOwner | None, body: Any) -> SpecialEntry | None:
-    """Return the entry of a record, or None if it is malformed."""
+    """Return the entry in the body of a record, or None if it is malformed."""
     hostports = body.get("hostports") if isinstance(body, Mapping) else None
     is_list = isinstance(hostports, Sequence) and not isinstance(hostports, str)
     if owner is None or not is_list or not all(isinstance(it, str) for it in hostports or ()):

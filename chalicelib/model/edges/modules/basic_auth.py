@@ -43,14 +43,14 @@ class BasicAuthModule(StoredModule):
     def open_passwords(self, context: Mapping[str, str]) -> Mapping[str, bytes]:
         """Return the password digests by user. `context` is the encryption context of the route or reservation.
 
-        Raises aws.Unavailable, and vault.Unreadable if they cannot be decrypted.
+        Raises aws.Unavailable, and vault.Unreadable if the digests cannot be decrypted.
         """
         if not self.passwords:
             return {}
         return vault.unseal_readable(self.passwords, password_context(context), _parse_digests)
 
     def _has(self, users: Mapping[str, str], context: Mapping[str, str]) -> bool:
-        """Return whether the module has these users with these passwords. False if its digests cannot be decrypted."""
+        """Return whether a module already has these users with these passwords. False if its digests cannot be decrypted."""
         if [*users] != self.usernames:
             return False
         try:

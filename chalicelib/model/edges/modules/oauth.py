@@ -33,7 +33,7 @@ class StoredProvider(Stored):
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def open_secret(self, context: Mapping[str, str]) -> str:
-        """Return the client secret, "" if there is none. Raises aws.Unavailable."""
+        """Return the decrypted client secret, "" if there is none. Raises aws.Unavailable."""
         return vault.unseal(self.client_secret, context, bytes.decode) if self.client_secret else ""
 
 
@@ -58,7 +58,7 @@ class OAuthModule(StoredModule):
 
     @property
     def providers(self) -> list[tuple[str, StoredProvider]]:
-        """Return the providers that are set, by name. A well-formed module has exactly one."""
+        """Return the identity providers that are set, by name. A well-formed module has exactly one."""
         return [(name, it) for name, it in sorted(self.provider.items()) if it]
 
     @classmethod

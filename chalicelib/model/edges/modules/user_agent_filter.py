@@ -9,7 +9,7 @@ from chalicelib.model.edges.edge_modules import EdgeModule, Memory
 
 @dataclass(frozen=True, kw_only=True)
 class UserAgentModule(StoredModule):
-    """RE2 patterns of the User-Agents to allow and to deny."""
+    """RE2 patterns of the User-Agent headers to allow and to deny."""
 
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
@@ -18,7 +18,7 @@ class UserAgentModule(StoredModule):
 
 
 def _estimate(module: UserAgentModule) -> Memory:
-    """Return the memory of the compiled patterns."""
+    """Return Envoy's memory for the compiled patterns."""
     return Memory(route_kib=24.0 + 0.03 * sum(map(len, (*module.allow, *module.deny))))
 
 

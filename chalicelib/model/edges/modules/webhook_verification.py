@@ -45,7 +45,7 @@ class WebhookModule(StoredModule):
         return WebhookRule(known, digest) if known and self.secret else None
 
     def open_secret(self, context: Mapping[str, str]) -> str:
-        """Return the secret, "" if there is none. `context` is the encryption context of the route.
+        """Return the decrypted secret, "" if there is none. `context` is the encryption context of the route.
 
         Raises aws.Unavailable, and vault.Unreadable if it cannot be decrypted.
         """

@@ -50,7 +50,7 @@ class BasicAuthModule(StoredModule):
         return vault.unseal_readable(self.passwords, password_context(context), _parse_digests)
 
     def _has(self, users: Mapping[str, str], context: Mapping[str, str]) -> bool:
-        """Return whether a module already has these users with these passwords. False if its digests cannot be decrypted."""
+        """Return whether a module has exactly these users and passwords. False if its digests cannot be decrypted."""
         if [*users] != self.usernames:
             return False
         try:

@@ -61,7 +61,7 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
-        """Create an item. Its audit event shows `details`, or if they are empty, the audited fields, and `more`."""
+        """Create an item. Its audit event shows `details` (by default, the audited fields) and `more`."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None

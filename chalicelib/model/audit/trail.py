@@ -86,7 +86,7 @@ class Trail:
     find_name: Callable[[], str] | None = field(default=None, compare=False)
 
     def identified(self) -> "Trail":
-        """Return the trail, in which the actor's name is set. Raises aws.Unavailable."""
+        """Return the trail with the name of its actor set. Raises aws.Unavailable."""
         if self.find_name:
             return replace(self, actor=replace(self.actor, name=self.find_name()))
         return _person.get() or _as(_user()) if self == OPERATOR else self
@@ -99,7 +99,7 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 @contextmanager
 def operated_by(name: str, reason: str = "") -> Iterator[None]:
-    """Attribute the operator's changes in this block to the person `name`, or to the system's user if it is ""."""
+    """Attribute the operator's changes in this block to `name`, or if it is "", to the user of the operating system."""
     before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
     try:
         yield
@@ -158,7 +158,7 @@ def event(
 
 
 def reason() -> str:
-    """Return the reason that the operator gave."""
+    """Return the operator's reason for the changes of the present block (see `operated_by`)."""
     return OPERATOR.identified().reason
 
 

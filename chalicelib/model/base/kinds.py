@@ -41,7 +41,7 @@ class Kind:
         return self._pattern.fullmatch(id) is not None
 
     def is_covered_by(self, other: "Kind") -> bool:
-        """Return whether another kind has a regular expression as `prefix` that also matches this kind's prefix."""
+        """Return whether the `prefix` of another kind is a regular expression that also matches this kind's prefix."""
         return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
 
     @cached_property

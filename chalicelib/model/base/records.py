@@ -36,7 +36,7 @@ class Ending:
 
 
 class NotReady(Exception):
-    """A transaction failed, but can succeed after another write, which `make_room` makes.
+    """A transaction failed, but can succeed after the writes of `make_room`.
 
     For example, the account has too many names in cooldown, and `make_room` ends the oldest cooldowns.
     """

@@ -17,9 +17,9 @@ def are_strict() -> bool:
 
 
 def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
-    """Return a reference for each resource in `named`, which this resource stores. It cannot be deleted meanwhile.
+    """Return the references to store in the records of the resources that `named` names.
 
-    Without STRICT_REFERENCES, there are none.
+    A resource with such a reference cannot be deleted. Without STRICT_REFERENCES, there are no references.
     """
     if not are_strict():
         return ()

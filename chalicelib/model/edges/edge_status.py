@@ -36,8 +36,8 @@ _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 class HostportStatus:
     """The status of a hostport. `since` is the time at which its state began, `error` a sentence or "".
 
-    `certificate_id` is "" if the host is served with the operator's certificate. `not_after` is the end of the served
-    certificate. Times are RFC 3339.
+    `certificate_id` is "" if the host is served with the operator's certificate. `not_after` is the time at which the
+    served certificate expires. Times are RFC 3339.
     """
 
     hostport: str
@@ -68,7 +68,7 @@ class BackendStatus:
 
 @dataclass(frozen=True)
 class EdgeStatus:
-    """The status of a revision of an edge, for all hosts together. `at` is the time at which the status began."""
+    """The status of a revision of an edge, for all edge hosts together. `at` is the time at which the status began."""
 
     state: State
     revision: int
@@ -162,7 +162,7 @@ def remove(account: str, edge_id: str, host: str) -> None:
 
 
 def read_statuses(host: str) -> dict[tuple[str, str], Report]:
-    """Return the reports of a host, live or not, by account and id of the edge or certificate.
+    """Return the reports of an edge host, live or not. The keys are the account and id of an edge or certificate.
 
     Raises aws.Unavailable.
     """

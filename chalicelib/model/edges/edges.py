@@ -36,7 +36,7 @@ class Edge(Described):
     AUDITED: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique keys of the hostports and of their hosts' base names (see base_names.py).
+        """Return the unique keys of the hostports and of their base names: the names one label below TUNNEL_DOMAIN.
 
         A hostport is unique in the account. Outside TUNNEL_DOMAIN, edges of two accounts can have the same hostport.
         The live edge serves the edge of the account that has proved the domain.

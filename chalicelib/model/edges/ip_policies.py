@@ -91,7 +91,7 @@ _MALFORMED = "The record of the IP policy {} is malformed: no visitor is admitte
 
 
 def parse_cidr(text: str) -> Network:
-    """Return the network of a rule. An IPv4-mapped network becomes an IPv4 network. Raises ValueError."""
+    """Return the network in a rule's `cidr`. An IPv4-mapped network becomes an IPv4 network. Raises ValueError."""
     try:
         return policy_expressions.parse_network(text)
     except UnsupportedPolicy:
@@ -141,7 +141,7 @@ def describe_problems(module: IpRestrictionModule | None, policies: Mapping[str,
 
 
 def find_missing(account: str, ids: Sequence[str]) -> list[str]:
-    """Return those of the given ids to which the account has no IP policy. Raises aws.Unavailable."""
+    """Return the ids for which the account has no IP policy. Raises aws.Unavailable."""
     scope = items.scope(account, kinds.IP_POLICIES.path)
     found = table.records((scope, id) for id in ids)
     known = [item for record in found.values() if (item := items.live_item(record)) and item.body]

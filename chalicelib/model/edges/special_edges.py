@@ -95,8 +95,9 @@ def _special_hostports(edge: Item) -> tuple[str, ...]:
 
 
 def _list_enabled(item: Item) -> dict[str, Any]:
-    """Return the modules of an item that are not switched off. This includes malformed modules, even null: they close
-    the item.
+    """Return the modules of an item that are not switched off.
+
+    Malformed modules, even null, are among them, because they close the item to all visitors.
     """
     modules = item.modules.items()
     return {name: it for name, it in modules if not (isinstance(it, Mapping) and it.get("enabled") is False)}

@@ -51,7 +51,7 @@ def _cost(patterns: tuple[str, ...]) -> int:
 
 
 def _split_words(patterns: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the plain words by their flag ("i" or ""), and the patterns that are not plain words."""
+    """Return the plain words by their flag ("i" to ignore case, or ""), and the patterns that are not plain words."""
     words: dict[str, set[str]] = {"": set(), "i": set()}
     others = []
     for pattern in patterns:

@@ -88,7 +88,7 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Check settings as `check_settings` does, but the given ones. A process checks the same settings only once."""
+    """Check given settings, as `check_settings` checks the process's settings. The same settings are checked once."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
@@ -212,7 +212,7 @@ def is_operator_name(unit: str) -> bool:
 
 
 def port_address(port: int) -> str:
-    """Return the address (host:port) of a port, which is also its base name."""
+    """Return the address of a port: TUNNEL_DOMAIN and the port. It is also the port's base name."""
     return f"{domain()}:{port}"
 
 

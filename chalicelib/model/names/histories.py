@@ -41,7 +41,7 @@ class TunnelRecord:
 
 @dataclass(frozen=True)
 class FormerEdge:
-    """An edge that used a hostport until `ended_at`, or "" if it still uses the hostport.
+    """An edge in the history of a hostport. It used the hostport until `ended_at`, which is "" if it still does.
 
     The edge's audit events show when the edge began to use the hostport.
     """

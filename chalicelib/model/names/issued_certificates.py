@@ -182,7 +182,7 @@ def find_lost(now: int) -> list[LostCertificate]:
 
 
 def postpone_lost(lost: LostCertificate, due_at: int) -> None:
-    """Postpone the revocation of a certificate after a failed attempt, unless it was revoked.
+    """Postpone the revocation of a certificate after a failed attempt, unless it was revoked meanwhile.
 
     Raises aws.Unavailable.
     """

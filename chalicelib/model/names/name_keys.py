@@ -127,7 +127,10 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_own_keys(account: str, host: str) -> list[Place]:
-    """Return the primary keys of the unique keys of all domains that cover a host, if an account reserves them."""
+    """Return, for each domain that covers a host, the primary key of the unique key of the domain's reservation.
+
+    The account may not have all of these reservations.
+    """
     return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 
 

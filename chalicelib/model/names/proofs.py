@@ -36,7 +36,7 @@ class Proof:
     value: str
     cname_target: str
     status: ProofStatus
-    since: int  # the time at which `status` became the present one
+    since: int  # the time since which `status` has its value
     next_at: int  # the time of the next check
     seen_at: int = 0  # the last time at which the DNS record was present
     checked_at: int = 0  # the time of the last check
@@ -84,7 +84,7 @@ def begin(now: int, *, value: str, cname_target: str) -> Proof:
 def record_name(domain: str) -> str:
     """Return the name of the TXT record of a domain.
 
-    `*.d` and d have the same name, with different values.
+    The TXT records of `*.d` and d have the same name, with different values.
     """
     return f"_tunnel-verification.{domain.removeprefix(WILDCARD)}"
 

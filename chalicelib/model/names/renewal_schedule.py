@@ -126,7 +126,7 @@ def claim(due: DueRenewal, now: int, until: int) -> DueRenewal | None:
 
 
 def postpone(due: DueRenewal, renewal: Renewal) -> bool:
-    """Store a state that postpones an unclaimed entry. Return False if the entry has moved.
+    """Store a new state of an unclaimed entry. Return False if another process has moved the entry.
 
     Raises aws.Unavailable.
     """

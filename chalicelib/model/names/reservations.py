@@ -229,7 +229,7 @@ def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
 
 
 def require_proved(reservation: ServedReservation) -> Write:
-    """Return the condition for a transaction that a reservation still proves its domain. It fails with NotProved."""
+    """Return the write that makes a transaction fail with NotProved unless a reservation still proves its domain."""
     same = Condition("#holder = :proved", {"proved": reservation.id})
     return Write.check(proved_key(reservation.domain).scope, unique_keys.ID, same, NotProved())
 

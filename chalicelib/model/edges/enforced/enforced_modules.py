@@ -1,6 +1,6 @@
 """The enabled modules of edges, routes and reservations, decoded for the live edge.
 
-A malformed module is never ignored: its edge, route or tunnel is closed.
+A malformed module is never ignored: its edge, route or tunnel refuses all visitors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class Modules:
     """The enabled modules of an edge, route or reservation by name, with the settings that the edge enforces.
 
     `unenforced` has the names of enabled modules that are malformed, or that the live edge cannot enforce for this
-    kind of item. If there are any, the edge, route or tunnel is closed.
+    kind of item. If there are any, the edge, route or tunnel refuses all visitors.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 _OWN = "tunnel-auth-.*"  # set only by the edge, so the setting `keep_headers` cannot admit it
 _PATTERNS = (
     # Headers with the visitor's address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy.
-    # Readers are request-ip and fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's
+    # Upstreams read them with request-ip and fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's
     # ForwardedHeaderFilter.
     "(x-)?forwarded(-.*)?",
     "(.*-)?client-?ip",

@@ -43,7 +43,7 @@ _MAX_REVISION = 1 << 53  # larger integers are inexact in some JSON readers
 
 @dataclass(frozen=True)
 class EventActor:
-    """An actor. `key_id` is its API key or federated credential, `name` the name of the key's owner or the operator."""
+    """An actor. `key_id` is the id of its API key or federated credential, `name` its owner's or the operator's name."""
 
     type: Literal["api_key", "federated", "operator", "edge"]
     key_id: str = ""
@@ -158,7 +158,7 @@ def event(
 
 
 def reason() -> str:
-    """Return the operator's reason for the changes of the present block (see `operated_by`)."""
+    """Return the operator's reason for the changes in the current `operated_by` block."""
     return OPERATOR.identified().reason
 
 

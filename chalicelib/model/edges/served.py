@@ -166,7 +166,7 @@ def _decode_authority(item: Item) -> ServedAuthority:
     return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
-_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # all other kinds are backends
+_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # parts of other kinds are backends
     kinds.CERTIFICATE_AUTHORITIES: _decode_authority,
     kinds.IP_POLICIES: ServedPolicy.of,
 }

@@ -104,5 +104,5 @@ def _list_enabled(item: Item) -> dict[str, Any]:
 
 
 def _has_default_version(termination: object) -> bool:
-    """Return whether the module tls_termination has the default `min_version`. False if its record is malformed."""
+    """Return whether the module tls_termination has one of _DEFAULT_VERSIONS. False if its record is malformed."""
     return isinstance(termination, Mapping) and termination.get("min_version") in _DEFAULT_VERSIONS

@@ -124,9 +124,9 @@ class Counters:
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
         """Return whether a request exceeds none of its limits, and the limits' remaining amounts.
 
-        A rejected request takes nothing from the limits. If the last window's count of one of the limits is not
-        reported yet and must be, this call reports it. For an admitted request, it does so only in the second half of
-        the current window.
+        A rejected request takes nothing from the limits. If the last window's count of a limit is large enough
+        to be reported, but is not reported yet, this call reports it. For an admitted request, it does so only in the
+        second half of the current window.
         """
         with self._lock:
             pairs = [(self._find(use, now), use) for use in uses]

@@ -150,7 +150,7 @@ def _kind(record: Record) -> Kind | None:
 
 
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add an audit event to the index by actor. Add the event's API key, or an API key, to the list of its owner's keys."""
+    """Add an event to the index by actor. Add the event's API key, or an API key, to the list of its owner's keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
         return _kept(item.account, ApiKey.of(item.body), item.id)

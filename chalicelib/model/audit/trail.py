@@ -43,7 +43,7 @@ _MAX_REVISION = 1 << 53  # larger integers are inexact in some JSON readers
 
 @dataclass(frozen=True)
 class EventActor:
-    """An actor. `key_id` is the id of its API key or federated credential, `name` its owner's or the operator's name."""
+    """An actor. `key_id` is the id of its API key or federated credential, `name` its owner's or operator's name."""
 
     type: Literal["api_key", "federated", "operator", "edge"]
     key_id: str = ""

@@ -36,7 +36,7 @@ class Edge(Described):
     AUDITED: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique keys of the hostports and of their base names: the names one label below TUNNEL_DOMAIN.
+        """Return the unique keys of the hostports, their base names (one label below TUNNEL_DOMAIN) and their ports.
 
         A hostport is unique in the account. Outside TUNNEL_DOMAIN, edges of two accounts can have the same hostport.
         The live edge serves the edge of the account that has proved the domain.
@@ -119,8 +119,8 @@ def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
 def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
     """Yield the list of routes for each edge, newest first.
 
-    The edges must be HTTPS edges of one account, newest first. Routes are read when the caller needs them. One call
-    reads up to 1 MB of routes, of many edges. Raises aws.Unavailable.
+    The edges must be HTTPS edges of one account, newest first. Routes are read while the caller iterates. One call
+    to DynamoDB reads up to 1 MB of routes, often of several edges. Raises aws.Unavailable.
     """
     scopes = [routes_scope(edge.scope, edge.id) for edge in found]
     read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)

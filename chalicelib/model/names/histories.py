@@ -1,8 +1,8 @@
 """The history of names: which tunnel or edge used a name, and when.
 
 The history is stored as long as audit events. The transaction that opens a tunnel stores a record under the tunnel's
-name. The transaction that ends the tunnel adds the end to this record. For an edge, a record is stored when a change
-takes a hostport from the edge, under this hostport and before the change.
+name. The transaction that ends the tunnel adds the end to this record. A record of an edge is stored
+under a hostport, shortly before a change takes this hostport from the edge.
 """
 
 from collections.abc import Iterator, Mapping

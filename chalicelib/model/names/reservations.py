@@ -189,8 +189,9 @@ def list_proved(before: Item, after: Item | None) -> list[Write]:
 def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
     """Return the reservations that decide whether an account may serve some hosts.
 
-    Below TUNNEL_DOMAIN, these are the account's own reservations. Outside, these are the proved reservations of all
-    accounts. For a wildcard, they include the domains that are proved directly below it. Raises aws.Unavailable.
+    For hosts below TUNNEL_DOMAIN, these are reservations of this account. For other hosts, these are reservations of
+    any account, but only proved ones. For a wildcard among them, the domains that are proved directly below it are
+    included. Raises aws.Unavailable.
     """
     wanted = list(hosts)
     keys = (key for host in wanted for key in _list_keys(account, host, tunnel_domain))

@@ -1,7 +1,7 @@
 """The modules of edges and routes (SPEC 2.9, 4.8): one file each.
 
-A file is named like the last segment of its module's path. It declares its MODULES: one for each kind of edge or route
-that can have it.
+A file is named like the last segment of its module's path. Its tuple MODULES has one entry for each kind of resource
+that can have the module.
 """
 
 from __future__ import annotations

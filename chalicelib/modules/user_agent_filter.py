@@ -13,7 +13,7 @@ from chalicelib.model.edges.modules.user_agent_filter import MODULE, UserAgentMo
 from chalicelib.model.edges.user_agents import MAX_COST
 from chalicelib.schema.rules import After, Before, WithData, entries, if_null, max_bytes, max_encoded
 
-_MAX_LIST = 4608  # characters: the slowest patterns of that size take a second to compile
+_MAX_LIST = 4608  # characters in a list of patterns; compiling the slowest list of this size takes a second
 
 
 def _compiles(pattern: str) -> str:
@@ -32,7 +32,10 @@ def _without_a_name_twice(patterns: list[str]) -> list[str]:
 
 
 def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
-    """Return the patterns unless they are too expensive. `deny` is checked together with a valid `allow`."""
+    """Return the patterns. Raises ValueError if matching a header with them costs too much.
+
+    Patterns of `deny` are checked together with the patterns of `allow`, if these are valid.
+    """
     allow = above.get("allow", [])
     try:
         cost = user_agents.matching_cost(UserAgentModule(allow=allow, deny=patterns))

@@ -1,4 +1,4 @@
 """The operator's command line: one file for each noun, such as accounts. It uses click.
 
-It is not in the Lambda package.
+The Lambda package does not contain this folder.
 """

@@ -96,8 +96,8 @@ def limit_account(
 def list_clashes() -> list[tuple[str, str, list[str]]]:
     """Return names that several users or bots of one account have, with their ids.
 
-    Releases before 2.0.0 permitted a bot with a user's name. With {user} in a policy, both can sign certificates for
-    this name.
+    Releases before 2.0.0 permitted a bot with a user's name. If the policy of an SSH authority contains `{user}`, the
+    placeholder for the name, both can sign certificates for this name.
     """
     clashes = []
     for account in list_accounts():

@@ -53,12 +53,12 @@ class OperatorCommand(_PlainCommand):
 
 
 class OperatorGroup(_PlainCommand, click.Group):
-    """The commands of one noun."""
+    """The commands for one noun, such as `accounts` or `keys`."""
 
     command_class = OperatorCommand
 
     def __init__(self, name: str, **settings: Any) -> None:
-        """Create a group. Calling it without a command is a usage error."""
+        """Create a group of commands. A command line that names only the group is a usage error."""
         super().__init__(name, no_args_is_help=False, **settings)
 
 

@@ -52,7 +52,7 @@ def migrate(applies: bool, folder: Path | None) -> None:
 
 
 def forms() -> Forms:
-    """Return the stored type of each kind, and the stored types of its modules."""
+    """Return the stored type (a dataclass) of each kind of resource, and the stored types of its modules."""
     # accounts have no endpoint, so no `Resource` declares their stored type
     own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
     served = {resource.kind: resource for resource in (*resources.load_all(), *edges.load_all())}
@@ -72,7 +72,7 @@ class Run:
     report: Callable[[str], object]
 
     def lines(self) -> Iterator[str]:
-        """Count the records that need a migration; migrate them if `applies`. Yield lines.
+        """Count the records that need a migration; migrate them if `applies`. Yield the lines of the report.
 
         Raises OutdatedTable, CommandError, aws.Unavailable.
         """
@@ -111,13 +111,19 @@ class Run:
                 yield from self._migrate(record)
 
     def _migrate_last(self, places_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Migrate the edges that lack the items which keep their names unique. The oldest edge gets a name first."""
+        """Migrate the edges without the unique keys of their names, oldest first: the oldest edge gets a name.
+
+        `places_of_edges` are primary keys. Yield lines of JSON as `_migrate` does.
+        """
         for scope, id in sorted(places_of_edges, key=lambda place: ids.unprefixed(place[1])):
             if record := dynamodb.get(scope, id):
                 yield from self._migrate(record)
 
     def _migrate(self, record: Mapping[str, Any]) -> Iterator[str]:
-        """Yield lines of JSON: sentences, the needed migrations, and whether the record was rewritten."""
+        """Migrate a record if `applies`.
+
+        Yield lines of JSON: sentences about the record, its needed migrations, and whether it was rewritten.
+        """
         lacking = yield from _said(_needed(record, self.stored_types))
         if lacking:
             needed = [[migrations.what(record), migration.about] for migration in lacking]

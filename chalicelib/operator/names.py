@@ -37,7 +37,8 @@ def allow_name(name: str) -> None:
 def forget_settings(*, is_forced: bool) -> str:
     """Remove TUNNEL_DOMAIN and TCP_PORTS from the table. Return their values.
 
-    The API and the edge can then start with other values. Raises CommandError if names exist, unless it `is_forced`.
+    The API and the edge can then start with other values. Raises CommandError if resources still have names, unless
+    it `is_forced`.
     """
     used = [] if is_forced else list(base_names.names_in_use())
     if used:

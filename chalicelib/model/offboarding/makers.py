@@ -1,8 +1,8 @@
 """The tree of a key or federated credential: all resources that it created, directly or through other keys.
 
-Only audit events record the maker of a resource: the key or credential that created it. An index of the events finds
-them by this id. The index can be late, so the events of the last minute are read from the list of all events of the
-account.
+Only audit events record the maker of a resource: the key or credential that created it. An index finds these events by
+the maker's id. The index can be late, so the events of the last minute are read from the list of all audit events of
+the account.
 """
 
 import time
@@ -29,7 +29,10 @@ _LAG = 60  # seconds by which the index can be late
 
 @dataclass(frozen=True)
 class TreeResource:
-    """A resource in a tree, as read from the event of its creation. `owner` is "" if it has none."""
+    """A resource that a key or credential (its `maker`) created, as described by the audit event of its creation.
+
+    `owner` is the user or bot that owns the resource, or "".
+    """
 
     id: str
     owner: str
@@ -38,8 +41,9 @@ class TreeResource:
 
     @property
     def may_make(self) -> bool:
-        """Return whether the resource can create others: it is a federated credential, or an API key with a scope for
-        that.
+        """Return whether the resource can create further resources of the kinds in KINDS.
+
+        A federated credential can. An API key can if one of its scopes permits it.
         """
         if kinds.FEDERATED_CREDENTIALS.has(self.id):
             return True
@@ -56,10 +60,10 @@ class TreeResource:
 
 
 class MakerEvents:
-    """Audit events of resources that API keys and federated credentials created."""
+    """The audit events of one account about the creation of resources by API keys and federated credentials."""
 
     def __init__(self, account: str) -> None:
-        """Read the newest events of an account. Raises aws.Unavailable."""
+        """Read the account's events of the last minute. Raises aws.Unavailable."""
         self._account, self._is_busy = account, partitions.is_busy(account)
         self._latest: dict[str, dict[str, TreeResource]] = {}
         self._read_at = float("-inf")
@@ -74,7 +78,7 @@ class MakerEvents:
             self._latest.setdefault(made.maker, {})[made.id] = made
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return the resources that these makers created shortly before the last `refresh`. Reads nothing."""
+        """Return the resources that `makers` created in the minute before a `refresh`, without reading the table."""
         return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:

@@ -63,7 +63,7 @@ class Walk:
     """
 
     def __init__(self, ends: Ends) -> None:
-        """Begin a walk, or continue an earlier one."""
+        """Begin a walk, or continue the walk that an earlier call with the same options stored in the root's record."""
         self.ends, self._root = ends, ends.root
         choice = f"{ends.choice.others} {ends.choice.certificates}"
         is_owner = roots.is_owner(self._root.id)
@@ -83,7 +83,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:
-        """Return the kept resources with their owners, at most MAX_KEPT. Also return the number of all others."""
+        """Return at most MAX_KEPT of the resources that stay, with their owners, and the number of further ones."""
         found = sorted((self._progress.kept | self.ends.kept).items())
         return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
 
@@ -129,7 +129,7 @@ class Walk:
     def _end_credentials(self) -> list[str]:
         """End a user's or bot's SSH credentials and federated credentials.
 
-        Returns the ids of federated credentials that may have issued certificates to the owner.
+        Returns the ids of federated credentials that may have issued certificates to this user or bot.
         """
         if switching.is_shown_active(self._root):
             self.ends.postpone()
@@ -151,9 +151,9 @@ class Walk:
             self.ends.revoke([one for one in _of(kinds.SSH_USER_CERTIFICATES, made) if one.owner == self._root.id])
 
     def _explore(self, events: MakerEvents) -> list[TreeResource]:
-        """Return resources that the keys and credentials in `_waiting` created. Lock the API keys among them.
+        """Find resources that the keys and credentials in `_waiting` created. Lock the API keys among these resources.
 
-        The time for this search is limited, so that each call also ends some resources.
+        The search stops after _EXPLORING seconds, so that each call also ends some resources.
         """
         found: list[TreeResource] = []
         until = time.monotonic() + _EXPLORING
@@ -171,7 +171,10 @@ class Walk:
         return found
 
     def _read_own_keys(self) -> None:
-        """Read the next page of a user's or bot's API keys, also deleted ones. Delete those that exist."""
+        """Read the ids of the next API keys of a user or bot from a list of existing and deleted keys.
+
+        Delete the keys that exist. Deleted keys are searched too, because the resources that they created remain.
+        """
         ids, has_more = reading.page_of_keys(self._root.account, self._root.id, before=self._before or None)
         self._before = ids[-1] if has_more else None
         new = dict.fromkeys((id for id in ids if id not in self._owners), self._root.id)
@@ -180,9 +183,9 @@ class Walk:
         self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
 
     def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
-        """Lock the API keys among `made`, and API keys that resources in `made` created in the last minute.
+        """Lock the API keys among `made`, and the API keys that resources in `made` created in the last minute.
 
-        Other resources that these created are found later.
+        Keys and credentials in `made` are added to `_waiting`, so that the search also finds their older resources.
         """
         while made:
             ended = [one for one in made if not self._is_kept(one)]

@@ -86,7 +86,7 @@ def list_federated(account: str, owner: str) -> list[Item]:
 
 
 def disable(item: Item) -> Item:
-    """Return a federated credential in the disabled state. Raises MalformedRecord."""
+    """Return the item of a federated credential, changed to disabled, for a write. Raises MalformedRecord."""
     before = records.decode(FederatedCredential, item)
     after = replace(before, enabled=False)
     body, keys = records.body_of_change(item, before, after), records.keys_of_change(item, before, after)
@@ -94,7 +94,10 @@ def disable(item: Item) -> Item:
 
 
 def _closed(item: Item) -> Item:
-    """Return a root in the closed state, with the Unix second from which a walk can complete the offboarding."""
+    """Return the item of a root, changed to closed, for a write.
+
+    The item also gets the Unix second from which a walk can complete the offboarding.
+    """
     if is_owner(item.id):
         after = switching.mark_switch(item, switches.turn(item, "off"))
     elif kinds.FEDERATED_CREDENTIALS.has(item.id):

@@ -25,7 +25,7 @@ from chalicelib.storage.records.writes import Overtaken
 
 BUDGET = 7.0  # seconds from the start of a call to its last transaction, so that the call ends within _CALL
 _CALL = 8  # seconds that a call takes at most
-MAX_KEPT = 100  # kept resources in one response
+MAX_KEPT = 100  # resources that one response lists as kept; it counts all others
 
 _CERTIFICATE = "ssh_user_certificate_id"
 
@@ -48,7 +48,10 @@ class Choice:
 
 @dataclass
 class Ends:
-    """Ends resources in one call. Counts the ended resources by kind, and lists the kept ones with their owners."""
+    """Ends resources in one call.
+
+    `counts` has the numbers of ended resources by kind. `kept` has the ids of resources that stay, with their owners.
+    """
 
     change: Change
     root: Item
@@ -77,8 +80,8 @@ class Ends:
     def postpone(self) -> None:
         """Postpone the time from which a walk can complete the offboarding.
 
-        Call this method before keys are locked. If the call is interrupted after that, a later walk cannot complete the
-        offboarding too early. Raises aws.Unavailable.
+        Requests with API keys can still be running after the keys are locked. Call this method before keys are locked,
+        in case the call is interrupted afterwards. Raises aws.Unavailable.
         """
         if not self.has_locked:
             self.has_locked, self.root = True, roots.postpone(self.root, _CALL + roots.SETTLING)
@@ -91,7 +94,7 @@ class Ends:
                 self._count(kinds.of(item.id), 1)
 
     def remove_made(self, kind: Kind, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Delete the resources `made`, all of one kind. Report the resources `keep` as kept.
+        """Delete the resources `made` and leave the resources `keep`, all of one kind. List `keep` in `kept`.
 
         Raises OutOfTime, aws.Unavailable.
         """
@@ -100,7 +103,7 @@ class Ends:
         self.remove(found[one.id] for one in made if one.id in found)
 
     def disable_made(self, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Disable the federated credentials `made`. Report the credentials `keep` as kept.
+        """Disable the federated credentials `made` and leave the credentials `keep`. List `keep` in `kept`.
 
         Raises OutOfTime, aws.Unavailable.
         """
@@ -109,7 +112,7 @@ class Ends:
         self.disable(found[one.id] for one in made if one.id in found)
 
     def disable(self, found: Iterable[Item]) -> None:
-        """Disable federated credentials. Raises OutOfTime, aws.Unavailable."""
+        """Disable federated credentials that are not disabled yet. Raises OutOfTime, aws.Unavailable."""
         for item in found:
             if item.malformed or not item.body.get("enabled", True):
                 continue
@@ -132,7 +135,7 @@ class Ends:
                 self._revoke(authority, left[start : start + grouped_revocations.AT_ONCE])
 
     def keep_hosts(self, certificates: Collection[TreeResource]) -> None:
-        """Report the valid host certificates as kept, because servers depend on them. Raises aws.Unavailable."""
+        """List the valid host certificates in `kept`: they stay, because servers use them. Raises aws.Unavailable."""
         self._keep_existing(kinds.SSH_HOST_CERTIFICATES, [one for one in certificates if not one.has_ended()])
 
     def _revoke(self, authority: str, group: Sequence[TreeResource]) -> None:
@@ -183,7 +186,7 @@ class Ends:
 
 
 def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
-    """Yield each authority's id with its certificates that are still valid."""
+    """Yield the ids of SSH authorities, each with the given certificates that it issued and that are still valid."""
     found: dict[str, list[TreeResource]] = {}
     for one in certificates:
         if not one.has_ended():

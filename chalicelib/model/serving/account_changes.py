@@ -25,13 +25,13 @@ from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
 from chalicelib.storage.records.items import Item
 
-# kinds of items that have names or ports
+# kinds of items that can have host names or ports
 _NAMING = (*kinds.EDGES, kinds.TUNNELS, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 _NAMING_PATHS = frozenset(kind.path for kind in _NAMING)
 
 
 def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> bool:
-    """Return whether the change of a record can affect an account. `found` has the account's earlier reads."""
+    """Return whether the change of the record at `place` can affect an account with the values `found`."""
     return place in found or place.scope.startswith(f"{account}#") or _key_of_ban(place) in found
 
 
@@ -49,9 +49,9 @@ def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Pla
 def find_updates(
     account: str, places: Set[Place], found: Mapping[Place, Found], fresh: Mapping[Place, Found], tunnel_domain: str
 ) -> dict[Place, Found | None]:
-    """Return the new values after changes, by place. None means that the value must be read again.
+    """Return the new values after changes of the records at `places`. None means that the value must be read again.
 
-    `places` have changed. `fresh` has the values of the items that were read since.
+    `fresh` has the values of the items that were read after the changes, by place.
     """
     stale = {key for place in places if (key := _key_of_ban(place))} - fresh.keys()
     for place, it in fresh.items():
@@ -80,9 +80,9 @@ def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
 
 
 def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
-    """Return the places of the unique keys that an item requires.
+    """Return the places of the unique keys that should exist for the names of an item.
 
-    For a reserved address, these are all unique keys of ports in `found`.
+    The name of a reserved address is not in its value, so all unique keys of ports in `found` are returned for it.
     """
     match fresh.value:
         case Item(unique_keys=keys):
@@ -97,9 +97,9 @@ def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) 
 
 
 def _merged(account: str, found: Mapping[Place, Found], fresh: Mapping[Place, Found]) -> dict[Place, Found]:
-    """Return the list of an account's labelled tunnels, by its place, with the changes in `fresh`.
+    """Apply the changes in `fresh` to the list of an account's tunnels with labels, as it was read before.
 
-    Return {} if the list was not read before, or has no changes.
+    Return the new list by its place. Return {} if the list was not read before, or has no changes.
     """
     place = tunnels_place(account)
     before = found.get(place)

@@ -1,8 +1,8 @@
 """Lists the places of the records that decide which edge or tunnel answers at an account's names. Pure.
 
-The place of a record is its primary key: `scope` and `id`. The place of a list is a partition key with the id "". The
-values that were read already refer to further places. A unique key is the record that makes a name unique: it refers to
-the items that have the name.
+The place of a record is its primary key: `scope` and `id`. The place of a list is a partition key with the id "".
+Records refer to other records, so each read can add places. A unique key is the record that makes a name unique: it
+refers to the items that have the name.
 """
 
 import hashlib
@@ -171,7 +171,7 @@ class _Walk:
         return [key for place in wanted if (key := self._find_key(place))]
 
     def _add_restrictions_of(self, host: str) -> None:
-        """Add the account's reservations that cover a tunnel's host, proved or not.
+        """Add the account's reservations that cover a tunnel's host, even reservations without a valid proof.
 
         If a reservation was read already, also add its IP policies.
         """
@@ -193,7 +193,7 @@ class _Walk:
                 self._add_parts(sites.list_policies(found))
 
     def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
-        """Add the account's item to which a unique key refers. Return False if there is none."""
+        """Add the account's items of some kinds to which a unique key refers. Return False if there are none."""
         places = [place for kind in of_kinds if (place := self._holder(key, kind))]
         for place in places:
             if kinds.of(place.id) is kinds.TUNNELS:
@@ -219,7 +219,7 @@ class _Walk:
     def _add_edge(self, place: Place) -> None:
         """Add an edge with all records that it refers to.
 
-        An HTTPS edge is decoded after its routes were read, because the routes name backends.
+        An HTTPS edge is added after its routes were read, because it is decoded together with them.
         """
         if kinds.of(place.id) is kinds.HTTPS_EDGES:
             routes = routes_place(place)
@@ -236,7 +236,7 @@ class _Walk:
                 self._add_owner_of(host)
 
     def _add_owner_of(self, name: str) -> None:
-        """Add the records that decide which account owns a name of an edge. For a TCP edge, add reserved addresses."""
+        """Add the records that decide which account owns a name of an edge. For host:port, also add the port."""
         host, _, port = name.partition(":")
         self._add_owner(host)
         if port:
@@ -247,7 +247,7 @@ class _Walk:
                 self.places.update(it for it in key.sharers if kinds.RESERVED_ADDRS.has(it.id))
 
     def _add_proved_below(self, edge: ServedEdge) -> None:
-        """Add the list of domains that accounts have proved one label below an edge's wildcards, and its entries."""
+        """Add the list of domains proved one label below an edge's wildcards, and the records that the list names."""
         for host in edge.hosts:
             if host.startswith(WILDCARD) and not domains.is_below(host, self._tunnel_domain):
                 below = Place(reservations.proved_scope(host.removeprefix(WILDCARD)), "")

@@ -89,10 +89,10 @@ def read_list(place: Place) -> Found:
 
 
 def _decode_edges(places: Iterable[Place], found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
-    """Return the edges at these places, decoded together with their routes. Decoded values are left out.
+    """Return the edges at these places, decoded together with their routes. Edges decoded earlier are left out.
 
     If the record of an edge is malformed, its hostports are taken from the unique keys that refer to the edge. So no
-    tunnel answers there. Raises aws.Unavailable.
+    tunnel can answer at them. Raises aws.Unavailable.
     """
     made: dict[Place, Found] = {}
     for place in places:
@@ -142,8 +142,8 @@ def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
 def _is_whole_or_damaged(item: Item) -> bool:
     """Return whether a record is an existing item. The item may be malformed.
 
-    The record of an edge or route can have modules but an empty body: then the edge or route does not exist. A
-    reservation with an empty body exists, but is malformed.
+    A record of an edge or route that has modules, but no fields in `body`, does not count as existing. A reservation
+    without fields in `body` exists, but is malformed.
     """
     return bool(item.body or item.malformed or item.path in _RESERVED)
 
@@ -174,5 +174,5 @@ def _decode_address(item: Item) -> ServedAddress:
 
 
 def _found(value: Value, *versions: str) -> Found:
-    """Return a value with one version, made from the versions of the records in it."""
+    """Return a value with one version text, made from the version texts of all records that the value contains."""
     return Found(digest(versions), value)

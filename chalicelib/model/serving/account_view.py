@@ -44,7 +44,8 @@ class Service:
 class AccountView:
     """Decides which edge, tunnel and certificate serve the names of one account.
 
-    A name is a host, or host:port for TCP. Methods with the parameter `account` refuse every other account.
+    A name is a host, or host:port for TCP. The parameter `account` of methods is the account of an edge or tunnel.
+    `may_serve` returns False if this is another account.
     """
 
     def __init__(self, records: AccountRecords, service: Service) -> None:
@@ -71,7 +72,7 @@ class AccountView:
     def may_serve(self, account: str, name: str) -> bool:
         """Return whether an account's edge or tunnel may be served at a name.
 
-        Below TUNNEL_DOMAIN this is always true: the records in the table already make these names unique.
+        For the account of this view, this is always true below TUNNEL_DOMAIN: the table makes these names unique.
         """
         return account == self.account and (not self.is_own_domain(name) or self.owner_of(host_of(name)) == account)
 
@@ -117,9 +118,9 @@ class AccountView:
         return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether a host's certificate covers the host.
+        """Return whether the certificate that was chosen for a host covers the host.
 
-        Only the operator's certificate is checked: other certificates are chosen because they cover the host.
+        Only the operator's certificate is checked, because `certificate` chooses others only if they cover the host.
         """
         names = self.service.operator_names
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
@@ -160,14 +161,14 @@ class AccountView:
         return f"{self.service.tunnel_domain}:{port}"
 
     def edge_at_host(self, host: str) -> ServedEdge | None:
-        """Return the edge that has a host, or None. Even a closed edge takes precedence over a tunnel."""
+        """Return the edge that has a host, or None. An edge precedes a tunnel, even if it refuses all visitors."""
         return next((it for it in self._edges_by_name.get(host, ()) if self.may_serve(it.account, host)), None)
 
     def edge_at_port(self, port: str) -> ServedEdge | None:
-        """Return the edge that has a port, or None. Even a closed edge takes precedence over a tunnel.
+        """Return the edge that has a port, or None. An edge precedes a tunnel, even if it refuses all visitors.
 
-        Returns None unless an edge of the account has the port with a name below TUNNEL_DOMAIN. Names with domains that
-        another account has proved do not count.
+        A TCP edge has names of the form host:port. Returns None unless an edge of the account has a name with this port
+        and a host below TUNNEL_DOMAIN. Names that the account may not serve (`may_serve`) are ignored.
         """
         every = [it for it in self._oldest_edges if port in map(port_of, it.hosts)]
         names = {it.id: [name for name in it.hosts if port_of(name) == port] for it in every}
@@ -191,7 +192,7 @@ class AccountView:
         return wildcard is not None and not self.may_serve(wildcard.account, name)
 
     def members(self, group: ServedBackend) -> list[tuple[ServedTunnel, Gateway]]:
-        """Return the tunnels of a group with their live gateways, sorted by id.
+        """Return the tunnels of a tunnel group with their live gateways, sorted by id.
 
         Tunnels of draining gateways are left out, unless there are no others.
         """
@@ -202,12 +203,12 @@ class AccountView:
         return [it for it in members if not it[1].draining] or members
 
     def is_online(self, group: str) -> bool:
-        """Return whether a group has a tunnel with a live gateway."""
+        """Return whether a tunnel group has a tunnel with a live gateway."""
         found = self.backends.get(group)
         return found is not None and bool(self.members(found))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
-        """Return the authorities that an edge trusts. An unknown authority is None."""
+        """Return the authorities that an edge trusts for mutual TLS, with None for an id without a record."""
         module = edge.modules.get(mutual_tls.MODULE)
         ids = module.certificate_authority_ids if module else []
         return [self._records.authorities.get(id) for id in ids]
@@ -264,7 +265,7 @@ def _parent(name: str) -> str:
 
 
 def _grouped(entries: Iterable[tuple[K, T]]) -> Mapping[K, Sequence[T]]:
-    """Return the values grouped by key, in the given order."""
+    """Return the values of (key, value) pairs by key. The values of a key keep the order of the pairs."""
     found: dict[K, list[T]] = {}
     for key, value in entries:
         found.setdefault(key, []).append(value)

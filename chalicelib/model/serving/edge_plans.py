@@ -18,7 +18,7 @@ from chalicelib.model.serving.states import HostFacts
 from chalicelib.model.serving.streams import Destinations
 
 State = Literal["live", "unproved", "refused"]
-# the page for each state of a route
+# the page of a closed route, by the reason why it is closed
 _PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}
 
 
@@ -38,7 +38,7 @@ class PlannedHost:
 
     @property
     def answers(self) -> bool:
-        """Return whether handshakes or connections are accepted."""
+        """Return whether TLS handshakes or TCP connections for the host are accepted."""
         return self.state == "live" or bool(self.certificate)
 
 
@@ -260,7 +260,7 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
 def _plan_target(
     edge: ServedEdge, route: ServedRoute, view: AccountView, of_edge: tuple[Condition, ...]
 ) -> RouteTarget:
-    """Return the target of a route. `of_edge` are the refusals of the route's edge."""
+    """Return the target of a route. `of_edge` are the edge's conditions for refusing a visitor."""
     found = states.decide_route(edge, route, view.service.managed_apps)
     module = route.modules.get(backend.MODULE)
     attached = module.backend_id if module else None

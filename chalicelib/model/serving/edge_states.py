@@ -41,8 +41,8 @@ class ReportedStatus:
 def decide(plan: Plan, view: AccountView, reports: Reports, changed: datetime, now: datetime) -> ReportedStatus:
     """Return the status of an edge. `changed` is the time of its last change.
 
-    The status is "waiting" while no edge host is live. After a change, it is also "waiting" until a trial or host has
-    reported about the new revision, for at most TRIAL_TIME.
+    The status is "waiting" while no edge host is live. After a change, it is also "waiting" until the trial or an edge
+    host has reported about the new revision, for at most TRIAL_TIME.
     """
     if not (reports.hosts and plan.hosts):
         return ReportedStatus(NO_STATUS)
@@ -128,9 +128,10 @@ class _Current:
 
 
 def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
-    """Yield a key and a digest for each module of a route that can have an application error.
+    """Yield two texts for each module of a route with which the sign-in service can fail.
 
-    The error is stored under the key. It is about the module's current settings if it has the same digest.
+    The first is the key under which an error of the module is stored. The second is the digest of the module's current
+    settings: an error with another digest is about earlier settings.
     """
     if target.rule:
         yield target.route.id, target.rule.digest
@@ -142,7 +143,7 @@ def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
 
 
 def _plan_routes(plan: Plan) -> Iterable[tuple[str, State, str]]:
-    """Yield the id of each route, with the state that the records give it, without the reports."""
+    """Yield the id, state and error of each route, decided from the records without the reports of edge hosts."""
     if plan.is_stream:
         refusal = plan.destinations.refusal
         yield from (

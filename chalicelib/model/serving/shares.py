@@ -7,7 +7,7 @@ from chalicelib.model.edges.backends import HttpResponse, Weighted
 from chalicelib.model.edges.served import ServedBackend
 
 MAX_BACKENDS = 200  # backends per route; a limit, because each change of an edge processes the backends of all routes
-WHOLE = 1_000_000_000  # approximate sum of all weights; Envoy requires less than 2**32
+WHOLE = 1_000_000_000  # approximate sum of the weights of a backend's shares; Envoy requires less than 2**32
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Site:
 
 @dataclass(frozen=True)
 class ServedAddress:
-    """A reserved address. If its record is malformed, `proxy_protocol` is None. `modules` are as stored."""
+    """A reserved address. `proxy_protocol` is None if its record is malformed. `modules` are not decoded."""
 
     proxy_protocol: bool | None
     modules: Mapping[str, Any] = field(default_factory=dict, hash=False)

@@ -67,8 +67,8 @@ def write(id: str, session: Session, *, until: int) -> None:
 def replace(id: str, session: Session, before: Session) -> bool:
     """Replace the state of a session after a check of its user at the identity provider.
 
-    Return False if the session has ended, or if another process has checked it since `before` was read. Raises
-    aws.Unavailable.
+    `before` is the session as it was read before the check. Return False if the session has ended, or if another
+    process has checked its user since. Raises aws.Unavailable.
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
     # `seen_at` is left out, because only `record_seen` writes it

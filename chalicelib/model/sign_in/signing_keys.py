@@ -43,7 +43,7 @@ def read() -> list[KeyPair]:
 
 
 def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
-    """Return the pair that signs now: the newest that has begun, or else the oldest. None without pairs."""
+    """Return the newest pair with a `signs_from` that is past, or else the oldest pair. Return None without pairs."""
     begun = [it for it in pairs if it.signs_from <= now]
     return begun[-1] if begun else next(iter(pairs), None)
 

@@ -54,7 +54,7 @@ class Credential:
 class _KeyFields(Stored):
     """The attributes of the item that keeps a public key unique.
 
-    `active` is a copy of the owner's state, or None if this state has not been copied yet.
+    `active` is a copy of the owner's state: true if the user or bot is active, None if it was not copied yet.
     """
 
     account: str

@@ -61,6 +61,6 @@ def _attempt(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int
 
 
 def _missing(chunk: Chunk, packed: bytes, group: Sequence[Revocation]) -> list[Revocation]:
-    """Return the revocations that a chunk must have, but that are not in `packed`, its valid entries."""
+    """Return the revocations of `group` that belong to a chunk, but are not in `packed`, its valid entries."""
     own = [revocation for revocation in group if revocation_lists.is_for(chunk, revocation.entry)]
     return [it for it in own if not crypto.packed_revocations.holds(packed, it.entry)]

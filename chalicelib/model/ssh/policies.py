@@ -77,7 +77,7 @@ class PolicyModule(StoredModule):
 
 
 def _convert_bounds(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the bounds of a request. Critical options get their OpenSSH names."""
+    """Convert the bounds in a request to their stored form, with the OpenSSH names of critical options."""
     if values is None:
         return None
     named = values.get("critical_options") or {}
@@ -112,7 +112,7 @@ def choose_extensions(bounds: PolicyBounds, requested: Mapping[str, str]) -> dic
 
 
 def merge_critical_options(bounds: PolicyBounds, requested: Mapping[str, str]) -> dict[str, str]:
-    """Return the critical options of the request and of the policy."""
+    """Return the requested critical options, and those of the policy that the request does not name."""
     return {**(bounds.critical_options or {}), **requested}
 
 
@@ -136,7 +136,7 @@ def find_violations(
 
 
 def _check_lifetime(bounds: PolicyBounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
-    """Yield the error of a lifetime that is too long. Only the time from now on counts."""
+    """Yield the error of a certificate with too long a lifetime. Time before now does not count."""
     if bounds.max_lifetime is None:
         return
     if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):
@@ -210,14 +210,14 @@ def _insert_caller(rule: str, caller: str | None) -> str:
 
 
 def _split_pattern(pattern: str, caller: str) -> list[str]:
-    """Return the texts between the stars of a pattern. A star in the caller's name is an ordinary character."""
+    """Split a pattern at its stars, then insert the caller's name for `{user}`. A star in the name is literal."""
     return [piece.replace(CALLER, caller) for piece in pattern.split("*")]
 
 
 def _matches(pieces: list[str], text: str) -> bool:
-    """Return whether a text consists of the pieces, in order, with any text between them.
+    """Return whether a text matches a pattern, given the pieces of the pattern between its stars.
 
-    Each piece is searched once, from the left, so the time is linear.
+    Each piece is searched once, from the left, so the time is linear in the length of the text.
     """
     first, *others = pieces
     if not others:
@@ -230,9 +230,9 @@ def _matches(pieces: list[str], text: str) -> bool:
 
 
 def _join_first(names: list[str], between: str) -> str:
-    """Return the first ten of these names as one text.
+    """Join the first ten of some names for an error message. An ellipsis replaces the others.
 
-    The text must be short, because errors can repeat it for a hundred fields.
+    The text must be short, because one response can repeat it for a hundred fields.
     """
     return between.join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
 

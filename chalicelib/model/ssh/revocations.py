@@ -160,7 +160,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
         return False
     try:
         entry = records.decode(Revocation, record).entry
-    except MalformedRecord as malformed:  # it does not say which entry to remove, so the entry stays
+    except MalformedRecord as malformed:  # a malformed record cannot name its entry in the list, so the entry stays
         decoding.report(scope, id, malformed)
         return changes.delete(change, scope, id)
 
@@ -197,7 +197,7 @@ def build_record(issuer: Issuer, revocation: Revocation) -> Item:
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
     """Add an entry to a revocation list.
 
-    The function `add` commits the change. It gets whether the entry is new to the list, and the writes of the list.
+    `add` commits the change. Its arguments are whether the list lacks the entry, and the writes of the changed list.
     """
 
     def change(head: Head, chunk: Chunk) -> T:
@@ -232,7 +232,7 @@ def retried(attempt: Callable[[], T]) -> T:
         try:
             return attempt()
         except aws.Unavailable as error:
-            if error.code.startswith("Transaction"):  # a conflict with another transaction
+            if error.code.startswith("Transaction"):  # a conflict with another transaction: try again
                 raise writes.Overtaken from None
             raise
 

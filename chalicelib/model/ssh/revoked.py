@@ -31,7 +31,7 @@ def read_certificate(account: str, id: str) -> Item | None:
 def _read_valid(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
     """Return the certificate, or None if it is not valid.
 
-    A certificate is also not valid if its record is malformed, or a record that is read to check it.
+    A malformed record makes the certificate invalid: its own record, or another record that is read to check it.
     """
     try:
         found = read()

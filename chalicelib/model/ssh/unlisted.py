@@ -17,7 +17,8 @@ Place = tuple[str, str]
 def find(revoked: Sequence[Item], other: str) -> Iterator[Entry]:
     """Yield the revocations of another table that this table lacks, with their authorities.
 
-    Two reads for up to 100 lists, and one read for up to 100 chunks. Raises aws.Unavailable.
+    One read in each table gets the heads of up to 100 revocation lists. One read gets up to 100 records with entries.
+    Raises aws.Unavailable.
     """
     decoded = [(item, revocation.entry) for item, revocation in records.decoded(Revocation, revoked)]
     authorities = {item.scope: _authority(item) for item, _ in decoded}

@@ -143,7 +143,7 @@ def _holders(record: Record) -> Iterable[str]:
 
 
 def _generic(path: str) -> str:
-    """Return a list's path with variables in place of ids, as in the table of kinds."""
+    """Return the path of a list of items with variables in place of ids, as `kinds.TABLE` contains it."""
     for kind in kinds.TABLE:
         if kind.path and re.fullmatch(re.sub(r"{\w+}", "[^/]+", kind.path), path):
             return kind.path

@@ -115,9 +115,9 @@ def _parse(number: int, line: str) -> dict[str, Any]:
 
 
 def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record that makes a name unique, without the tunnel or ban that has the name.
+    """Return the record that makes a name unique, without its tunnel or the operator's ban of the name.
 
-    Return {} if no other item has the name and the name has no cooldown.
+    Return {} if no edge or reservation has the name, and the name has no cooldown.
     """
     left = {name: value for name, value in {**record, **_UNNAMED}.items() if value is not None}
     is_used = left.get("sharers") or left.get("rests", 0) > clock.seconds()

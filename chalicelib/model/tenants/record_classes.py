@@ -19,7 +19,7 @@ from chalicelib.storage.client.dynamodb import Condition
 Portability = Literal["portable", "described", "omitted"]
 # The treatment of a record when its account is deleted. "trail" records belong to the audit trail, and can be kept.
 # "name" is the record that makes a name unique: only the cooldown of the name stays. "list" is a revocation list: only
-# its revocations stay. Both lose the account's id. "shared" records contain data of several accounts.
+# its revocations stay. A digest replaces the account's id in these two. "shared" records have data of several accounts.
 Removal = Literal["remove", "trail", "name", "list", "shared", "none"]
 Record = Mapping[str, Any]
 

@@ -65,7 +65,7 @@ def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     same = Condition(f"{'.'.join(f'#{name}' for name in value.path)} = :sealed", {"sealed": value.ciphertext})
     write = Write.update(record["scope"], record["id"], same, sets={path: again})
     with suppress(TransactionFailed):
-        # edge hosts detect a changed client secret by its encrypted bytes, and read it again after an entry in the log
+        # the change log lets edge hosts read the record again; changed encrypted bytes show them a changed secret
         dynamodb.transact([write, *change_log.entries([write])])
     return True
 

@@ -52,7 +52,7 @@ def find_changes(account: str) -> Iterator[Record]:
 def forget_changes(account: str) -> int:
     """Remove the ids of an account from the change log. Return the number of changed entries.
 
-    Call this function after all readers have read these entries. Raises aws.Unavailable.
+    Call this function after all edge hosts have read these entries. Raises aws.Unavailable.
     """
     found = list(find_changes(account))
     for entry in found:
@@ -62,7 +62,7 @@ def forget_changes(account: str) -> int:
 
 
 def _others(entry: Record, account: str) -> list[list[str]]:
-    """Return the primary keys in an entry of the change log, without the account's."""
+    """Return the primary keys in an entry of the change log that do not contain the account's id."""
     return [place for place in entry["body"]["places"] if not any(account in text for text in place)]
 
 

@@ -26,7 +26,7 @@ class TimeSet:
     most: int = 0
 
 
-ALL = TimeSet("all", 3 * 60 * 60, 250)  # orders for all accounts; renewals are not counted
+ALL = TimeSet("all", 3 * 60 * 60, 250)  # orders of the whole service in three hours, without renewals
 
 
 def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""Checks whether online tunnels can keep their names and ports.
+"""Checks whether online tunnels may still have their names and ports.
 
 A tunnel loses its name if an edge uses the name, or if the account has not proved the domain. It also loses a name that
 is not reserved if the operator permits the account only reserved names.
@@ -16,7 +16,7 @@ from chalicelib.storage.records import table, unique_keys
 
 
 def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
-    """Return the ids of tunnels that cannot keep their names or ports. Raises aws.Unavailable."""
+    """Return the ids of tunnels that may no longer have their names or ports. Raises aws.Unavailable."""
     named = [it for it in served if it.name]
     listening = table.records(_listener_key(it) for it in named)
     below = [it for it in named if it.proto == "tcp" or domains.is_below(it.name, tunnel_domain)]

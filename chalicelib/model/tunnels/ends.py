@@ -16,8 +16,8 @@ from chalicelib.storage.records.items import Item
 def lease_end(item: Item, lease: Mapping[str, Any] | None = None) -> int:
     """Return the Unix second at which the lease of a tunnel or gateway ends. Return 0 if it is unknown.
 
-    `lease` is the record of the tunnel's gateway. It is required if the tunnel's own record has no lease. In records of
-    2.0.0, the expiry of a tunnel is the end of its lease.
+    `lease` is the record of the tunnel's gateway. It is required if the tunnel's own record has no lease. In records
+    that version 2.0.0 wrote, the expiry of a tunnel's record is the end of the tunnel's lease.
     """
     end = item.lease or item.expires or (lease or {}).get("lease")
     return end if isinstance(end, int) else 0

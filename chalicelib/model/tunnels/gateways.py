@@ -67,8 +67,8 @@ class Gateway:
 class _Record(Stored):
     """The record of a gateway. Gateways of earlier versions write at most the first five fields.
 
-    After a gateway has ended, an edge host ends its tunnels. No other host may do this before the Unix second
-    `swept_until`.
+    After a gateway has ended, one edge host ends the gateway's tunnels. Until the Unix second `swept_until`, no other
+    edge host does so.
     """
 
     host: str
@@ -119,7 +119,10 @@ def fence(id: str) -> bool:
 
 
 def fencing(id: str) -> Write:
-    """Return the write that ends a gateway as `fence` does, for a transaction that takes a name from its tunnel."""
+    """Return the write that ends a gateway under the conditions of `fence`.
+
+    It is for a transaction that also takes a name or port from one of the gateway's tunnels.
+    """
     lapsed = Condition(
         "#lease < :limit AND attribute_not_exists(#body.#ended)", {"limit": clock.seconds() - clock_skew()}
     )
@@ -140,8 +143,8 @@ def leave(id: str) -> None:
 def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
     """Return the writes that end a gateway. There are none if it is ended already, or if its record was deleted.
 
-    Return None if the gateway must not be ended: its lease has not been over for the clock skew, or its record is
-    malformed.
+    Return None if the gateway must not be ended: its lease has not been over for `clock_skew` seconds, or its record
+    is malformed.
     """
     if record is None:
         return []

@@ -54,7 +54,7 @@ def read(account: str, id: str) -> ServedTunnel | None:
 
 
 def read_with_credential(account: str, id: str) -> tuple[ServedTunnel, str] | None:
-    """Return an online tunnel and the credential that opened it, or None. Raises aws.Unavailable."""
+    """Return a tunnel, which can be offline, and the credential that opened it, or None. Raises aws.Unavailable."""
     item = table.find(tunnels.scope(account), id)
     tunnel = decode(item) if item else None
     return (tunnel, tunnels.decode(item).credential) if item and tunnel else None
@@ -141,12 +141,12 @@ def list_online(account: str) -> list[Item]:
 
 
 def has_all_labels(tunnel: Item, labels: Mapping[str, Any]) -> bool:
-    """Return whether a tunnel has all required labels, False if none are required. Agent tunnels have no labels."""
+    """Return whether the tunnel of an item has all `labels`. False if `labels` is empty, and for agent tunnels."""
     return are_labels_included(tunnel.body.get("labels", {}), labels)
 
 
 def are_labels_included(tunnel_labels: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """Return whether a tunnel has all required labels, False if none are required."""
+    """Return whether a tunnel with the labels `tunnel_labels` has all `labels`. False if `labels` is empty."""
     return bool(labels) and labels.items() <= tunnel_labels.items()
 
 

@@ -36,10 +36,10 @@ Proto = Literal["http", "https", "tcp", "tls"]
 class StoredTunnel(Stored):
     """The stored fields of both kinds of tunnel. References to other resources are ids.
 
-    `metadata_0` is the metadata that API version 0 shows. Agents set it with a separate option. `gateway` serves the
-    tunnel. `credential` is the SSH credential or user certificate that opened it. `address` is the IP address of the
-    SSH client and `client` its version. The API shows none of these four. Audit events show all of them except the
-    gateway.
+    `metadata_0` is the metadata that API version 0 shows; agents set it with another option than `metadata`. `gateway`
+    serves the tunnel. `credential` is the SSH credential or user certificate that opened the tunnel. `address` is the
+    IP address of the SSH client and `client` its version. The API shows none of these four. Audit events show all of
+    them except the gateway.
     """
 
     started_at: str = ""
@@ -265,7 +265,7 @@ def read_refusal(tunnel: ServedTunnel) -> str:
 
 
 def close_other(account: str, name: str) -> bool:
-    """Close the tunnel with a name if it belongs to another account. Return False if not. Raises aws.Unavailable."""
+    """Close the tunnel that has a name, unless it is of `account`. Return whether it closed. Raises aws.Unavailable."""
     found = table.look_up(base_names.KIND, name) or {}
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 

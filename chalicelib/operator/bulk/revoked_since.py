@@ -51,7 +51,7 @@ class Comparison:
         own = ScanFolder(self.folder / "admitted", purpose)
         revoked = ScanFolder(self.folder / "revoked", purpose)
         with self._reading_later():
-            # cached before the threads start, so that the later table is read once
+            # the ids of deleted accounts are cached before the threads start, so that they are read once
             _ = self._deleted
         segments.scan(own, _SELECTED, self._compare, self.report)
         with self._reading_later():

@@ -25,7 +25,7 @@ group = OperatorGroup("acme", help="Automatic certificates.")
 
 
 def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
-    """Yield the lines of `acme status`. Raises CommandError, aws.Unavailable."""
+    """Yield the lines that the command `acme status` prints. Raises CommandError, aws.Unavailable."""
     directory = os.environ.get("ACME_DIRECTORY", "").strip()
     if not directory:
         raise CommandError(

@@ -97,7 +97,7 @@ def list_clashes() -> list[tuple[str, str, list[str]]]:
     """Return names that several users or bots of one account have, with their ids.
 
     Releases before 2.0.0 permitted a bot with a user's name. If the policy of an SSH authority contains `{user}`, the
-    placeholder for the name, both can sign certificates for this name.
+    placeholder for the caller's name, both can sign certificates for this name.
     """
     clashes = []
     for account in list_accounts():
@@ -109,7 +109,7 @@ def list_clashes() -> list[tuple[str, str, list[str]]]:
 
 
 def to_json(item: Item) -> dict[str, Any]:
-    """Return an account, user or bot as lists show it."""
+    """Return an account, user or bot as an object for JSON output."""
     return {"id": item.id, **item.body, "active": switching.is_shown_active(item)}
 
 

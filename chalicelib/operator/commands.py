@@ -35,7 +35,7 @@ from chalicelib.storage.client.aws import AwsError
 PROGRAM = "python -m chalicelib"
 VERSION = "3.0.0"
 _COMPLETE = "_CHALICELIB_COMPLETE"  # the variable that click's completion scripts set
-_COMPLETED = "chalicelib"  # the name of the completed program
+_COMPLETED = "chalicelib"  # the program name for which click completes command lines
 
 root = OperatorGroup(
     PROGRAM,

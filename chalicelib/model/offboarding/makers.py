@@ -23,7 +23,7 @@ KINDS = (
 )
 _ACTIONS = frozenset(f"{kind.noun}.create" for kind in KINDS)
 _COLLECTIONS = frozenset(kind.path.removeprefix("/") for kind in KINDS)
-_FRESH = 3.0  # seconds between two reads of the last minute's events
+_FRESH = 3.0  # seconds for which the events of the last minute are not read again
 _LAG = 60  # seconds by which the index can be late
 
 

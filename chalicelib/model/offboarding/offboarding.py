@@ -37,9 +37,9 @@ class OffboardingResult:
 
 
 def offboard(change: Change, account: str, id: str, choice: Choice) -> OffboardingResult | None:
-    """Offboard a user, bot, API key or federated credential, for at most 8 seconds.
+    """Offboard a user, bot, API key or federated credential. A call takes at most 8 seconds.
 
-    Returns None if it does not exist. All audit events get the actor of `change`. Raises LastAdmin, ListFull,
+    Returns None if there is none with this id. All audit events get the actor of `change`. Raises LastAdmin, ListFull,
     MalformedRecord, aws.Unavailable.
     """
     root = roots.close(change, account, id)
@@ -173,7 +173,7 @@ class Walk:
     def _read_own_keys(self) -> None:
         """Read the ids of the next API keys of a user or bot from a list of existing and deleted keys.
 
-        Delete the keys that exist. Deleted keys are searched too, because the resources that they created remain.
+        Delete the keys that exist. Add all to `_waiting`: resources that a deleted key created can still exist.
         """
         ids, has_more = reading.page_of_keys(self._root.account, self._root.id, before=self._before or None)
         self._before = ids[-1] if has_more else None

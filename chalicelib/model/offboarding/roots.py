@@ -18,7 +18,8 @@ from chalicelib.model.changes import Change
 from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 
-SETTLING = 16  # seconds; a request takes at most 15, and times are in whole seconds
+# seconds after which all requests that began earlier are answered: one takes at most 15, and times are whole seconds
+SETTLING = 16
 
 
 def close(change: Change, account: str, id: str) -> Item | None:

@@ -56,7 +56,7 @@ class Ends:
     change: Change
     root: Item
     choice: Choice
-    until: float  # a second of time.monotonic()
+    until: float  # the second of time.monotonic() after which `check_time` raises OutOfTime
     counts: dict[Kind, int] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
     has_locked: bool = False

@@ -68,7 +68,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A request for all records about some hosts and ports of an account, and about edges and tunnels by id."""
+    """A request for all records about some hosts, ports, edges and tunnels of an account. `ids` name the last two."""
 
     account: str
     hosts: frozenset[str] = frozenset()

@@ -211,7 +211,7 @@ def _is_https(edge: ServedEdge) -> bool:
 def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Iterator[ServedReservation]:
     """Yield the domains that other accounts have proved, as reservations of these accounts.
 
-    They are made from unique keys: the unique key of a proved domain contains the id of the account that proved it.
+    They are made from unique keys. A proved domain's unique key is a record with the id of the account that proved it.
     """
     for place, it in found.items():
         if not isinstance(key := it.value, NameKey) or key.account == account:

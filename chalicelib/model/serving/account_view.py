@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Service:
-    """Values of the whole service that decide what names serve, besides the records of the account.
+    """Values of the whole service that decide, with an account's records, which edge or tunnel answers at a name.
 
-    `operator_names` are the names in the operator's certificate, `managed_apps` the providers for which the operator
-    has an OAuth application.
+    `operator_names` are the names in the operator's certificate. `managed_apps` are the identity providers for which
+    the operator has an OAuth application.
     """
 
     tunnel_domain: str
@@ -126,7 +126,10 @@ class AccountView:
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
 
     def site(self, name: str, now: datetime) -> Site | None:
-        """Return the site (served tunnel) at a name. Return None if an edge has the name, or no tunnel may use it."""
+        """Return the site (served tunnel) at a name, or None.
+
+        There is none if an edge has the name, if no tunnel may use it, or if it has no certificate.
+        """
         tunnel = self.tunnel_at_host(name)
         if tunnel is None or self.edge_at_host(name):
             return None
@@ -148,7 +151,7 @@ class AccountView:
         return None if port_of(host) else self._newest_tunnel(host)
 
     def tunnel_at(self, port: str) -> ServedTunnel | None:
-        """Return the tunnel that serves a port. Return None if an edge has the port or it is not in TCP_PORTS."""
+        """Return the tunnel that serves a port. None if an edge has the port, or TCP_PORTS does not contain it."""
         is_available = int(port) in self.tcp_ports and not self.edge_at_port(port)
         return self._newest_tunnel(self._address(port)) if is_available else None
 

@@ -158,6 +158,6 @@ def _is_open(target: RouteTarget) -> bool:
 
 
 def _list_current(reports: Reports, revision: int) -> list[Report]:
-    """Return the reports about a revision: of live hosts, and of the trial."""
+    """Return the reports about a revision of an edge, from live edge hosts and from the trial."""
     every = [*reports.statuses.values(), *([reports.trial] if reports.trial else [])]
     return [it for it in every if it.revision == revision]

@@ -29,7 +29,7 @@ class LinkPair:
 
 @dataclass(frozen=True)
 class SealedLinkPair:
-    """A certificate, and its private key as encrypted by the vault."""
+    """A certificate, and its private key encrypted with KMS."""
 
     pair: LinkPair
     key: bytes = field(repr=False)

@@ -29,7 +29,7 @@ class ManagedApp(Created):
     client_secret: bytes = field(repr=False)
 
     def open_secret(self) -> str:
-        """Return the client secret. Raises aws.Unavailable."""
+        """Return the decrypted client secret of the application. Raises aws.Unavailable."""
         return vault.unseal(self.client_secret, CONTEXT, bytes.decode)
 
 

@@ -75,7 +75,7 @@ class IssuedCertificate(Traced):
         return decoding.second("IssuedCertificate", "valid_until", self.valid_until)
 
     def signed(self) -> "crypto.ssh_certificates.Signed":
-        """Return the fields of the signed certificate. Raises MalformedRecord."""
+        """Return the decoded fields of the signed certificate. Raises MalformedRecord."""
         try:
             return crypto.ssh_certificates.read(self.certificate)
         except (ValueError, LookupError):

@@ -96,7 +96,7 @@ def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
 
 
 def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
-    """Return the default lifetime of a certificate, at most the maximum."""
+    """Return the lifetime of a certificate if a request names none: at most the maximum of the policy."""
     lifetime = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
     return lifetime if bounds.max_lifetime is None else min(lifetime, timedelta(seconds=bounds.max_lifetime))
 

@@ -65,7 +65,7 @@ class Revocation(Created):
 
     @property
     def entry(self) -> "crypto.packed_revocations.Entry":
-        """Return the entry for the revocation list. Raises MalformedRecord without a key or serial."""
+        """Return the entry of this revocation in a revocation list. Raises MalformedRecord without a key or serial."""
         try:
             if self.public_key:
                 fingerprint = crypto.public_keys.fingerprint(self.public_key)

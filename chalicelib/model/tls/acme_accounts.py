@@ -81,16 +81,16 @@ def request_rotation(directory: str) -> bool:
 
 
 def find_next(directory: str) -> bytes | None:
-    """Return the key that will replace the current one, as DER, or None. Raises aws.Unavailable."""
+    """Return the key that will replace the account key, as DER, or None. Raises aws.Unavailable."""
     record = _read(directory)
     sealed = record["sealed"].get("next_key") if record else None
     return vault.unseal(sealed, _CONTEXT, bytes) if sealed else None
 
 
 def begin_rotation(directory: str, key: bytes) -> bool:
-    """Store the key that will replace the current one.
+    """Store the key that will replace the account key.
 
-    Return False if another one is stored. Raises aws.Unavailable.
+    Return False if such a key is stored already, or if there is no account. Raises aws.Unavailable.
     """
     condition = Condition("attribute_exists(#id) AND attribute_not_exists(#sealed.#next_key)")
     try:
@@ -102,7 +102,7 @@ def begin_rotation(directory: str, key: bytes) -> bool:
 
 
 def end_rotation(directory: str) -> None:
-    """Make the next key the current one. Raises aws.Unavailable."""
+    """Replace the account key by the key that `begin_rotation` stored. Raises aws.Unavailable."""
     record = _read(directory)
     sealed = record["sealed"].get("next_key") if record else None
     if sealed:

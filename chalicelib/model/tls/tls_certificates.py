@@ -51,7 +51,7 @@ class TlsCertificate(Traced):
 
     @classmethod
     def of_chain(cls, chain: "Chain", description: str = "", metadata: str = "", issued_at: str | None = None) -> Self:
-        """Return the stored form of the first certificate (leaf) in a chain."""
+        """Return the stored form of a chain of certificates, with fields of its leaf."""
         leaf, subject = chain.leaf, chain.leaf.subject
         return cls(
             description=description,
@@ -103,7 +103,7 @@ class ClientAuthority(Described):
 
 @dataclass(frozen=True)
 class ServedCertificate:
-    """An uploaded certificate, as the edge serves it. It never changes: a new certificate has a new id."""
+    """A certificate (uploaded or issued automatically) as the edge serves it. A new certificate has a new id."""
 
     account: str
     id: str
@@ -114,7 +114,7 @@ class ServedCertificate:
 
     @staticmethod
     def of(item: Item) -> "ServedCertificate | None":
-        """Return the certificate that an item contains, or None if the item is malformed."""
+        """Return the certificate in an item as the edge serves it, or None if the item is malformed."""
         try:
             stored = records.decode(TlsCertificate, item)
             start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)
@@ -132,14 +132,17 @@ class ServedCertificate:
 
 @dataclass(frozen=True)
 class SealedCertificate:
-    """A certificate, and its private key as encrypted by the vault."""
+    """A certificate, and its private key encrypted with KMS."""
 
     certificate: ServedCertificate
     key: bytes = field(repr=False)
 
 
 def read_certificates(account: str) -> list[SealedCertificate]:
-    """Return the uploaded certificates of an account. Malformed certificates are left out. Raises aws.Unavailable."""
+    """Return the certificates of an account that edges can serve. Raises aws.Unavailable.
+
+    Malformed certificates, and certificates without a private key, are left out.
+    """
     found = table.every(items.scope(account, kinds.TLS_CERTIFICATES.path))
     return [it for it in map(_sealed_certificate, found) if it]
 

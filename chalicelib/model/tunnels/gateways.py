@@ -52,8 +52,9 @@ class Gateway:
         return not self.ended and self.lease > clock.seconds()
 
     def seconds_to_next_state(self) -> float:
-        """Return the seconds until the lease ends. After that, return the seconds until the gateway can be fenced, and
-        then infinity.
+        """Return the seconds until the lease ends.
+
+        After that, return the seconds until other processes may end the gateway, and then infinity.
         """
         moments = () if self.ended else (self.lease, self.lease + clock_skew() + 1)
         return min((it - clock.seconds() for it in moments if it > clock.seconds()), default=float("inf"))
@@ -155,7 +156,7 @@ def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
 
 
 def clock_skew() -> int:
-    """Return the seconds by which a lease must be over before its gateway is fenced."""
+    """Return the seconds for which a lease must be over before other processes may end its gateway."""
     text = os.environ.get("CLOCK_SKEW", "")
     return int(text) if text.isascii() and text.isdecimal() else CLOCK_SKEW
 

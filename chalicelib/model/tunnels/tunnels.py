@@ -281,7 +281,7 @@ def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
 
 
 def gateway_of(item: Item) -> str:
-    """Return the gateway of a tunnel, "" if it is unknown. The record can be malformed."""
+    """Return the id of the gateway of a tunnel, "" if it is unknown. The tunnel's record can be malformed."""
     gateway = item.body.get("gateway")
     return gateway if isinstance(gateway, str) else ""
 

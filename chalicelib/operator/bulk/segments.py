@@ -71,7 +71,7 @@ class ScanFolder:
 
 @dataclass
 class _Progress:
-    """Counts of all segments, for the reports of progress."""
+    """The numbers of records that were read and of segments that are `done`, for the reports of progress."""
 
     records: int = 0
     done: int = 0

@@ -64,7 +64,7 @@ def forms() -> Forms:
 
 @dataclass(frozen=True)
 class Run:
-    """A migration of the table, which writes only if `applies`. `folder` has its progress."""
+    """A migration of the table, which writes only if `applies`. `folder` has the files of its progress."""
 
     applies: bool
     folder: Path

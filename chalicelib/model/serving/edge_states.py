@@ -64,7 +64,7 @@ def hostport_of(host: PlannedHost) -> str:
 
 
 def list_rejected(reports: Reports, revision: int) -> Mapping[str, str]:
-    """Return Envoy's errors about a revision: by hostport, or by the id of a route or certificate."""
+    """Return Envoy's errors about a revision of an edge, by hostport, or by the id of a route or certificate."""
     return {name: error for it in _list_current(reports, revision) for name, error in it.errors.items()}
 
 

@@ -22,10 +22,10 @@ _EXISTS = Condition("attribute_exists(#id)")
 
 @dataclass(frozen=True, kw_only=True)
 class Session(Stored):
-    """A session. Times are Unix seconds.
+    """A session of a visitor on a route. Times are Unix seconds.
 
     `asked_teams` and `asked_organizations` were in the route's OAuth module when the provider was last asked about the
-    user. The user belongs to those in `teams` and `organizations`. `tokens` are the provider's tokens, encrypted.
+    user. Of these, the user belongs to `teams` and `organizations`. `tokens` are the provider's tokens, encrypted.
     """
 
     account: str
@@ -53,7 +53,7 @@ def context(account: str) -> dict[str, str]:
 
 
 def read(id: str) -> Session | None:
-    """Return the session of an id, or None. One read. Raises aws.Unavailable."""
+    """Return the session with an id, or None. One read. Raises aws.Unavailable."""
     record = dynamodb.get(scope_of(id), ID)
     return _decode(record) if record else None
 
@@ -77,7 +77,10 @@ def replace(id: str, session: Session, before: Session) -> bool:
 
 
 def delay_check(id: str, *, until: int) -> None:
-    """Postpone the next check to a Unix second, because the provider did not answer. Raises aws.Unavailable."""
+    """Postpone the next check of a session's user to a Unix second, if the provider did not answer.
+
+    Raises aws.Unavailable.
+    """
     _update(id, {"checking": until}, _EXISTS)
 
 

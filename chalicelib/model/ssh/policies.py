@@ -102,7 +102,7 @@ def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
 
 
 def choose_extensions(bounds: PolicyBounds, requested: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested extensions of a certificate, or the default extensions."""
+    """Return the requested extensions of a certificate. If none are requested, return the defaults of the policy."""
     if requested:
         return dict(requested)
     if bounds.default_extensions is not None:

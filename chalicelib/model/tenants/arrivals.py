@@ -29,7 +29,7 @@ _WITH_PRIVATE_KEY = (kinds.SSH_CERTIFICATE_AUTHORITIES, kinds.TLS_CERTIFICATES)
 
 @dataclass
 class Arrivals:
-    """The result of validating an export. `lost` lists the secrets that must be created again."""
+    """The result of validating an export. `lost` lists secrets that exports lack: create them again."""
 
     account: str
     # unique keys with the items that have them, each as a partition key and the item's path. Both sets must be equal:
@@ -45,7 +45,7 @@ class Arrivals:
     lost: list[str] = field(default_factory=list)
 
     def check(self, exported: Exported) -> None:
-        """Check one record. Raises NotAnExport."""
+        """Check that a record is valid and belongs to the exported account. Raises NotAnExport."""
         record = exported.record
         key = f"{record['scope']} {record['id']}"
         try:

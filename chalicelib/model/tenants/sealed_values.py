@@ -39,7 +39,7 @@ def find(record: Record) -> list[SealedValue]:
 
 
 def selection() -> Condition:
-    """Return the condition under which a record may have encrypted values."""
+    """Return the DynamoDB filter for records that may have encrypted values."""
     texts = (
         "attribute_exists(#sealed)",
         "attribute_exists(#parts.#basic_auth)",

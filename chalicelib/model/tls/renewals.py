@@ -38,7 +38,7 @@ class Renewal:
     attempts: int = 0  # failed attempts since the start of the job or the last change of the domain
     not_before: int = 0  # the earliest time at which the limits of the CA and the issuer permit an order
     renews_at: int = 0
-    urgent_at: int = 0  # from this time on, the renewal comes before all others
+    urgent_at: int = 0  # from this time on, the renewal comes before all that are not urgent
     error_code: ErrorCode = ""
     msg: str = ""
     reason: str = ""  # why the last attempt failed, in words for the operator
@@ -81,6 +81,6 @@ def hasten(renewal: Renewal, now: int) -> Renewal:
 
 
 def _hasten(renewal: Renewal, now: int) -> Renewal:
-    """Return the state with the next attempt due now, or a minute after the previous one."""
+    """Return the state with the next attempt due now, but not before `not_before` or a minute after the last."""
     due_at = max(now, renewal.tried_at + _MINUTE, renewal.not_before)
     return replace(renewal, due_at=min(renewal.due_at, due_at), attempts=0)

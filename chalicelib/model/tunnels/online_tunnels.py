@@ -115,7 +115,7 @@ def end_all_offline(account: str) -> list[Item]:
 
 
 def end_of_gateway(tunnel: ServedTunnel, gateway: Gateway) -> bool:
-    """End a tunnel of an ended gateway, with one audit event. Return False if another process has ended it.
+    """End a tunnel of an ended gateway, with one audit event. Return False if it was not ended by this call.
 
     A tunnel with a separate lease is ended only if that lease is over. Raises aws.Unavailable.
     """

@@ -175,7 +175,7 @@ def open_tunnel(
     checks: Iterable[Write] = (),
     by: Trail = trail.EDGE,
 ) -> str:
-    """Store a tunnel. Return its id. It is online while its gateway is live, or for `lease` seconds.
+    """Store a tunnel and return its id. The tunnel is online while its gateway is live, or for `lease` seconds.
 
     `name` is its host name or address, "" for none. `checks` are condition checks for the transaction of a tunnel with
     a name. Raises EdgeHasName, aws.Unavailable, the exception of a failed check, and Taken if the name belongs to

@@ -36,7 +36,7 @@ _PREFIXES = [*DELETED, *SWITCHED_OFF]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of this table with a later one. `folder` has its progress."""
+    """The comparison of a restored table (this table) with the later table `later`. `folder` has progress files."""
 
     later: str
     folder: Path

@@ -29,7 +29,7 @@ group = OperatorGroup("secrets", help="The secrets in the table, which KMS seals
 
 @dataclass(frozen=True)
 class Rewrapping:
-    """A run that encrypts all secrets under the key `key`. `folder` has its progress."""
+    """A run that encrypts all secrets under the key `key`. `folder` has the files of its progress."""
 
     key: str
     folder: Path

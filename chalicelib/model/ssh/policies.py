@@ -112,7 +112,7 @@ def choose_extensions(bounds: PolicyBounds, requested: Mapping[str, str]) -> dic
 
 
 def merge_critical_options(bounds: PolicyBounds, requested: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested critical options, and those of the policy that the request does not name."""
+    """Return the requested critical options, and the options of the policy that the request does not name."""
     return {**(bounds.critical_options or {}), **requested}
 
 

@@ -52,7 +52,7 @@ def migrate(applies: bool, folder: Path | None) -> None:
 
 
 def forms() -> Forms:
-    """Return the stored type (a dataclass) of each kind of resource, and the stored types of its modules."""
+    """Return the stored types of all kinds and of their modules. A stored type is the dataclass of a record's body."""
     # accounts have no endpoint, so no `Resource` declares their stored type
     own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
     served = {resource.kind: resource for resource in (*resources.load_all(), *edges.load_all())}
@@ -111,7 +111,7 @@ class Run:
                 yield from self._migrate(record)
 
     def _migrate_last(self, places_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Migrate the edges without the unique keys of their names, oldest first: the oldest edge gets a name.
+        """Migrate the edges that lack unique keys of their names. The oldest is first, so it gets a name.
 
         `places_of_edges` are primary keys. Yield lines of JSON as `_migrate` does.
         """

@@ -29,9 +29,9 @@ _LAG = 60  # seconds by which the index can be late
 
 @dataclass(frozen=True)
 class TreeResource:
-    """A resource that a key or credential (its `maker`) created, as described by the audit event of its creation.
+    """A resource that a key or credential (its `maker`) created.
 
-    `owner` is the user or bot that owns the resource, or "".
+    It is read from the audit event of its creation. `owner` is the user or bot that owns the resource, or "".
     """
 
     id: str
@@ -60,7 +60,7 @@ class TreeResource:
 
 
 class MakerEvents:
-    """The audit events of one account about the creation of resources by API keys and federated credentials."""
+    """Audit events of one account about resources that API keys and federated credentials created."""
 
     def __init__(self, account: str) -> None:
         """Read the account's events of the last minute. Raises aws.Unavailable."""
@@ -78,7 +78,7 @@ class MakerEvents:
             self._latest.setdefault(made.maker, {})[made.id] = made
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return the resources that `makers` created in the minute before a `refresh`, without reading the table."""
+        """Return the resources that `makers` created in the minute before a `refresh`. Does not read the table."""
         return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:

@@ -63,7 +63,7 @@ class Walk:
     """
 
     def __init__(self, ends: Ends) -> None:
-        """Begin a walk, or continue the walk that an earlier call with the same options stored in the root's record."""
+        """Begin a walk, or continue the walk that an earlier call with the same options stored."""
         self.ends, self._root = ends, ends.root
         choice = f"{ends.choice.others} {ends.choice.certificates}"
         is_owner = roots.is_owner(self._root.id)
@@ -83,7 +83,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:
-        """Return at most MAX_KEPT of the resources that stay, with their owners, and the number of further ones."""
+        """Return at most MAX_KEPT resources that stay, with their owners. Also return the number of the others."""
         found = sorted((self._progress.kept | self.ends.kept).items())
         return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
 
@@ -151,7 +151,7 @@ class Walk:
             self.ends.revoke([one for one in _of(kinds.SSH_USER_CERTIFICATES, made) if one.owner == self._root.id])
 
     def _explore(self, events: MakerEvents) -> list[TreeResource]:
-        """Find resources that the keys and credentials in `_waiting` created. Lock the API keys among these resources.
+        """Find resources that keys and credentials in `_waiting` created. Lock the API keys among these resources.
 
         The search stops after _EXPLORING seconds, so that each call also ends some resources.
         """
@@ -171,9 +171,10 @@ class Walk:
         return found
 
     def _read_own_keys(self) -> None:
-        """Read the ids of the next API keys of a user or bot from a list of existing and deleted keys.
+        """Read the ids of the next API keys of a user or bot.
 
-        Delete the keys that exist. Add all to `_waiting`: resources that a deleted key created can still exist.
+        They include deleted keys. Delete the keys that exist. Add all to `_waiting`, because resources that a deleted
+        key created can still exist.
         """
         ids, has_more = reading.page_of_keys(self._root.account, self._root.id, before=self._before or None)
         self._before = ids[-1] if has_more else None
@@ -183,7 +184,9 @@ class Walk:
         self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
 
     def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
-        """Lock the API keys among `made`, and the API keys that resources in `made` created in the last minute.
+        """Lock the API keys among `made`.
+
+        Also lock the API keys that resources in `made` created in the last minute.
 
         Keys and credentials in `made` are added to `_waiting`, so that the search also finds their older resources.
         """

@@ -87,7 +87,7 @@ def list_federated(account: str, owner: str) -> list[Item]:
 
 
 def disable(item: Item) -> Item:
-    """Return the item of a federated credential, changed to disabled, for a write. Raises MalformedRecord."""
+    """Return the item of a federated credential as disabled, for a write. Raises MalformedRecord."""
     before = records.decode(FederatedCredential, item)
     after = replace(before, enabled=False)
     body, keys = records.body_of_change(item, before, after), records.keys_of_change(item, before, after)
@@ -95,7 +95,7 @@ def disable(item: Item) -> Item:
 
 
 def _closed(item: Item) -> Item:
-    """Return the item of a root, changed to closed, for a write.
+    """Return the item of a root as closed, for a write.
 
     The item also gets the Unix second from which a walk can complete the offboarding.
     """

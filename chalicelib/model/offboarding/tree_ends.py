@@ -94,7 +94,7 @@ class Ends:
                 self._count(kinds.of(item.id), 1)
 
     def remove_made(self, kind: Kind, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Delete the resources `made` and leave the resources `keep`, all of one kind. List `keep` in `kept`.
+        """Delete the resources `made`. List the resources `keep`, which stay, in `kept`. All are of one kind.
 
         Raises OutOfTime, aws.Unavailable.
         """
@@ -103,7 +103,7 @@ class Ends:
         self.remove(found[one.id] for one in made if one.id in found)
 
     def disable_made(self, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Disable the federated credentials `made` and leave the credentials `keep`. List `keep` in `kept`.
+        """Disable the federated credentials `made`. List the credentials `keep`, which stay, in `kept`.
 
         Raises OutOfTime, aws.Unavailable.
         """
@@ -112,7 +112,7 @@ class Ends:
         self.disable(found[one.id] for one in made if one.id in found)
 
     def disable(self, found: Iterable[Item]) -> None:
-        """Disable federated credentials that are not disabled yet. Raises OutOfTime, aws.Unavailable."""
+        """Disable federated credentials that are enabled. Raises OutOfTime, aws.Unavailable."""
         for item in found:
             if item.malformed or not item.body.get("enabled", True):
                 continue
@@ -135,7 +135,7 @@ class Ends:
                 self._revoke(authority, left[start : start + grouped_revocations.AT_ONCE])
 
     def keep_hosts(self, certificates: Collection[TreeResource]) -> None:
-        """List the valid host certificates in `kept`: they stay, because servers use them. Raises aws.Unavailable."""
+        """List the valid host certificates in `kept`. They stay, because servers use them. Raises aws.Unavailable."""
         self._keep_existing(kinds.SSH_HOST_CERTIFICATES, [one for one in certificates if not one.has_ended()])
 
     def _revoke(self, authority: str, group: Sequence[TreeResource]) -> None:
@@ -186,7 +186,7 @@ class Ends:
 
 
 def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
-    """Yield the ids of SSH authorities, each with the given certificates that it issued and that are still valid."""
+    """Yield each SSH authority's id with the certificates that it issued. Certificates that have ended are left out."""
     found: dict[str, list[TreeResource]] = {}
     for one in certificates:
         if not one.has_ended():

@@ -31,7 +31,7 @@ _NAMING_PATHS = frozenset(kind.path for kind in _NAMING)
 
 
 def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> bool:
-    """Return whether the change of the record at `place` can affect an account with the values `found`."""
+    """Return whether a changed record can affect an account. `found` has the values that were read for the account."""
     return place in found or place.scope.startswith(f"{account}#") or _key_of_ban(place) in found
 
 
@@ -80,7 +80,7 @@ def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
 
 
 def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
-    """Return the places of the unique keys that should exist for the names of an item.
+    """Return the places of the unique keys that an item's names require.
 
     The name of a reserved address is not in its value, so all unique keys of ports in `found` are returned for it.
     """
@@ -97,7 +97,7 @@ def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) 
 
 
 def _merged(account: str, found: Mapping[Place, Found], fresh: Mapping[Place, Found]) -> dict[Place, Found]:
-    """Apply the changes in `fresh` to the list of an account's tunnels with labels, as it was read before.
+    """Apply the changes in `fresh` to the list of an account's labelled tunnels.
 
     Return the new list by its place. Return {} if the list was not read before, or has no changes.
     """

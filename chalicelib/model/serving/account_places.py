@@ -171,7 +171,7 @@ class _Walk:
         return [key for place in wanted if (key := self._find_key(place))]
 
     def _add_restrictions_of(self, host: str) -> None:
-        """Add the account's reservations that cover a tunnel's host, even reservations without a valid proof.
+        """Add the account's reservations that cover a tunnel's host. Their domains may be unproved.
 
         If a reservation was read already, also add its IP policies.
         """
@@ -247,7 +247,7 @@ class _Walk:
                 self.places.update(it for it in key.sharers if kinds.RESERVED_ADDRS.has(it.id))
 
     def _add_proved_below(self, edge: ServedEdge) -> None:
-        """Add the list of domains proved one label below an edge's wildcards, and the records that the list names."""
+        """Add the list of domains proved one label below an edge's wildcards. Also add the records that it names."""
         for host in edge.hosts:
             if host.startswith(WILDCARD) and not domains.is_below(host, self._tunnel_domain):
                 below = Place(reservations.proved_scope(host.removeprefix(WILDCARD)), "")

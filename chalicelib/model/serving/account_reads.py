@@ -174,5 +174,5 @@ def _decode_address(item: Item) -> ServedAddress:
 
 
 def _found(value: Value, *versions: str) -> Found:
-    """Return a value with one version text, made from the version texts of all records that the value contains."""
+    """Return a value with one version text. It is made from the versions of all records that the value contains."""
     return Found(digest(versions), value)

@@ -62,7 +62,7 @@ class AccountRecords:
 
     @staticmethod
     def of(wanted: Wanted, found: Mapping[Place, Found], rejected: Mapping[str, str]) -> "AccountRecords":
-        """Return the records for a request `wanted`, made from the values `found` that were read for it.
+        """Return the records for the request `wanted`. They are made from the values `found`, which were read for it.
 
         `rejected` has Envoy's errors by certificate id. Ids of unknown certificates are ignored.
         """
@@ -155,14 +155,14 @@ class AccountRecords:
         return frozenset(item_place(it.account, it.id) for it in ended)
 
     def find_next_expiry(self, now: float) -> float:
-        """Return the next Unix time after `now` at which a tunnel's lease ends, or a certificate begins or ends."""
+        """Return the next Unix time at which a tunnel's lease ends, or a certificate begins or ends."""
         leases = (float(it.expires) for it in self.tunnels.values())
         validity = (at.timestamp() for it in self.certificates.values() for at in (it.not_before, it.not_after))
         return min((at for at in (*leases, *validity) if at > now), default=float("inf"))
 
 
 class _Values:
-    """Values of records and entries of lists that were read, grouped by their Python type."""
+    """Values that were read, grouped by Python type. A list is replaced by its entries."""
 
     def __init__(self) -> None:
         self._by_type: defaultdict[type, list[Any]] = defaultdict(list)
@@ -175,7 +175,7 @@ class _Values:
 
 
 def _group_values(found: Mapping[Place, Found]) -> _Values:
-    """Return all values and all entries of lists, grouped by type, in one pass: an account can have thousands."""
+    """Group all values and entries of lists by type. One pass is enough: an account can have thousands."""
     values = _Values()
     for it in found.values():
         if isinstance(it.value, tuple):
@@ -191,7 +191,7 @@ def _by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _is_separate(value: object) -> bool:
-    """Return whether `replace` can exchange a value alone, because no other value of AccountRecords is made from it."""
+    """Return whether `replace` can exchange only this value. It can if AccountRecords has no value made from it."""
     is_part = isinstance(value, ServedBackend | ServedAuthority | ServedPolicy)
     return is_part or value is None or value == () or (isinstance(value, ServedEdge) and _is_https(value))
 
@@ -209,7 +209,7 @@ def _is_https(edge: ServedEdge) -> bool:
 
 
 def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Iterator[ServedReservation]:
-    """Yield the domains that other accounts have proved, as reservations of these accounts.
+    """Yield reservations for the domains that other accounts have proved.
 
     They are made from unique keys. A proved domain's unique key is a record with the id of the account that proved it.
     """
@@ -224,7 +224,7 @@ def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Itera
 def _list_addresses(
     tunnels: Iterable[ServedTunnel], found: Mapping[Place, Found]
 ) -> Iterator[tuple[str, Sequence[ServedAddress]]]:
-    """Yield the names of TCP tunnels (host:port), each with the account's reserved addresses at that port."""
+    """Yield the names (host:port) of TCP tunnels, with the reserved addresses at that port."""
     for tunnel in tunnels:
         if tunnel.proto == "tcp":
             key = found.get(name_keys.name_place(tunnel.name), Found()).value

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Service:
-    """Values of the whole service that decide, with an account's records, which edge or tunnel answers at a name.
+    """Values of the whole service. With an account's records, they decide which edge or tunnel answers at a name.
 
     `operator_names` are the names in the operator's certificate. `managed_apps` are the identity providers for which
     the operator has an OAuth application.
@@ -118,7 +118,7 @@ class AccountView:
         return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether the certificate that was chosen for a host covers the host.
+        """Return whether the certificate chosen for a host covers it.
 
         Only the operator's certificate is checked, because `certificate` chooses others only if they cover the host.
         """
@@ -211,7 +211,7 @@ class AccountView:
         return found is not None and bool(self.members(found))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
-        """Return the authorities that an edge trusts for mutual TLS, with None for an id without a record."""
+        """Return the authorities that an edge trusts for mutual TLS. An id without a record gives None."""
         module = edge.modules.get(mutual_tls.MODULE)
         ids = module.certificate_authority_ids if module else []
         return [self._records.authorities.get(id) for id in ids]

@@ -64,7 +64,7 @@ def hostport_of(host: PlannedHost) -> str:
 
 
 def list_rejected(reports: Reports, revision: int) -> Mapping[str, str]:
-    """Return Envoy's errors about a revision of an edge, by hostport, or by the id of a route or certificate."""
+    """Return Envoy's errors about a revision of an edge. Keys are hostports, or ids of routes or certificates."""
     return {name: error for it in _list_current(reports, revision) for name, error in it.errors.items()}
 
 
@@ -143,7 +143,7 @@ def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
 
 
 def _plan_routes(plan: Plan) -> Iterable[tuple[str, State, str]]:
-    """Yield the id, state and error of each route, decided from the records without the reports of edge hosts."""
+    """Yield the id, state and error of each route. Reports of edge hosts are not considered."""
     if plan.is_stream:
         refusal = plan.destinations.refusal
         yield from (
@@ -158,6 +158,6 @@ def _is_open(target: RouteTarget) -> bool:
 
 
 def _list_current(reports: Reports, revision: int) -> list[Report]:
-    """Return the reports about a revision of an edge, from live edge hosts and from the trial."""
+    """Return the reports about a revision of an edge. They are from live edge hosts and the trial."""
     every = [*reports.statuses.values(), *([reports.trial] if reports.trial else [])]
     return [it for it in every if it.revision == revision]

@@ -29,12 +29,12 @@ class Destinations:
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
-        """Return the ids of the tunnel groups that receive connections, with their weights."""
+        """Return the ids of the edge's tunnel groups, with weights."""
         return tuple((id, weight) for id, weight in self.weights if is_group(id))
 
     @property
     def responses(self) -> tuple[tuple[str, int], ...]:
-        """Return the ids of the backends that are HTTP responses, with their weights."""
+        """Return the ids of the edge's HTTP responses, with weights."""
         return tuple((id, weight) for id, weight in self.weights if not is_group(id))
 
 

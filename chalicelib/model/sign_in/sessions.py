@@ -77,7 +77,7 @@ def replace(id: str, session: Session, before: Session) -> bool:
 
 
 def delay_check(id: str, *, until: int) -> None:
-    """Postpone the next check of a session's user to a Unix second, if the provider did not answer.
+    """Postpone the next check of a session's user to a Unix second. Call this if the provider did not answer.
 
     Raises aws.Unavailable.
     """

@@ -77,7 +77,7 @@ class PolicyModule(StoredModule):
 
 
 def _convert_bounds(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Convert the bounds in a request to their stored form, with the OpenSSH names of critical options."""
+    """Convert the bounds in a request to their stored form. Critical options get their OpenSSH names."""
     if values is None:
         return None
     named = values.get("critical_options") or {}
@@ -96,7 +96,7 @@ def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
 
 
 def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
-    """Return the lifetime of a certificate if a request names none: at most the maximum of the policy."""
+    """Return the lifetime of a certificate if a request names none. It is at most the maximum of the policy."""
     lifetime = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
     return lifetime if bounds.max_lifetime is None else min(lifetime, timedelta(seconds=bounds.max_lifetime))
 
@@ -112,7 +112,7 @@ def choose_extensions(bounds: PolicyBounds, requested: Mapping[str, str]) -> dic
 
 
 def merge_critical_options(bounds: PolicyBounds, requested: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested critical options, and the options of the policy that the request does not name."""
+    """Merge the critical options of the request and the policy. A requested value replaces the policy's value."""
     return {**(bounds.critical_options or {}), **requested}
 
 
@@ -210,7 +210,7 @@ def _insert_caller(rule: str, caller: str | None) -> str:
 
 
 def _split_pattern(pattern: str, caller: str) -> list[str]:
-    """Split a pattern at its stars, then insert the caller's name for `{user}`. A star in the name is literal."""
+    """Split a pattern at its stars, then insert the caller's name for `{user}`. A star in the name is no wildcard."""
     return [piece.replace(CALLER, caller) for piece in pattern.split("*")]
 
 

@@ -24,7 +24,7 @@ def find_certificate(fingerprint: str, key_id: str) -> Item | None:
 
 
 def read_certificate(account: str, id: str) -> Item | None:
-    """Return a user certificate of an account if it is valid, as `find_certificate` defines it, or None."""
+    """Return a valid user certificate of an account, or None. `find_certificate` defines when it is valid."""
     return _read_valid(account, id, lambda: authorities.read_certificate(account, id))
 
 

@@ -81,6 +81,9 @@ def hasten(renewal: Renewal, now: int) -> Renewal:
 
 
 def _hasten(renewal: Renewal, now: int) -> Renewal:
-    """Return the state with the next attempt due now, but not before `not_before` or a minute after the last."""
+    """Return the state with the next attempt due as soon as possible.
+
+    It is due at least a minute after the last attempt, and not before `not_before`.
+    """
     due_at = max(now, renewal.tried_at + _MINUTE, renewal.not_before)
     return replace(renewal, due_at=min(renewal.due_at, due_at), attempts=0)

@@ -114,7 +114,7 @@ class ServedCertificate:
 
     @staticmethod
     def of(item: Item) -> "ServedCertificate | None":
-        """Return the certificate in an item as the edge serves it, or None if the item is malformed."""
+        """Return the certificate in an item, or None if it is malformed."""
         try:
             stored = records.decode(TlsCertificate, item)
             start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)

@@ -156,7 +156,7 @@ def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
 
 
 def clock_skew() -> int:
-    """Return the seconds for which a lease must be over before other processes may end its gateway."""
+    """Return the seconds to wait after the end of a lease, before other processes may end its gateway."""
     text = os.environ.get("CLOCK_SKEW", "")
     return int(text) if text.isascii() and text.isdecimal() else CLOCK_SKEW
 

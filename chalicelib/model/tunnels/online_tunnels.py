@@ -54,7 +54,7 @@ def read(account: str, id: str) -> ServedTunnel | None:
 
 
 def read_with_credential(account: str, id: str) -> tuple[ServedTunnel, str] | None:
-    """Return a tunnel, which can be offline, and the credential that opened it, or None. Raises aws.Unavailable."""
+    """Return a tunnel and the credential that opened it, or None. The tunnel can be offline. Raises aws.Unavailable."""
     item = table.find(tunnels.scope(account), id)
     tunnel = decode(item) if item else None
     return (tunnel, tunnels.decode(item).credential) if item and tunnel else None

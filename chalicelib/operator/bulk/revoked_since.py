@@ -36,7 +36,7 @@ _PREFIXES = [*DELETED, *SWITCHED_OFF]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of a restored table (this table) with the later table `later`. `folder` has progress files."""
+    """The comparison of this restored table with the later table. `folder` has the files of its progress."""
 
     later: str
     folder: Path

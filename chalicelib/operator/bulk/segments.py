@@ -71,7 +71,7 @@ class ScanFolder:
 
 @dataclass
 class _Progress:
-    """The numbers of records that were read and of segments that are `done`, for the reports of progress."""
+    """Counts for the reports of progress. `records` were read, and `done` segments are complete."""
 
     records: int = 0
     done: int = 0

@@ -178,7 +178,7 @@ def _reserved(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _apply(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, bool]:
-    """Migrate a record. Yield the tunnels and edges that lose a name.
+    """Migrate a record. Yield sentences about tunnels and edges that lose a name.
 
     Returns False if the record changed at the same time.
     """

@@ -175,7 +175,7 @@ class _Values:
 
 
 def _group_values(found: Mapping[Place, Found]) -> _Values:
-    """Group all values and entries of lists by type. One pass is enough: an account can have thousands."""
+    """Group all values and entries of lists by type. This takes one pass, because an account can have thousands."""
     values = _Values()
     for it in found.values():
         if isinstance(it.value, tuple):
@@ -191,7 +191,7 @@ def _by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _is_separate(value: object) -> bool:
-    """Return whether `replace` can exchange only this value. It can if AccountRecords has no value made from it."""
+    """Return whether `replace` can exchange a value without changing any other. It cannot if others are made from it."""
     is_part = isinstance(value, ServedBackend | ServedAuthority | ServedPolicy)
     return is_part or value is None or value == () or (isinstance(value, ServedEdge) and _is_https(value))
 

@@ -128,7 +128,7 @@ class AccountView:
     def site(self, name: str, now: datetime) -> Site | None:
         """Return the site (served tunnel) at a name, or None.
 
-        There is none if an edge has the name, if no tunnel may use it, or if it has no certificate.
+        There is none if an edge has the name, if no tunnel may use the name, or if the name has no certificate.
         """
         tunnel = self.tunnel_at_host(name)
         if tunnel is None or self.edge_at_host(name):

@@ -26,7 +26,7 @@ _PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BAC
 class PlannedHost:
     """The planned state of a host of an edge (for a TCP edge, of a host:port).
 
-    `certificate` is set if the host answers and its TLS ends here. `error` gives the reason why a host is closed, or
+    `certificate` is set if the host answers and TLS ends at the edge. `error` gives the reason why a host is closed, or
     describes another problem. A host without a matching certificate answers with the operator's certificate, but is not
     live.
     """

@@ -55,8 +55,8 @@ def selection() -> Condition:
 def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     """Encrypt a value of a stored record under another KMS key, unless it is encrypted under this key already.
 
-    Return False if it is. Otherwise return True, even if another process has changed the value meanwhile. The record's
-    revision stays, because the secret is the same. Raises vault.Unreadable, aws.Unavailable.
+    Return False if it was already. Otherwise return True, even if another process has changed the value meanwhile.
+    The record's revision stays, because the secret is the same. Raises vault.Unreadable, aws.Unavailable.
     """
     again = vault.seal_again(value.ciphertext, value.context, key)
     if again is None:

@@ -191,7 +191,7 @@ def _by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _is_separate(value: object) -> bool:
-    """Return whether `replace` can exchange a value without changing any other. It cannot if others are made from it."""
+    """Return whether `replace` can exchange a value but no other. It cannot if other values are made from it."""
     is_part = isinstance(value, ServedBackend | ServedAuthority | ServedPolicy)
     return is_part or value is None or value == () or (isinstance(value, ServedEdge) and _is_https(value))
 

@@ -34,9 +34,10 @@ group = OperatorGroup("revocations", help="Revocations made after the time to wh
 
 @dataclass(frozen=True)
 class ListedRevocation:
-    """A line of `revocations list`. `id` is a revoked resource, or an SSH authority that revoked a key or certificate.
+    """A line of the output of `revocations list`: one revocation to repeat.
 
-    `record` is the authority's revocation. It is empty if `id` is a revoked resource.
+    `id` is the revoked resource. For a revoked SSH certificate or public key, `id` is the authority that revoked it,
+    and `record` is the stored revocation. Otherwise `record` is empty.
     """
 
     account: str
@@ -45,14 +46,14 @@ class ListedRevocation:
 
     @property
     def subject(self) -> str:
-        """Return the id. The serial and the fingerprint of an SSH authority's revocation follow."""
+        """Return the id, and for an SSH revocation also its serial and its public key's fingerprint."""
         return " ".join(filter(None, (self.id, self.record.get("serial"), self.record.get("key_fingerprint"))))
 
 
 def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> Comparison:
-    """Return the comparison of this table with the later table. Raises CommandError if they are the same.
+    """Return the comparison of the restored table, TABLE_NAME, with `later`. Raises CommandError if they are the same.
 
-    `folder` is for files with the progress of the comparison.
+    `later` is the table that was used until the restore. In `folder`, the comparison stores its progress in files.
     """
     if later == dynamodb.table_name():
         raise CommandError(f"{later} is this table itself: TABLE_NAME must be the restored table.")
@@ -106,7 +107,7 @@ def _repeat(file: TextIO) -> None:
 
 
 def _parse_record(text: str) -> dict[str, Any] | None:
-    """Return the revocation at the end of a line. Return None if it is malformed."""
+    """Return the SSH revocation in the JSON text at a line's end. Return None if the text is malformed."""
     try:
         record = json.loads(text)
         crypto.packed_revocations.pack([Revocation.of(record).entry])
@@ -124,5 +125,5 @@ def _revoke(authority: Issuer, record: Mapping[str, Any]) -> bool:
             f"The revocation list of {authority.id} is full: delete revocations that are no longer needed."
         ) from None
     except AlreadyRevoked:
-        pass  # an earlier run has revoked it already
+        pass  # an earlier run of the command has already stored this revocation
     return True

@@ -107,7 +107,7 @@ def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[Offboardin
 
 
 def _command(kind: Kind, others: str) -> click.Command:
-    """Return the command `offboard` for a kind, such as users. `others` is the default of --others."""
+    """Return the command `offboard` for a kind of resource. `others` is the default of the option --others."""
 
     @click.command(
         "offboard", cls=OperatorCommand, help=f"End a {kind.name} and all that its keys made. Takes about 20 seconds."

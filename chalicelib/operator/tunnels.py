@@ -41,7 +41,7 @@ group = OperatorGroup("tunnels", help="The tunnels that are online.")
 def list_tunnels() -> list[tuple[str, Item]]:
     """Return all online tunnels with their accounts, the oldest account first.
 
-    Also ends the tunnels with a lease that is over, or a gateway that has ended.
+    First ends the tunnels that are offline: their lease is over, or their gateway has ended.
     """
     return [
         (account.id, tunnel) for account in list_accounts() for tunnel in online_tunnels.end_all_offline(account.id)
@@ -57,9 +57,9 @@ def end_tunnel(id: str) -> None:
 
 
 def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
-    """Return the tunnel or edge that had a name or port at a time.
+    """Return the tunnel or edge that had a name or port at a time. Raises CommandError if none had it.
 
-    The time is RFC 3339, or "" for now. Raises CommandError if there was none.
+    `moment` is the time in RFC 3339, or "" for the current time.
     """
     try:
         second = int(clock.parse(moment).timestamp()) if moment else clock.seconds()
@@ -174,12 +174,12 @@ def _began_before(edge: FormerEdge, second: int) -> bool:
 
 
 def _had_name(owner: TunnelRecord | FormerEdge, second: int) -> bool:
-    """Return whether a tunnel or edge still had its name at a Unix second."""
+    """Return whether a tunnel or edge had its name at a Unix second, or ended only later."""
     return not owner.ended_at or clock.parse(owner.ended_at).timestamp() >= second
 
 
 def _edges_at(name: str) -> list[FormerEdge]:
-    """Return the edges that have or had a name or port, latest first."""
+    """Return the current edge with a name or port, if any, and former ones. The latest is first."""
     former = [edge for hostport in list_hostports(name) for edge in histories.read_former_edges(hostport)]
     edge = find_by_name(name, base_names.domain_in_use())
     present = [FormerEdge(edge.account, edge.id, edge.body["created_at"])] if edge else []

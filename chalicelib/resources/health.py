@@ -16,7 +16,7 @@ from chalicelib.storage.client.aws import AwsError
 from chalicelib.storage.records.items import Item
 
 _SECONDS = 5  # between checks
-_NAME = "health"  # the id of a record that does not exist; reading it tests the table
+_NAME = "health"  # the id of a record that does not exist; reading this record tests the table
 
 
 class Health(Shape):
@@ -36,7 +36,7 @@ class Unhealthy(ServiceUnavailable):
 
 
 class Check:
-    """The latest check of the table and the key by this process."""
+    """The latest health check: whether this process could read the table and use the KMS key."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class Check:
             raise Unhealthy from error
 
     def forget(self) -> None:
-        """Forget the latest check, so that the next request checks again."""
+        """Forget the result, so that the next request reads the table and uses the key again."""
         self._until = 0.0
 
 
@@ -63,7 +63,7 @@ snapshot.on_restore(CHECK.forget)
 
 
 def _find_error() -> AwsError | None:
-    """Read the table and use the key. Return the error, or None."""
+    """Read the table and use the KMS key. Return the error if one of them fails."""
     try:
         dynamodb.get(_NAME, _NAME)
         vault.check_key()
@@ -74,7 +74,7 @@ def _find_error() -> AwsError | None:
 
 def _get(_call: Call) -> Item:
     CHECK.require_health()
-    return Item(_NAME, "", {})  # not a stored item, so the ETag depends only on the response
+    return Item(_NAME, "", {})  # never stored, so its revision is always 0, and the ETag depends only on the response
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

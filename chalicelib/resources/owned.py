@@ -1,4 +1,4 @@
-"""Resources with an owner. Their lists can be filtered by owner: then a page may be short or empty."""
+"""Resources with an owner, a user or bot. Lists can be filtered by owner: then a page can be short or even empty."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,17 +48,17 @@ class OwnedResource(EditableResource):
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:
-        """Return a filter for the items of the list, or None to list every item."""
+        """Return the filter by owner that a request for the list contains, or None if it contains none."""
         owner = call.query.get("owner_id")
         return (lambda item: owner_of(item) == owner) if owner else None
 
 
 def only_own(call: Call, item: Item) -> None:
-    """Raise Forbidden if the item has another owner, and the caller may only change its own items."""
+    """Raise Forbidden if a caller who is not an admin changes an item of another owner."""
     if call.method != "GET" and not call.caller.acts_for_all and owner_of(item) != call.caller.id:
         raise Forbidden("Only an admin may change what another user or bot owns.")
 
 
 def owner_of(item: Item) -> str | None:
-    """Return the owner in a record, or None. Certificates of early releases have no recorded owner."""
+    """Return the id of an item's owner. Return None for a certificate of an early release, which stored no owner."""
     return item.body.get("owner_id") or item.unseen.get("owner_id")

@@ -86,7 +86,10 @@ class Deletion:
         self._prove()
 
     def _end_all(self, kind: Kind) -> None:
-        """Delete the resources of a kind. `_sweep` later removes resources to which other resources still refer."""
+        """Delete the resources of a kind. Skip resources to which other resources still refer.
+
+        `_sweep` later removes the records of the skipped resources.
+        """
         remove, scope = _removers()[kind], items.scope(self.account, kind.path)
         for item in _every(scope):
             try:
@@ -109,7 +112,7 @@ class Deletion:
         writes.retried(attempt)
 
     def _prove(self) -> None:
-        """Repeat `_sweep` until it removes nothing. Raises CommandError if that does not happen."""
+        """Repeat `_sweep` until no record is left. Raises CommandError if another process adds more records."""
         for _ in range(_ROUNDS):
             found = self._sweep() + traces.forget_changes(self.account)
             if not found:
@@ -127,7 +130,8 @@ class Deletion:
         for record in records:
             try:
                 is_kept = self.events == "keep" and traces.is_trail(record)
-                # The account's record and its name's unique key are removed last: until then the name is taken.
+                # Two records are not removed here: the account's own record, and the unique key of its name.
+                # `_remove_account` removes both last, so that no other account can take the name before.
                 if not is_kept and record["scope"] != stored_accounts.SCOPE and not _names_account(record["scope"]):
                     traces.remove(record, self.account)
                     yield "1"
@@ -143,7 +147,7 @@ def _names_account(scope: str) -> bool:
 
 
 def _every(scope: str) -> Iterator[Item]:
-    """Yield the items of a partition and of the shards into which it is divided."""
+    """Yield all items with the partition key `scope`, also from the shards if it was divided into shards."""
     further = shards.further(scope).scopes if places.is_sharded(scope) else []
     for part in (scope, *further):
         yield from table.every(part)
@@ -162,7 +166,7 @@ def _close_tunnel(change: Change, scope: str, id: str) -> bool:
 
 
 def _remove_beside(item: Item) -> None:
-    """Remove the records of a deleted resource that do not contain the account's id: `_sweep` cannot find them."""
+    """Remove a deleted resource's records without the account's id, which `_sweep` cannot find."""
     kind = kinds.of(item.id)
     if kind is kinds.API_KEYS:
         dynamodb.do(Write.delete(api_keys.key_of(item.id).scope, "denied"))

@@ -37,7 +37,7 @@ def export_account(account: str, into: Path, report: Callable[[str], object]) ->
 
 
 def select(account: str) -> Selection:
-    """Return the filter for the records that contain the id of an account."""
+    """Return the filter of a scan that selects the records with an account's id."""
     condition = record_classes.of_account(account)
     return Selection(condition.values, {"FilterExpression": condition.text})
 

@@ -30,8 +30,8 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import items, table, unique_keys
 from chalicelib.storage.records.items import Item
 
-_NAMELESS = ("key_type", "role")  # fields of event details with words that can equal a name by chance
-_NAMES = ("name", "before.name", "after.name")  # paths in the details of a user's events
+_NAMELESS = ("key_type", "role")  # fields of event details that contain no names, but words that may equal a name
+_NAMES = ("name", "before.name", "after.name")  # fields with the user's name in the details of an event about a user
 _EXISTS = Condition("attribute_exists(#id)")
 
 
@@ -53,7 +53,7 @@ def forget_user(account: str, name: str) -> tuple[str, int]:
     count = 0
     for event in _events(account):
         if sets := _without_name(event, name, id):
-            with suppress(ConditionFailed):  # the event has expired
+            with suppress(ConditionFailed):  # the event has expired since it was read
                 dynamodb.do(Write.update(*event.place, _EXISTS, sets=sets))
                 count += 1
     return id, count
@@ -69,7 +69,7 @@ def _find_current(account: str, name: str) -> str:
 
 
 def _renamed(item: Item, name: str) -> Item:
-    """Return a user with another name, which the user's unique keys contain too."""
+    """Return a copy of a user with a new name. The user's unique keys get the new name too."""
     before = User.of(item.body)
     after = replace(before, name=name)
     keys = records.keys_of_change(item, before, after)
@@ -92,7 +92,11 @@ def _named_user(event: Item, name: str) -> str:
 
 
 def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
-    """Return the attributes of an event that contain a name, by path, with the id in its place."""
+    """Return the changes of an audit event that replace a user's name by the user's id.
+
+    The result contains the new values of the changed attributes by path. It is empty if the event does not contain the
+    name.
+    """
     own = _named_user(event, name) or id
     actor, details = event.body.get("actor", {}), event.body.get("details", {})
     sets: dict[str, Any] = {}
@@ -104,7 +108,7 @@ def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
 
 
 def _replaced(value: Any, name: str, id: str) -> Any:
-    """Return a value in which the id replaces each text equal to the name."""
+    """Return a copy of an event's details. In it, the user's id replaces each text that equals the name."""
     if isinstance(value, Mapping):
         return {key: it if key in _NAMELESS else _replaced(it, name, id) for key, it in value.items()}
     if isinstance(value, list):

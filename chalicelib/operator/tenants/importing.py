@@ -34,7 +34,7 @@ from chalicelib.storage.records.items import Item
 _IMPORTS = "operator#/imports"
 _AT_ONCE = 50
 _MAX_SHOWN = 20  # conflicts that an error lists
-_SETTINGS = ("name", "active", "created_at")  # fields that the import does not change in the new account
+_SETTINGS = ("name", "active", "created_at")  # fields of the new account that the exported settings do not replace
 Record = Mapping[str, Any]
 
 
@@ -60,7 +60,7 @@ class Import:
         return found.lost
 
     def _validate(self) -> Arrivals:
-        """Check all records of the file. Raises NotAnExport."""
+        """Check all records of the export before the import begins. Raises NotAnExport."""
         with self.file.open(encoding="utf-8", errors="replace") as lines:
             account, records = portable.read(lines)
             found = Arrivals(account)
@@ -75,7 +75,7 @@ class Import:
         marker = dynamodb.get(*place)
         body = {"account": self.account, "is_complete": False}
         if marker and marker["body"] == body:
-            return  # an earlier run has begun the import
+            return  # an earlier run of the command has begun this import
         if marker:
             raise CommandError(f"This account was already imported, into {marker['body']['account']}.")
         self._check_target()
@@ -83,7 +83,7 @@ class Import:
         if conflicts:
             shown = "\n".join(conflicts[:_MAX_SHOWN])
             raise CommandError(f"Nothing was imported. There are {len(conflicts)} conflicts:\n{shown}")
-        with suppress(ConditionFailed):  # another process begins the import too; the next run detects it
+        with suppress(ConditionFailed):  # another process has just begun the same import; the next run reports it
             dynamodb.do(Write.put({"scope": place[0], "id": place[1], "body": body, "revision": 1}, _ABSENT))
 
     def _check_target(self) -> None:
@@ -101,7 +101,8 @@ class Import:
         for some in _batches(self._records(old, "all")):
             wanted = {_place(record): record for record in some}
             for place, present in table.records(wanted).items():
-                # one conflict per revocation list: only its head is checked, not the chunks with its entries
+                # A revocation list has many records. Only its first record (its head) is checked, so that a list counts
+                # as one conflict. Records with the attribute `packed` are the others.
                 if not (_may_replace(present, old) or "packed" in present):
                     yield f"{place[0]} is taken: {_advice(place)}"
 
@@ -132,7 +133,7 @@ class Import:
             self.report(f"{count:,} records …")
 
     def _is_taken(self, record: Record, present: Record, old: str) -> bool:
-        """Return whether another account has the unique key of a record."""
+        """Return whether another account has the unique key that a record of the export would take."""
         if record["id"] != unique_keys.ID or _may_replace(present, old):
             return False
         is_same_item = (present.get("holder"), present.get("home")) == (record.get("holder"), record.get("home"))
@@ -160,7 +161,10 @@ class Import:
                 yield Item.from_record(exported.record)
 
     def _records(self, old: str, part: str) -> Iterator[Record]:
-        """Yield the records to write. `part` is "claim" for unique keys, "other" for other records, or "all"."""
+        """Yield the records of the export as the new account's records. `old` is the id of the exported account.
+
+        `part` selects unique keys ("claim"), other records ("other"), or both ("all").
+        """
         for exported in self._read():
             record = exported.record
             is_key = record["id"] == unique_keys.ID
@@ -186,9 +190,10 @@ def _place(record: Record) -> tuple[str, str]:
 
 
 def _may_replace(present: Record, old: str) -> bool:
-    """Return whether the import may replace a stored record.
+    """Return whether the import may replace a record that the table contains already.
 
-    It may if the record has expired, or if the deletion of the exported account left it unused.
+    It may replace an expired record. It may also replace a record of the exported account, with the id `old`, that the
+    deletion of this account left and no item uses.
     """
     body = present.get("body")
     owners = {present.get("account"), body.get("account") if isinstance(body, Mapping) else None}
@@ -198,9 +203,9 @@ def _may_replace(present: Record, old: str) -> bool:
 
 
 def _put(record: Record, present: Record | None, account: str) -> Write:
-    """Return the write of a record. `present` is the stored record that it replaces, or None.
+    """Return the write of an imported record. It replaces `present`, the stored record with the same key, if not None.
 
-    If `present` is the head of a revocation list, which the deletion of an account leaves, the write only replaces the
+    The deletion of an account leaves the heads of revocation lists. Such a head is not replaced: the write sets the new
     account in it and removes its expiry.
     """
     if present is None:
@@ -225,7 +230,7 @@ def _advice(place: tuple[str, str]) -> str:
 
 
 def _configure(settings: Item, account: Item) -> Item:
-    """Return an account with the settings of the exported account."""
+    """Return the new account with the settings of the exported account. `settings` is the exported account's record."""
     taken = {name: value for name, value in settings.body.items() if name not in _SETTINGS}
     return replace(account, body={**account.body, **taken}, modules={**account.modules, **settings.modules})
 

@@ -45,7 +45,7 @@ def _permit(caller: Caller) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _AccountModule(Module):
-    """The module with the API key rules of the caller's account. The record of each token has a copy of the rules."""
+    """The module of the caller's account with its rules for API keys. Each token's record has a copy of the rules."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         put, *others = super().endpoints()

@@ -165,10 +165,10 @@ def issue(
     description: str = "",
     metadata: str = "",
 ) -> New:
-    """Return a new key. `rules` are the fields of the account's rules that the record of the new token contains.
+    """Return a new key. `rules` are the account's rules for API keys, as the record of the new token stores them.
 
-    If the key descends from a federated credential (see `trees`), and this credential is disabled before the key is
-    stored, `disabled` is raised.
+    The caller's key may descend from a federated credential (see `trees`). If this credential is disabled before the
+    new key is stored, the transaction raises `disabled`.
     """
     root = {trees.ROOT: caller.federated} if caller.federated else {}
     token, digest = api_keys.new_token(id)
@@ -195,7 +195,10 @@ def issue(
 
 
 def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
-    """Return the limits of a new key. Raises Forbidden if they exceed the limits of the caller's key."""
+    """Return the requested limits of a new key. A missing limit is copied from the caller's key.
+
+    Raises Forbidden if a limit exceeds the limits of the caller's key.
+    """
     own, wrong = caller.limits, {}
     named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
     expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
@@ -249,7 +252,7 @@ class ApiKeys(OwnedResource):
 
     def get_own(self, call: Call) -> Item:
         key = table.read(self.scope(call), call.caller.key)
-        if key is None:  # the key was deleted since the request was authenticated
+        if key is None:  # the key was deleted after it authenticated this request
             raise _gone()
         return key
 

@@ -23,7 +23,7 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
 _CONTROLS = r"\x00-\x1f\x7f-\x9f"
-_HIDDEN = "[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"  # characters that reorder or hide text
+_HIDDEN = "[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"  # characters that are invisible or reorder text
 _FORM = rf"[^=+@{_CONTROLS}-][^{_CONTROLS}]*"
 
 
@@ -54,7 +54,7 @@ class BotChange(BotCreate):
 class BotUser(BotCreate, Shown):
     """A program that owns API keys and SSH credentials, like a user. For admins only."""
 
-    name: Name  # without the rules for new names, because an existing name may break them
+    name: Name  # without the rules for new names: responses also show older names, which may break them
 
 
 def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
@@ -80,7 +80,7 @@ class Bots(EditableResource):
         return switching.update_keys(bot.account, bot.id) if {"active", "name"} & call.body.fields_set().keys() else bot
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return the bot with the requested fields. An unchanged name is not checked again."""
+        """Return the bot with the requested fields. Rules for names apply only if the name changes."""
         name = request.fields_set().get("name")
         if name and name != Bot.of(item.body).name:
             _check_name(name)

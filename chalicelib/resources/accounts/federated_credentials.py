@@ -59,9 +59,9 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
 
 
 def _chain(caller: Caller) -> dict[str, str]:
-    """Return the attribute with the chain of a new credential. Raises Conflict if the chain is too long.
+    """Return the attribute that stores the chain of a new credential. Raises Conflict if the chain is too long.
 
-    The chain is the federated credentials from which the caller's key descends (see `trees`).
+    The chain consists of the federated credentials from which the caller's key descends (see `trees`).
     """
     if len(caller.federated.split()) >= federated_credentials.MAX_CHAIN:
         most = f"More than {federated_credentials.MAX_CHAIN} federated credentials"
@@ -81,7 +81,7 @@ def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
 
 
 def _check(stored: FederatedCredential) -> None:
-    """Raise InvalidRequest for fields that contradict each other."""
+    """Raise InvalidRequest if two fields of a credential contradict each other."""
     from chalicelib.federation import claims, issuers  # here, because only requests with a body need them
 
     wrong = {}
@@ -145,9 +145,9 @@ class FederatedCredentials(EditableResource):
 
 
 def remove(change: Change, scope: str, id: str) -> bool:
-    """Remove a credential. Return False if it does not exist.
+    """Remove a federated credential. Return False if it does not exist. Raises the errors of `Change.commit`.
 
-    Raises Conflict if API keys that descend from the credential are valid, and the errors of `Change.commit`.
+    Raises Conflict if there are valid API keys that descend from the credential.
     """
 
     def attempt() -> bool:
@@ -156,7 +156,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
             return False
         removal = change.remove(credential)
         _check_unused(credential)
-        trees.close(credential)  # otherwise an exchange of a token could create an API key after the check
+        trees.close(credential)  # from here on, no exchange of a token can create an API key
         try:
             _check_unused(credential)
             removal.commit()

@@ -30,7 +30,7 @@ class KeyLimit(Shape):
 
 
 def requested(limit: Any) -> dict[str, int]:
-    """Return a requested limit in its stored form. By default, the burst is one second's requests."""
+    """Return a requested limit as the record stores it. The default burst is the number of requests in one second."""
     per_second = limit.requests_per_second
     return {rates.REQUESTS: per_second, rates.BURST: limit.burst or per_second}
 
@@ -44,6 +44,9 @@ def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, i
 
 
 def find_above(limits: Mapping[str, int], most: Mapping[str, int], rule: str) -> dict[str, str]:
-    """Return the validation errors of the limits above the bounds in `most`, by field. `rule` is the message."""
+    """Return an error message for each field of `limits` that exceeds its bound in `most`.
+
+    `rule` is the message, with {} in place of the bound.
+    """
     above = {name: bound for name, bound in most.items() if limits.get(name, bound) > bound}
     return {f"limits.{name}": rule.format(bound) for name, bound in above.items()}

@@ -74,7 +74,10 @@ class OffboardingReport(Shape):
 
 
 def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False) -> Endpoint:
-    """Return the endpoint that offboards a resource. Only admins may use it, with `for_owners` also its owner."""
+    """Return the endpoint `POST …/offboard` of a resource.
+
+    Only admins may use it. With `for_owners`, the owner of the resource may use it too.
+    """
 
     def offboard(call: Call) -> dict[str, Any]:
         # imported here, because the import takes long and other requests do not need it
@@ -84,7 +87,8 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
         if not call.caller.admin:
             _check_owner(resource, call)
         choice = Choice(call.body.others, call.body.certificates)
-        # without the idempotency key: a repeated call must continue offboarding, not get the previous response
+        # Without the request's idempotency key: a repeated call continues offboarding, it must not repeat the first
+        # response.
         change = replace(call.change, request=None)
         report = offboarding.offboard(change, call.caller.account, call.id, choice)
         if report is None:
@@ -97,7 +101,7 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
 
 
 def to_json(report: OffboardingResult) -> dict[str, Any]:
-    """Return a report as the API shows it."""
+    """Return a report of offboarding as the JSON of a response."""
     counters = {
         "keys": kinds.API_KEYS,
         "ssh_credentials": kinds.SSH_CREDENTIALS,

@@ -81,7 +81,7 @@ class AuditEvent(Shown):
 
 
 def response(event: Item, base_url: str) -> dict[str, Any]:
-    """Return the response for an event, with URLs below the base URL."""
+    """Return the fields of a response about an audit event. Its URLs begin with `base_url`."""
     shown = {"id": event.id, "uri": "", **trail.Event.of(event.body).to_record()}
     path = shown.pop("resource_path")
     shown["actor"] = asdict(trail.EventActor(**shown["actor"]))
@@ -195,9 +195,9 @@ class AuditEvents(Resource):
 
 
 def _is_of(action: str, wanted: str | None) -> bool:
-    """Return whether an action matches a pattern.
+    """Return whether the query parameter `wanted` selects an action, such as "user.create".
 
-    A star at the end of the pattern matches any text. None matches all actions.
+    A star at the end of `wanted` matches any text. Without the parameter, every action is selected.
     """
     if wanted is None or not wanted.endswith("*"):
         return wanted in (None, action)

@@ -169,7 +169,7 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a body without `issued_certificate_id`, the id of a certificate that was issued automatically."""
+    """Return a reserved domain's body without the field that marks its certificate as issued automatically."""
     return {name: value for name, value in body.items() if name != "issued_certificate_id"}
 
 
@@ -203,9 +203,9 @@ class ReservedDomains(EditableResource):
         return self._rewritten(call, lambda item: self.changed(item, call.body))
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return a reservation with the requested fields.
+        """Return a reserved domain with the requested fields.
 
-        Raises InvalidRequest for a certificate or policy that it cannot have.
+        Raises InvalidRequest if the domain cannot have the requested certificate or certificate policy.
         """
         changed = super().changed(item, request)
         given = request.fields_set()
@@ -223,7 +223,7 @@ class ReservedDomains(EditableResource):
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:
             body = {**_unmarked(item.body), "certificate_id": ""}
-            # a reservation has no other references than the one to its certificate
+            # the certificate is the only resource to which a reserved domain refers
             references = replace_references(item.references, {"": ()})
             return replace(item, body=body, references=references) if item.body.get("certificate_id") else item
 
@@ -257,7 +257,9 @@ class ReservedDomains(EditableResource):
         return Made(writes.retried(attempt))
 
     def _rewritten(self, call: Call, edit: Callable[[Item], Item]) -> Item:
-        """Change a reservation, and the entry that schedules its automatic certificate. Raises NotFound."""
+        """Change a reserved domain. Also update the entry that schedules the renewal of its certificate. Raises
+        NotFound.
+        """
 
         def attempt() -> Item:
             before = self.get(call)

@@ -1,7 +1,7 @@
 """SSH credentials: public keys that may start tunnels (SPEC 2.3).
 
-Only one credential can have a public key. The record of this unique key also contains the credential's ACL, so that
-the SSH gateway reads only this record at a login.
+No two credentials can have the same public key. So each public key has a record, a unique key. It also contains the
+credential's ACL, so that the SSH gateway reads only this record at a login.
 """
 
 from contextlib import suppress
@@ -70,9 +70,9 @@ def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
 
 
 class SshCredentials(OwnedResource):
-    """SSH credentials. After a creation, the record of the unique public key gets a copy of the owner's state.
+    """SSH credentials. After a creation, the public key's record gets a copy of the owner's state: active or not.
 
-    The state is whether the owner is active. Until the copy exists, each login also reads the owner.
+    Until the record has this copy, the SSH gateway also reads the owner at each login.
     """
 
     def post(self, call: Call) -> Made:

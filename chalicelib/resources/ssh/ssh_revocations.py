@@ -107,7 +107,7 @@ class SSHRevocation(Shape):
 
 
 class Revocations(Resource):
-    """Revocations, which can be created and deleted but not changed."""
+    """Revocations of an SSH authority. They can be created and deleted but not changed."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
@@ -156,7 +156,7 @@ def _issuer(call: Call) -> Issuer:
 
 
 def _is_of_own(caller: Caller, revocation: Item) -> bool:
-    """Return whether a revocation is for an existing certificate that the caller may revoke."""
+    """Return whether the caller may revoke the certificate that a revocation names. False if it does not exist."""
     for kind, field in revocations.FIELDS.items():
         if id := revocation.body.get(field):
             certificate = table.find(items.scope(revocation.account, kind.path), id)
@@ -165,9 +165,10 @@ def _is_of_own(caller: Caller, revocation: Item) -> bool:
 
 
 def _revocation(caller: Caller, issuer: Issuer, field: str, value: str) -> Revocation:
-    """Return the revocation of the serial, public key or certificate in a field of the request.
+    """Return the revocation that a request asks for. `field` is the request's field with the revoked subject.
 
-    Raises UnknownReference, Forbidden, InvalidRequest, aws.Unavailable.
+    The subject is a serial, a public key or a certificate's id. Raises UnknownReference, Forbidden, InvalidRequest,
+    aws.Unavailable.
     """
     match field:
         case "serial":

@@ -1,4 +1,4 @@
-"""All endpoints of the API. Only what needs all of them imports this: the documents and the operator's commands."""
+"""All endpoints of the API. Only `make openapi` and the operator's commands import them together."""
 
 from chalicelib import edges, modules, resources
 from chalicelib.documents import docs, openapi

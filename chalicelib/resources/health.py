@@ -74,7 +74,7 @@ def _find_error() -> AwsError | None:
 
 def _get(_call: Call) -> Item:
     CHECK.require_health()
-    return Item(_NAME, "", {})  # never stored, so its revision is always 0, and the ETag depends only on the response
+    return Item(_NAME, "", {})  # only for the response: this item is never stored
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class OwnedResource(EditableResource):
 
 
 def only_own(call: Call, item: Item) -> None:
-    """Raise Forbidden if a caller who is not an admin changes an item of another owner."""
+    """Raise Forbidden if the caller changes an item of another owner without the right to do so."""
     if call.method != "GET" and not call.caller.acts_for_all and owner_of(item) != call.caller.id:
         raise Forbidden("Only an admin may change what another user or bot owns.")
 

@@ -1,1 +1,1 @@
-"""Shapes (classes that declare the fields of bodies and their rules), and JSON Schema. Only this imports pydantic."""
+"""Shapes (classes with the fields of bodies and their rules), and JSON Schema. Only this folder imports pydantic."""

@@ -32,7 +32,7 @@ def at_most_bytes(limit: int) -> JsonSchema:
 
 
 def both(schema: JsonSchema, more: JsonSchema) -> JsonSchema:
-    """Join two schemas. Raises ValueError if a keyword has two values."""
+    """Join two schemas. Raises ValueError if both have the same keyword with different values."""
     if differing := [name for name in schema.keys() & more.keys() if schema[name] != more[name]]:
         raise ValueError(f"two rules differ in {', '.join(differing)}: {schema} and {more}")
     return {**schema, **more}

@@ -1,6 +1,6 @@
-"""Pydantic models of shapes. Each is created when the first body of its shape is read.
+"""Pydantic models of shapes. Each is created when a request first has a body of its shape.
 
-Only this file imports pydantic, with the first body, because importing it takes half of a cold start.
+Only this file imports pydantic. It is imported with the first body, because pydantic takes half of a cold start.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,9 +45,9 @@ def model(shape: type[Shape]) -> type[Body]:
     """Return the model of a shape. Its instances are also instances of the shape."""
     if shape not in _models:
         nested, undefined = _nested(shape), dict.fromkeys(_redeclared(shape), PydanticUndefined)
-        if undefined:  # otherwise the model would inherit the defaults of its base classes
+        if undefined:  # without this, the model inherits the defaults of the shape's base classes
             nested = type(nested.__name__, (nested,), undefined)
-        bases: Any = (Body, nested)  # pydantic takes annotations and defaults from the last base
+        bases: Any = (Body, nested)  # pydantic prefers the annotations and defaults of the last base class
         _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__)
     return _models[shape]
 
@@ -63,9 +63,9 @@ def _redeclared(shape: type[Shape]) -> Iterator[str]:
 def check(
     shape: type[S], values: Mapping[str, Any], path: Mapping[str, str] | None = None
 ) -> tuple[S | None, dict[str, str]]:
-    """Validate values by a shape. Return the body, or None and an error message for each dotted path.
+    """Validate a body by a shape. Return the parsed body, or None and an error message for each dotted path of a field.
 
-    `path` contains the values of the request's path, for rules that depend on them.
+    `path` contains the values of the variables in the request's path, for rules that depend on them.
     """
     try:
         return cast(S, model(shape).model_validate(values, context=path or {})), {}
@@ -75,7 +75,7 @@ def check(
 
 
 def _nested(shape: type[Shape]) -> type[Shape]:
-    """Replace the shapes in a shape's types by models. Return the same shape if it has none."""
+    """Return a shape with models in place of the shapes of its fields. Return the same shape if it has none."""
     hints = get_type_hints(shape, include_extras=True)
     types = {name: new for name, hint in hints.items() if (new := _with_models(hint)) is not hint}
     defaults = {name: getattr(shape, name) for name in types if hasattr(shape, name)}
@@ -84,7 +84,7 @@ def _nested(shape: type[Shape]) -> type[Shape]:
 
 
 def _with_models(hint: Any) -> Any:
-    """Replace the shapes in a type by models. Return the same type if it has none."""
+    """Return a field's type with models in place of all shapes. Return the same type if it contains none."""
     if isinstance(hint, type) and issubclass(hint, Shape):
         return model(hint)
     parts = getattr(hint, "__args__", ())
@@ -103,10 +103,10 @@ def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
 
 
 def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of all fields of the object that contains the last field of the path."""
+    """Return the names of all fields in the object with the wrong field, the last part of `path`."""
     names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
     if len(path) == 1:
         return list(names)
     below = names[str(path[0])]
     inner = next(part for part in (below, *get_args(below)) if isinstance(part, type) and issubclass(part, Body))
-    return _known(inner, path[2:] if isinstance(path[1], int) else path[1:])  # the index in an array is not a field
+    return _known(inner, path[2:] if isinstance(path[1], int) else path[1:])  # an index of an array is skipped

@@ -105,7 +105,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Values that a change ignores, because some clients send them for an unchanged field.
+    """Values of a field that a PATCH ignores, because some clients send them for a field that must stay unchanged.
 
     The OpenAPI document does not show these values.
     """
@@ -150,10 +150,10 @@ def max_bytes(limit: int) -> After:
 
 
 def max_encoded(limit: int) -> After:
-    """Require a value of at most `limit` characters in a response.
+    """Require a value that takes at most `limit` characters in a response.
 
-    The characters are those of the value as JSON in ASCII, with each quote and backslash counted twice, because Lambda
-    sends a response as a JSON string. A page of a hundred edges, each with such a value, fits into one response.
+    The value is counted as JSON in ASCII. Each quote and backslash counts twice, because Lambda sends the response as a
+    JSON string, which escapes them. The limits are chosen so that a page of a hundred edges fits into one response.
     """
 
     def check(value: Any) -> Any:
@@ -168,9 +168,9 @@ def max_encoded(limit: int) -> After:
 
 
 def form(pattern: str, sentence: str, *, most: int | None = None) -> After:
-    """Require a string that matches a pattern completely, with at most `most` characters. `sentence` is the error.
+    """Require a string that matches a pattern completely, with at most `most` characters.
 
-    The pattern must also be valid in ECMAScript and RE2: no lookahead or lookbehind.
+    `sentence` is the error message. The pattern must also be valid in ECMAScript and RE2: no lookahead or lookbehind.
     """
 
     def check(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Fields that requests for user and host SSH certificates share (SPEC 2.4), also used by policies of authorities.
+"""Fields of requests for user and host SSH certificates (SPEC 2.4). Policies of SSH authorities also use some of them.
 
-CERTIFIED_KEY is only a rule without a type, because the type of its field would import cryptography.
+CERTIFIED_KEY is a rule without its field's type, because this type would import cryptography.
 """
 
 import ipaddress
@@ -76,7 +76,7 @@ def _extensions(values: dict[str, str]) -> dict[str, str]:
 
 
 def check_bind(extensions: Mapping[str, str]) -> dict[str, str]:
-    """Return the validation error of the bind rules in the extension bind@tunnel-edge, by field."""
+    """Return the error message for malformed bind rules in the extension bind@tunnel-edge, by field."""
     try:
         if acl.EXTENSION in extensions:
             acl.split(extensions[acl.EXTENSION])
@@ -91,12 +91,12 @@ ValidAfter = Annotated[Time, After(_not_before_1970)]
 ExtensionName = Annotated[Name, After(_not_critical)]
 Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_extensions)]
 
-# The rule for a field of the type crypto.keys.AuthorizedKey.
+# The rule for a public key that is certified. The field's type must be crypto.keys.AuthorizedKey.
 CERTIFIED_KEY = Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"})
 
 
 def after_start(lifetime: timedelta) -> WithData:
-    """Require that the validity ends after its start. The default end is `lifetime` after the creation."""
+    """Require an end of the validity that is after its start. The default end is `lifetime` after the creation."""
     rule = f"must be after valid_after; the default is {_words(lifetime)} after creation"
 
     def check(value: datetime | None, above: Mapping[str, Any]) -> datetime | None:

@@ -31,10 +31,10 @@ def dotted(path: Iterable[int | str]) -> str:
 
 
 def unknown(known: Iterable[str]) -> str:
-    """Return the message for an unknown field or parameter. It lists the known names."""
+    """Return the message for an unknown field or parameter, with a list of the `known` names."""
     return f"is not a field here; known: {', '.join(known) or 'none'}"
 
 
 def sentence(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:
-    """Return the message for one of pydantic's error types. For an unknown type, return `otherwise`."""
+    """Return the message for an error of pydantic. `code` is the error's type; `otherwise` is for unknown types."""
     return str(context["error"]) if code == "value_error" else _SENTENCES.get(code, otherwise).format(**context)

@@ -24,7 +24,7 @@ _SENTENCES = {
 
 
 def of(error: AwsError) -> dict[str, str]:
-    """Return log fields about an AWS error: what is missing, and the table, KMS key, region and endpoint."""
+    """Return log fields about an AWS error: its cause, and the configured table, KMS key, region and endpoint."""
     return {
         "missing": _SENTENCES.get(error.code, _otherwise(error)),
         "table": dynamodb.table_name(),
@@ -35,14 +35,17 @@ def of(error: AwsError) -> dict[str, str]:
 
 
 def sentence(error: AwsError) -> str:
-    """Return a sentence for operators with the fields that `of` returns."""
+    """Return a sentence for operators about an AWS error, with its cause and the configured store."""
     fields = of(error)
     store = ", ".join(f"{name} {fields[name]}" for name in ("table", "key_id", "region", "endpoint"))
     return f"The store cannot be used ({error.code}): {fields['missing']}. It is {store}."
 
 
 def for_callers(error: AwsError) -> str:
-    """Return what a local server lacks, as a sentence. Return "" in Lambda, because its callers are not operators."""
+    """Return the cause of an AWS error for callers of a local server.
+
+    Return "" in Lambda, because its callers are not operators.
+    """
     return "" if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _SENTENCES.get(error.code, "")
 
 

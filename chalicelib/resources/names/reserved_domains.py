@@ -257,9 +257,7 @@ class ReservedDomains(EditableResource):
         return Made(writes.retried(attempt))
 
     def _rewritten(self, call: Call, edit: Callable[[Item], Item]) -> Item:
-        """Change a reserved domain. Also update the entry that schedules the renewal of its certificate. Raises
-        NotFound.
-        """
+        """Change a reserved domain, and the entry that schedules its automatic certificate. Raises NotFound."""
 
         def attempt() -> Item:
             before = self.get(call)

@@ -65,7 +65,10 @@ def _authority_of(item: Item) -> str:
 
 @dataclass(frozen=True)
 class Signer:
-    """The authority that will sign, the public key's fingerprint, and whether the authority has revoked the key."""
+    """The authority that will sign a certificate, and facts about the certified public key.
+
+    `fingerprint` is the fingerprint of this public key.
+    """
 
     authority: Item
     fingerprint: str
@@ -97,8 +100,8 @@ def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
 def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:
     """Return the fields that user and host certificates have in common.
 
-    The key id is the id of the resource, the serial is random. If the request names no end, the certificate is valid
-    from its creation for the policy's lifetime, or else the default.
+    The key id is the id of the resource, and the serial is random. `valid_until` is by default the time of creation
+    plus the default lifetime: from the authority's policy (`bounds`), or else `default`.
     """
     return {
         "key_id": id,
@@ -127,9 +130,10 @@ def check(
 
 
 def _name_of(caller: Caller) -> str | None:
-    """Return the caller's current name.
+    """Return the current name of the caller, a user or bot.
 
-    The owner's record is read, because the copy in the token's record can be old. An exchange has just read the name.
+    The token's record has a copy of the name, which can be old. So the user or bot is read. A caller from a token
+    exchange already has the current name.
     """
     if kinds.FEDERATED_CREDENTIALS.has(caller.key):
         return caller.name
@@ -166,8 +170,8 @@ def signed(
 
 
 def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:
-    """Raise InvalidRequest or Conflict if a certificate must not be signed."""
-    # checked again: the default start follows the clock, so it may be later now than at the check of the body
+    """Raise InvalidRequest if the validity ends before it starts, Conflict if the public key is revoked."""
+    # The check of the body compared the same times. But the default start is the current time, which is later now.
     if certificate.valid_until <= certificate.valid_after:
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
     if signer.has_revoked_key:

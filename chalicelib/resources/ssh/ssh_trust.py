@@ -19,8 +19,8 @@ from chalicelib.storage.records.revocation_lists import Head
 
 _KIND = kinds.SSH_CERTIFICATE_AUTHORITIES
 _MAX_ALSO = 10
-# The most revocations in one response, which can contain several lists. A serial takes 8 bytes, and base64 adds a
-# third, so that the response is below Lambda's limit.
+# The most revocations in one response, which can contain several revocation lists. A serial takes 8 bytes, and base64
+# adds a third, so that such a response is below Lambda's limit.
 _MAX_ENTRIES = 500_000
 _TOO_LARGE = "These lists are too large for one answer: request fewer of them at once."
 

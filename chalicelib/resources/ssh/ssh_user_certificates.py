@@ -101,7 +101,7 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
 
 
 def make_within(lifetime: timedelta | None, caller: Caller, id: str, request: UserCreate) -> New:
-    """Return a new certificate. It ends within `lifetime` from now, if that is given."""
+    """Return a new certificate. With `lifetime`, it must end within this time from now."""
     if wrong := ssh_fields.check_bind(request.extensions):
         raise InvalidRequest.of(wrong)
     signer = ssh_signing.signer(caller, kinds.SSH_USER_CERTIFICATES, request)

@@ -127,9 +127,9 @@ def make(caller: Caller, id: str, request: TLSCreate) -> New:
 
 
 def _remove(change: Change, scope: str, id: str) -> bool:
-    """Delete a certificate. Return False if it does not exist.
+    """Delete a TLS certificate. Return False if it does not exist.
 
-    Raises Conflict if a reserved domain uses the certificate and has a policy for automatic certificates.
+    Raises Conflict if a reserved domain has a policy for automatic certificates and uses this certificate.
     """
 
     def attempt() -> bool:
@@ -142,9 +142,10 @@ def _remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _require_unused(certificate: Item) -> Sequence[Write]:
-    """Return a check that the reserved domain for which a certificate was issued is unchanged, if there is one.
+    """Return a check for the deletion of a certificate that was issued for a reserved domain.
 
-    Raises Conflict if the domain's policy for automatic certificates uses the certificate.
+    The deletion fails if the domain changes meanwhile. Without such a domain there is no check. Raises Conflict if the
+    domain has a policy for automatic certificates and uses the certificate.
     """
     reservation = issued_certificates.find_reservation(certificate)
     if reservation is None:

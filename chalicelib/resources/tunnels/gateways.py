@@ -36,7 +36,7 @@ class GatewayList(Shape):
 
 
 def _get(_call: Call) -> Item:
-    return Item(gateways.GATEWAYS, "", {})  # not a stored item, so the ETag depends only on the response
+    return Item(gateways.GATEWAYS, "", {})  # only for the response: this item is never stored
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

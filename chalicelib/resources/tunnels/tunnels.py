@@ -65,7 +65,7 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
-    """Return the response for a tunnel (SPEC 2.8), with a Ref to its tunnel group, if any."""
+    """Return the response for a tunnel (SPEC 2.8). `group` is the id of its tunnel group, or None."""
     tunnel = tunnels.decode(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
     named = {name: stored.get(name) for name in _REFS} | {"backends": group}
@@ -81,7 +81,7 @@ class Tunnels(Resource):
         """Return the online tunnels on a page of the list, and whether there may be more."""
         found, has_more = super().listed(call, page)
         online = online_tunnels.keep_online(found)
-        wanted = page.limit + (len(online) < len(found))  # one more than shown, to know whether there is another page
+        wanted = page.limit + (len(online) < len(found))  # one item beyond the page proves that another page follows
         while has_more and len(online) < wanted:
             found, has_more = super().listed(call, replace(page, before_id=found[-1].id))
             online += online_tunnels.keep_online(found)

@@ -64,7 +64,7 @@ class IPPolicyRule(DescribedShape, Shown):
 
 
 class IPPolicyRules(EditableResource):
-    """Rules of IP policies. The record of a policy has copies of its rules."""
+    """Rules of IP policies. The record of each policy contains copies of the policy's rules."""
 
     def post(self, call: Call) -> Made:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))

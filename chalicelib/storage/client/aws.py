@@ -49,10 +49,10 @@ PARSED = (
     "UpdateItem",
 )
 _TRANSACTION = "TransactWriteItems"
-_BODY = "body"  # the key of the transaction's body in botocore's context of a call
+_BODY = "body"  # the key of a transaction's encoded body in the context that botocore keeps for each call
 
 _clients: dict[str, Any] = {}
-_readers: dict[str, direct.DirectReader] = {}  # a reader for each service; empty until `read_directly` is called
+_readers: dict[str, direct.DirectReader] = {}  # by service; only `read_directly` adds readers
 _lock = threading.Lock()
 _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 
@@ -77,7 +77,7 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     if reader:
         if (found := reader.read(operation, parameters)) is not None:
             return found
-        if time.monotonic() > _last_call.get():  # the failed read may have passed the deadline
+        if time.monotonic() > _last_call.get():  # the read may have failed only after the deadline
             raise Unavailable("OutOfTime")
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
@@ -99,7 +99,7 @@ def close_connections() -> None:
 
 
 def read_directly(*services: str) -> None:
-    """Send the reads of some services without botocore's pipeline (see `direct`) from now on."""
+    """Send all later reads of some services without botocore's pipeline (see `direct`)."""
     for service in services:
         made = client(service)
         _readers[service] = direct.DirectReader(made, _host(made.meta.endpoint_url), _find_credentials, parse)
@@ -127,7 +127,7 @@ def region() -> str:
 
 
 def _connect(service: str) -> Any:
-    # a fixed user agent: otherwise botocore builds it twice per call
+    # a user agent that is built only once: botocore would build it twice per call
     config = _CONFIG.merge(Config(user_agent=_session().user_agent()))
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
         from localstack_client.session import Session as LocalStack  # installed only in the development environment
@@ -137,7 +137,7 @@ def _connect(service: str) -> Any:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
-    # the removed handler adds headers that AWS does not read
+    # this handler of botocore adds headers about retries, which AWS does not read
     made.meta.events.unregister("request-created", handlers.add_retry_headers)
     made.meta.events.register_first(f"before-call.{name}", _set_host)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
@@ -172,7 +172,7 @@ def _host(address: str) -> str:
 
 
 def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
-    """Empty a body that is not a JSON object in UTF-8, because botocore's parser would fail."""
+    """Replace a body by an empty one if it is not a JSON object in UTF-8. botocore's parser would fail."""
     body = response_dict["body"]
     try:
         body.decode()
@@ -194,7 +194,10 @@ def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[s
 
 
 def parse(body: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a body without null values, or None. Raises ValueError for malformed base64."""
+    """Return the JSON object in a body, or None if the body is malformed. Fields with the value null are left out.
+
+    Raises ValueError for malformed base64.
+    """
     try:
         answer = json.loads(body.decode(), object_hook=_with_bytes if b'"B"' in body else None)
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -227,7 +230,7 @@ def _base64(value: bytes) -> str:
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
-    """Retry an incomplete answer. botocore would accept it as "nothing found" or "done"."""
+    """Make botocore retry an incomplete answer. It would accept the answer as "nothing found" or "done"."""
     if response and not _is_complete(*response, operation):
         answer, parsed = response
         answer.status_code = 503
@@ -250,7 +253,7 @@ def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool
 
 
 def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Retry a single write that conflicted with a transaction, which botocore does not retry."""
+    """Make botocore retry a single write that conflicted with a transaction, which it does not do by default."""
     parsed = response[1] if response else {}
     if parsed.get("Error", {}).get("Code") == "TransactionConflictException":
         parsed["Error"]["Code"] = "TransactionInProgressException"

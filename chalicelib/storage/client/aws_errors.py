@@ -47,8 +47,8 @@ class Misconfigured(AwsError):
 
 
 def translated(error: BotoCoreError | ClientError) -> Exception:
-    """Return botocore's error as Unavailable or Misconfigured. Return other ClientErrors unchanged."""
-    if not isinstance(error, ClientError):  # only the type: the message may contain parts of the request
+    """Return the exception for an error of botocore: Unavailable, Misconfigured, or the same ClientError."""
+    if not isinstance(error, ClientError):  # no message: it may contain parts of the request
         return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
     code = error.response["Error"]["Code"]
     if code in _MISCONFIGURED:

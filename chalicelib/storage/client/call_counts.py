@@ -19,13 +19,13 @@ def note(service: str, code: str = "") -> None:
 
 
 def conflict() -> bool:
-    """Count a conflict of transactions. Return False."""
+    """Count a transaction that conflicted with another one. Return False, for `_try_transaction`."""
     COUNTS[CONFLICTS] += 1
     return False
 
 
 def throttle(error: Exception) -> Exception:
-    """Count a throttled transaction. Return its error."""
+    """Count a throttled transaction. Return the given error, which the caller raises."""
     COUNTS[THROTTLES] += 1
     return error
 

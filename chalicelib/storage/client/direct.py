@@ -21,10 +21,10 @@ OPERATIONS = {"batch_get_item": "BatchGetItem", "get_item": "GetItem", "query": 
 
 
 class DirectReader:
-    """Sends reads of one botocore client to `host`. botocore's handlers of the event provide-client-params still run.
+    """Sends the reads of one botocore client to `host` without botocore's pipeline.
 
     `find_credentials` returns the current credentials, or None. `parse` returns the JSON object in a body, or None.
-    Both can raise ValueError or BotoCoreError.
+    Both can raise ValueError or BotoCoreError. Only botocore's handlers of the event provide-client-params still run.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class DirectReader:
         self._user_agent: str = client.meta.config.user_agent
 
     def read(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the answer to a read, or None if botocore must send it."""
+        """Return the answer to a read. Return None if it failed, or if only botocore can send it."""
         name, transport = OPERATIONS[operation], self._client._endpoint.http_session
-        if not isinstance(transport, Transport):  # a proxy or other certificate authorities are configured
+        if not isinstance(transport, Transport):  # there is a proxy, or there are other authorities
             return None
         model = self._model.operation_model(name)
         self._client.meta.events.emit(f"{self._event}.{name}", params=parameters, model=model, context={})
@@ -78,7 +78,7 @@ class DirectReader:
         return signed | {"user-agent": self._user_agent, "authorization": f"{authorization}, Signature={signature}"}
 
     def _decode(self, body: bytes) -> dict[str, Any] | None:
-        """Return the fields of an answer, or None if it has none. Raises ValueError for malformed fields."""
+        """Return the fields of an answer, or None if the body has none. Raises ValueError for malformed base64."""
         answer = self._parse(body)
         if answer and isinstance(text := answer.get("Plaintext"), str):
             answer["Plaintext"] = b64decode(text, validate=True)

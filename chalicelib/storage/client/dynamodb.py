@@ -40,8 +40,8 @@ class Condition:
 class Write:
     """A write of one record, alone or in a transaction.
 
-    `failing` is the exception if the condition is false. If it is None, a false condition means that the record has
-    changed. `counts` are added to the account's numbers of names (see `name_counts`), by attribute.
+    `failing` is the exception to raise if the write's condition is false. If `failing` is None, a false condition means
+    that the record has changed. `counts` are numbers to add to an account's counts of names (see `name_counts`).
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -105,7 +105,7 @@ class Write:
         return Write("ConditionCheck", {**_key(scope, id), **_conditional(condition)}, failing)
 
     def and_check(self, check: "Write") -> "Write":
-        """Return this update with a second condition, from a check of the same record."""
+        """Return this update with the additional condition of a check. Both must be for the same record."""
         own, other = self.request, check.request
         both = {name: {**own.get(name, {}), **other.get(name, {})} for name in other if name.startswith("Expression")}
         text = f"({own['ConditionExpression']}) AND ({other['ConditionExpression']})"
@@ -120,7 +120,7 @@ class ConditionFailed(Exception):
 
 
 class TransactionFailed(Exception):
-    """A transaction did not happen. The conditions of the writes at the indexes `places` were false.
+    """No write of a transaction happened. `places` are the indexes of the writes with false conditions.
 
     If `was_retried` is true, an earlier attempt without an answer may have succeeded.
     """
@@ -132,7 +132,7 @@ class TransactionFailed(Exception):
 
 
 class Throttled(aws.Unavailable):
-    """DynamoDB throttled writes to the partitions with the keys `scopes`, or to partitions of an index."""
+    """DynamoDB throttled writes of records with the partition keys `scopes`, in the table or in an index."""
 
     def __init__(self, scopes: list[str]) -> None:
         super().__init__("ThrottlingException")
@@ -295,4 +295,4 @@ def _plain(attribute: Mapping[str, Any]) -> Any:
             return set(kept)
         case "NULL":
             return None
-    return kept  # returned as it is: this API never writes such a type, so decoding the record rejects the value
+    return kept  # unchanged: this API never writes this type, so decoding the record rejects the value

@@ -12,7 +12,7 @@ from botocore.session import Session
 
 SERVICES = ("dynamodb", "kms")
 _RULES = "endpoint-rule-set-1"
-# if one of these settings is used, botocore loads all of its data itself
+# settings that need more than the reduced data: with one of them, botocore loads all of its data itself
 _SETTINGS = ("data_path", "use_dualstack_endpoint", "use_fips_endpoint")
 
 
@@ -50,13 +50,13 @@ class Models(Loader):  # type: ignore[misc]  # botocore has no types
 
 
 def install(session: Session) -> None:
-    """Make a session use these models, unless a setting requires other models or addresses."""
+    """Make a session load these reduced models, unless a setting requires botocore's complete data."""
     if not any(session.get_config_variable(setting) for setting in _SETTINGS):
         session.register_component("data_loader", Models())
 
 
 def _addresses(partition: dict[str, Any]) -> dict[str, Any]:
-    """Return the addresses of a partition's services in the format of botocore's endpoints.json."""
+    """Return the domain names of an AWS partition's services in the format of botocore's endpoints.json."""
     return {
         "partition": partition["id"],
         "dnsSuffix": partition["outputs"]["dnsSuffix"],

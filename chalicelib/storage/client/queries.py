@@ -20,8 +20,8 @@ def pages(
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the records that a query selects, page by page, in descending or ascending order of their ids.
 
-    `limit` applies only to the first page. It counts records before the filter, so this page can be empty. Raises
-    aws.Unavailable.
+    `limit` is the number of records that DynamoDB reads for the first page. Its filter may then leave none of them, so
+    this page can be empty. Raises aws.Unavailable.
     """
     query: dict[str, Any] = {
         "TableName": dynamodb.table_name(),

@@ -25,12 +25,12 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 from urllib3.util import wait_for_read
 
-_MAX_HEAD, _CHUNK = 1 << 16, 1 << 13  # bytes; larger pieces would stay in the memory of each thread
-_OK, _END = b"HTTP/1.1 200 ", b"\r\n\r\n"  # the start of an answer's first line, and the end of its head
+_MAX_HEAD, _CHUNK = 1 << 16, 1 << 13  # bytes; each thread keeps the memory of one read, so reads are small
+_OK, _END = b"HTTP/1.1 200 ", b"\r\n\r\n"  # the start of a successful answer, and the end of its headers
 
 
 def install(session: Session) -> None:
-    """Make the clients of a session use a Transport. botocore's handlers of the event before-send still run."""
+    """Make the clients of a session send with a Transport. botocore's handlers of the event before-send still run."""
     other_authorities = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
 
     class Client:
@@ -48,7 +48,7 @@ def install(session: Session) -> None:
 
 @dataclass(frozen=True)
 class _Content:
-    """A complete body, with the methods that botocore calls to read it."""
+    """A complete body of an answer, with the methods that botocore calls to read it."""
 
     whole: bytes
 
@@ -72,7 +72,7 @@ class Transport:
         try:
             answer = _answer(connection, request)
         except BotoCoreError:
-            self._close_idle()  # other idle connections may be broken too, and botocore makes few attempts
+            self._close_idle()  # other idle connections may be broken too, and would use up botocore's few attempts
             raise
         self._put_back(connection)
         return answer
@@ -110,7 +110,7 @@ class Transport:
         with suppress(IndexError):  # another thread may take the last connection at the same time
             while True:
                 connection = self._idle.pop()
-                # no request is open, so a readable connection means that the service has closed it
+                # the service sends nothing without a request, so a readable connection is one that it has closed
                 if not wait_for_read(connection.sock, 0):
                     return connection
                 connection.close()
@@ -144,7 +144,10 @@ def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSRespo
 
 
 def _read_body(connection: socket.socket) -> bytes | None:
-    """Return the body of an answer with status 200 and a length. Return None for any other answer. Raises OSError."""
+    """Return the body of an answer with the status 200 and a Content-Length. Return None for any other answer.
+
+    Raises OSError.
+    """
     received = b""
     while _END not in received:
         if len(received) > _MAX_HEAD or not (more := connection.recv(_CHUNK)):
@@ -167,9 +170,9 @@ def _read_body(connection: socket.socket) -> bytes | None:
 def _botocore_errors(
     connection: HTTPConnection, url: str, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
-    """Close a failing connection, and translate its error to botocore's.
+    """Close a failing connection, and raise botocore's exception in place of the connection's error.
 
-    A timeout becomes `late`, an error of TLS becomes SSLError, and any other error becomes `broken`.
+    `late` is the exception for a timeout, SSLError is for TLS, and `broken` is for any other error.
     """
     try:
         yield

@@ -1,8 +1,8 @@
 """The change log, in which the live edge finds the items that have changed.
 
-A transaction adds a new record in a random shard (one of four partitions), so that transactions never wait for each
-other. The record's id starts with the millisecond of the writer's clock. A record can therefore appear late, and
-readers must read the last OVERLAP seconds again.
+A transaction that changes items also adds an entry: one record in a random shard (one of four partitions), so that
+transactions never wait for each other. The entry's id starts with the millisecond of the writer's clock. An entry can
+therefore appear late, and readers must read the last OVERLAP seconds again.
 """
 
 import random
@@ -21,8 +21,9 @@ from chalicelib.storage.records.shards import Shards
 OVERLAP = 60  # seconds: longer than the longest write plus the largest difference between the clocks of writers
 SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
-# The partition keys in the log: items that the edge reads, items that decide what a client may do, and unique keys of
-# domains and tunnel names, which decide the account that owns a name.
+# The partition keys of items that the log contains: items that the edge serves, items that decide about the rights of
+# clients, and unique keys, which contain the account that owns a domain or tunnel name. The items of `special` are
+# names that Envoy must know before a visitor comes.
 _LOGGED = (
     r"accounts|(?:domain|tunnel_name)#.+"
     r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
@@ -40,7 +41,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """An entry of the log: a transaction and the items that it changed. `at` is its Unix time by the writer's clock."""
+    """An entry of the log. `places` are the primary keys of the items that the transaction changed.
+
+    `at` is the transaction's Unix time by the writer's clock.
+    """
 
     id: str
     places: tuple[Place, ...]
@@ -51,13 +55,13 @@ class Change:
 
 
 def entries(writes: Iterable[Write]) -> list[Write]:
-    """Return the writes of a transaction's log entry. There are none if the edge reads none of the items."""
+    """Return the write of the log entry for a transaction. The list is empty if the log skips all its items."""
     places = [place for write in writes if (place := _item_of(write)) and re.fullmatch(_LOGGED, place[0])]
     return [_record(places)] if places else []
 
 
 def entry_of(place: Place) -> Write:
-    """Return the write of a log entry about one item, even if the item does not change."""
+    """Return the write of a log entry for one item, which makes the edge read the item again."""
     return _record([(place.scope, place.id)])
 
 
@@ -85,9 +89,7 @@ def _of_shard(shard: str, after: str) -> Iterable[Change]:
 
 
 def _item_of(write: Write) -> Sequence[str] | None:
-    """Return the primary key (`scope` and `id`) of the item that a write changes. None for a check, which changes
-    nothing.
-    """
+    """Return the primary key of the item that a write changes. None for a check, which changes nothing."""
     if write.action == "ConditionCheck":
         return None
     key = write.request.get("Key") or write.request["Item"]

@@ -1,8 +1,8 @@
-"""Cooldowns of released names: for a day, only the same account can take them again.
+"""Cooldowns of released names: for a day, only the same account can take such a name again.
 
-Names are shared keys (see `shared_keys`). One record lists all keys of an account for which the cooldown ends at the
-same Unix second. So a change writes only one record, even if it releases many keys. The id is this second, so the
-oldest record comes first.
+The names are unique keys that items of one account share (see `shared_keys`). One record lists all names of an account
+with a cooldown that ends at the same Unix second. So a change writes only one record, even if it releases many names.
+The record's id is this second, so an account's oldest record comes first.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ SCOPE = "/names/cooldown"
 
 @dataclass(frozen=True)
 class Cooldowns:
-    """The shared keys of an account with a cooldown that ends at the Unix second `until`."""
+    """One record of cooldowns: the names of an account with a cooldown that ends at the Unix second `until`."""
 
     account: str
     until: int
@@ -29,12 +29,12 @@ class Cooldowns:
 
     @staticmethod
     def of(record: Mapping[str, Any]) -> "Cooldowns":
-        """Return the cooldowns that a record lists."""
+        """Return the cooldowns in a record of the table."""
         account = str(record["scope"]).partition("#")[0]
         return Cooldowns(account, int(record["id"]), frozenset(record.get("names", ())), record["revision"])
 
     def without(self, values: Collection[str]) -> Write:
-        """Return the write that removes shared keys from this record. It fails if the record has changed."""
+        """Return the write that removes some names from this record. It fails if the record has changed."""
         scope, id = _key(self.account, self.until)
         same = Condition("#revision = :revision", {"revision": self.revision})
         if self.values <= {*values}:
@@ -43,13 +43,13 @@ class Cooldowns:
 
 
 def begin(account: str, until: int, values: Iterable[str]) -> Write:
-    """Return the write that adds shared keys to the record of the cooldowns that end at `until`."""
+    """Return the write that begins the cooldown of some names of an account. It ends at the Unix second `until`."""
     adds: Mapping[str, Any] = {"names": {*values}, "revision": 1}
     return Write.update(*_key(account, until), Condition(""), sets={"schema": OLDEST_FORMAT}, adds=adds)
 
 
 def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
-    """Return the cooldowns of an account that end at the given Unix seconds. Raises aws.Unavailable."""
+    """Return an account's records of cooldowns that end at the Unix seconds `ends`. Raises aws.Unavailable."""
     found = map(Cooldowns.of, table.records(_key(account, until) for until in ends).values())
     return {it.until: it for it in found}
 

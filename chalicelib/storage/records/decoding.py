@@ -16,7 +16,7 @@ from chalicelib import clock
 T = TypeVar("T")
 EVENT = "malformed_record"  # the log event that a metric filter counts
 _ABSENT = object()
-_PACKED_ERRORS = (ValueError, LookupError)  # raised if the bytes of a `PACKED` field cannot be unpacked
+_PACKED_ERRORS = (ValueError, LookupError)  # errors that mean that the bytes of a `PACKED` field are malformed
 _logger = logging.getLogger("tunnel_edge")
 
 
@@ -29,12 +29,15 @@ class MalformedRecord(Exception):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return the error as fields of a log line."""
+        """Return the class, the field and the problem, as fields of a log line."""
         return {"stored": self.stored, "field": self.field, "problem": self.problem}
 
 
 def decode(form: type[T], record: Mapping[str, Any]) -> T:
-    """Decode a record. Missing fields get their defaults. Raises MalformedRecord."""
+    """Return an object of the class `form` with the values of a record. Raises MalformedRecord.
+
+    Missing fields get their defaults.
+    """
     if record.__class__ is not dict and not isinstance(record, Mapping):
         raise MalformedRecord(form.__name__, "", "must be a map")
     compiled: _Form = _compiled(form)  # type: ignore[arg-type]  # a class is hashable
@@ -55,7 +58,7 @@ def decode(form: type[T], record: Mapping[str, Any]) -> T:
 
 
 def build(form: type[T], values: Mapping[str, Any]) -> T:
-    """Return a frozen dataclass with values for all fields, in half the time of its `__init__`."""
+    """Return an object of a frozen dataclass, in half the time of its `__init__`. `values` must have all fields."""
     made = object.__new__(form)
     made.__dict__.update(values)
     return made
@@ -83,7 +86,10 @@ class _Mismatch(Exception):
 
 
 class _Form(NamedTuple):
-    """A stored class, compiled for decoding. `defaults` contains _ABSENT for fields without a constant default."""
+    """A class of stored records, compiled for decoding.
+
+    `defaults` contains _ABSENT for each field that is required or has a default factory.
+    """
 
     fields: Mapping[str, "_Type"]
     defaults: dict[str, Any]
@@ -92,9 +98,9 @@ class _Form(NamedTuple):
 
 
 class _Type(NamedTuple):
-    """A compiled annotation.
+    """A compiled annotation of a field. `read` checks and converts a value.
 
-    Values of the classes in `plain` are not converted. `read` checks and converts all others.
+    A value with one of the classes in `plain` is already right: it is used without a call of `read`.
     """
 
     plain: frozenset[type]

@@ -14,8 +14,9 @@ _AT_ONCE = 100  # writes in one transaction
 
 
 def spread(collection: str) -> None:
-    """Mark a collection as divided into shards. From then on, this process puts new items into the shards. Raises
-    aws.Unavailable.
+    """Mark a collection as divided into shards, in the table and in this process. Raises aws.Unavailable.
+
+    From then on, this process puts new items of the collection into the shards.
     """
     dynamodb.do(Write.update(collection, places.MARK, Condition(""), adds={"revision": 1}))
     places.spread(collection)
@@ -27,7 +28,7 @@ def drop(item: Item) -> None:
 
 
 def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool:
-    """Set attributes of a unique key. Return False if no item holds the key. Raises aws.Unavailable."""
+    """Set attributes in a unique key's record. Return False if the record does not exist. Raises aws.Unavailable."""
     try:
         dynamodb.do(_attributes(UniqueKey(kind, value), attributes))
     except ConditionFailed:
@@ -36,16 +37,20 @@ def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool
 
 
 def set_once(key: UniqueKey, name: str, value: Any) -> None:
-    """Set an attribute of a unique key, unless it is set already or no item holds the key. Raises aws.Unavailable."""
+    """Set an attribute in a unique key's record. Raises aws.Unavailable.
+
+    Does nothing if the attribute is set already, or if the record does not exist.
+    """
     lacking = Condition(f"attribute_exists(#id) AND attribute_not_exists(#body.#{name})")
     with suppress(ConditionFailed):
         dynamodb.do(Write.update(key.scope, unique_keys.ID, lacking, sets={f"body.{name}": value}))
 
 
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: Sequence[Write] = ()) -> bool:
-    """Set attributes of unique keys, in transactions that also contain `checks`. Skips keys that no item holds.
+    """Set attributes in the records of unique keys, in one or more transactions. Skips records that do not exist.
 
-    Returns False if a check fails. Earlier transactions may have set some attributes. Raises aws.Unavailable.
+    Each transaction also contains `checks`. Return False if a check fails. Then earlier transactions may have set
+    attributes already. Raises aws.Unavailable.
     """
     count = _AT_ONCE - len(checks)
     for start in range(0, len(changes), count):
@@ -62,7 +67,10 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: S
 
 
 def exchange(before: Item, after: Item) -> Item | None:
-    """Replace an item by a new state. Return it, or None if it has changed meanwhile. Raises aws.Unavailable."""
+    """Replace an item by a new state. Return the new item. Raises aws.Unavailable.
+
+    Return None if the item has changed since `before` was read.
+    """
     try:
         return Item.from_record(dynamodb.do(items.rewrite(before, after)))
     except ConditionFailed:
@@ -93,9 +101,9 @@ def do_logged(write: Write) -> bool:
 
 
 def set_mark(item: Item, name: str, value: Any) -> None:
-    """Set a hidden value of an item (in `unseen`), or remove it if `value` is None. Raises aws.Unavailable.
+    """Set a hidden value of an item, which responses never show. If `value` is None, remove it. Raises aws.Unavailable.
 
-    The revision does not change. Does nothing if the item's record has no hidden values.
+    The item's revision does not change. Does nothing if the record has no attribute `unseen`.
     """
     marked = Condition("attribute_exists(#unseen)")
     with suppress(ConditionFailed):
@@ -103,7 +111,10 @@ def set_mark(item: Item, name: str, value: Any) -> None:
 
 
 def merge(scope: str, id: str, body: Mapping[str, Any], **attributes: int) -> None:
-    """Set fields and attributes of a record, or create it. Its other fields stay. Raises aws.Unavailable."""
+    """Set attributes of a record, and fields of its body. Raises aws.Unavailable.
+
+    The body's other fields are unchanged. Creates the record if it does not exist.
+    """
     sets = {**{f"body.{name}": value for name, value in body.items()}, **attributes}
     try:
         dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#body)"), sets=sets, adds={"revision": 1}))

@@ -23,11 +23,11 @@ _LIVE = f"(#lease > :now OR ({_UNEXPIRED}))"
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """The attributes of an item's record, without its key."""
+    """The attributes of an item's record, except `scope` and `id`."""
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-    sealed: Any = None  # a value of any type: only `Secrets` checks it
+    sealed: Any = None  # `Secrets` checks it later, so that a malformed value does not make the whole item malformed
     unseen: dict[str, Any] = field(default_factory=dict)
     claims: list[list[str]] = field(default_factory=list)
     points: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class Item:
             return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
 
     def without_body(self, malformed: MalformedRecord) -> "Item":
-        """Return the item marked as malformed, without its body and modules."""
+        """Return the item without its body and modules, marked as malformed by an error."""
         return replace(self, body={}, modules={}, malformed=malformed)
 
     def to_record(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def scope(account: str, path: str) -> str:
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the primary key of the parent of the items in a partition, such as the edge of routes, or None."""
+    """Return the primary key of the parent of items with a `scope`, such as the edge of routes. Return None if none."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
@@ -193,9 +193,9 @@ def live_item(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def rewrite(before: Item, after: Item) -> Write:
-    """Return the write that replaces an item by a new state. It fails if the item has changed meanwhile.
+    """Return the write that replaces an item by a new state. It fails if the item has changed since it was read.
 
-    If the new state has no body and no modules, the item is deleted.
+    If the new state has no body and no modules, the write deletes the item.
     """
     if not after.body and not after.modules:
         return Write.delete(*before.place, unchanged(before))
@@ -203,17 +203,16 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # the write may create the record
+    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # then this write may create the record
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
 
 
 def following(item: Item) -> int:
-    """Return the next revision of an item. A new item gets a number that it never had before.
+    """Return the next revision of an item. It is above all earlier revisions of items with the same id.
 
-    This number is the Unix second followed by 20 random bits. It is below 2^53, and above every revision of an earlier
-    item with the same id.
+    A new item starts with the Unix second followed by 20 random bits. This number is below 2^53.
     """
     return item.revision + 1 if item.body or item.modules else clock.seconds() << 20 | secrets.randbits(20)
 
@@ -224,13 +223,13 @@ def live() -> Condition:
 
 
 def lapsed() -> Condition:
-    """Return the condition that an item exists, and that it has expired or its lease is over."""
+    """Return the condition that an item's record exists, but that the item has expired or its lease is over."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
 
 def leased(until: int) -> dict[str, int]:
-    """Return the attributes of a lease. DynamoDB removes the record a day after the lease ends."""
+    """Return the attributes of a record with a lease until a Unix second. A day later, DynamoDB removes the record."""
     return {"lease": until, "expires": until + 86_400}
 
 
@@ -248,13 +247,13 @@ def unchanged(item: Item) -> Condition:
 
 
 def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
-    """Return a malformed item with the unique keys, references and referrers of its record, without malformed ones."""
+    """Return a malformed item. It has the unique keys, references and referrers of its record that can be read."""
     keys, targets, referrers = _keys(found), _references(found), frozenset(found.pointed_by)
     return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
 def _readable(record: Mapping[str, Any]) -> Record:
-    """Return the unique keys, references and referrers of a malformed record, without malformed ones."""
+    """Return the unique keys, references and referrers of a malformed record that can be read."""
     found: dict[str, Any] = {}
     for name in ("claims", "points", "pointed_by"):
         try:
@@ -281,7 +280,7 @@ def _references(record: Record) -> tuple[Reference, ...]:
 
 
 def _relations(item: Item) -> dict[str, Any]:
-    """Return the record's attributes for unique keys and references."""
+    """Return the attributes of an item's record that store its unique keys and references."""
     return {
         "claims": [[key.kind, key.value] for key in item.unique_keys],
         "points": references.to_record(item.references) if item.references else {},
@@ -289,7 +288,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the changed modules by attribute path. If the item had or has no modules, `parts` replaces them all."""
+    """Return the modules that differ, by attribute path. If the item had or has none, the path is `parts`, for all."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

@@ -6,12 +6,12 @@ the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and it
 the route. RECORD_FORMAT selects the format of writes; all formats can be read. In format 4, records of API keys contain
 fields that 2.0.0 cannot read: networks, scopes with ids, tokens with a checksum.
 
-A collection can be divided into shards (several partitions), because one partition takes 500 changes a second. This
-applies to SSH certificates from format 3 on (`acct_…#/ssh_user_certificates/N`), and to audit events. At first, a
-collection has only one shard. When DynamoDB throttles a write, the process stores a permanent marker for the
-collection. From then on the process puts new items into shards by id. A collection with a marker is read from all
-shards. The markers are records without a body. Their ids sort after all others, so that the newest page begins with
-them.
+A collection (all items with one `scope`) can be divided into shards (several partitions), because one partition takes
+500 changes a second. This applies to SSH certificates from format 3 on (`acct_…#/ssh_user_certificates/N`), and to
+audit events. At first, a collection has only one shard. When DynamoDB throttles a write, the process stores a permanent
+marker: a record without a body in the collection. From then on the process puts new items into shards by id. A
+collection with a marker is read from all shards. The ids of markers sort after all others, so that the newest page
+begins with them.
 """
 
 import os
@@ -23,11 +23,11 @@ from chalicelib.storage.records import shards
 
 Place = tuple[str, str]  # the primary key of a record: `scope` and `id`
 
-MARKS = "~"  # ids of markers begin with it
+MARKS = "~"  # the first character of the ids of markers
 MARK = f"{MARKS}shards"
 
-_MAX_KNOWN = 10_000  # the most collections in the set below
-_spread: set[str] = set()  # collections in which this process puts new items into shards
+_MAX_KNOWN = 10_000  # the most collections in `_spread`
+_spread: set[str] = set()  # collections that this process knows to be divided: it puts their new items into shards
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
 _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
@@ -35,13 +35,13 @@ _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return the primary key of an item's record in format 3."""
+    """Return the primary key of an item's record in format 3, in the collection's first shard."""
     collection, before = collected(scope)
     return collection, f"{before}{id}"
 
 
 def written(scope: str, id: str) -> Place:
-    """Return the primary key for the record of a new item, in the format that RECORD_FORMAT selects."""
+    """Return the primary key of a new item's record, in the format that RECORD_FORMAT selects."""
     if written_format() < 3:
         return scope, id
     if is_sharded(scope):
@@ -66,7 +66,10 @@ def possible(scope: str, id: str) -> list[Place]:
 
 
 def lasting(place: Place) -> Place:
-    """Return the primary key of a record after its migration to the format of new records. The shard stays the same."""
+    """Return the primary key that a record gets when it is migrated to the format of new records.
+
+    A record of a collection with shards stays where it is.
+    """
     scope, id = of_item(*place)
     if written_format() < 3:
         return scope, id
@@ -79,14 +82,14 @@ def is_sharded(scope: str) -> bool:
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the partition key that stores the items of `scope`, and the prefix of the ids of their records."""
+    """Return the partition key of the collection with the items of `scope`, and the prefix of their records' ids."""
     if found := _TOGETHER.fullmatch(scope):
         return f"{found[1]}{found[3]}", f"{found[2]}/"
     return scope, ""
 
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
-    """Return the `scope` and `id` of an item, given the primary key of its record in any format."""
+    """Return the `scope` and `id` of the item in a record. The arguments are the record's primary key in any format."""
     if found := _SHARDED.fullmatch(scope):
         return found[1], id
     if "/" in id and (found := _COLLECTION.fullmatch(scope)):
@@ -101,22 +104,22 @@ def written_format() -> int:
 
 
 def is_latest_format() -> bool:
-    """Return whether new records have format 4, which some fields of API keys and policies require."""
+    """Return whether new records have format 4. Some fields of API keys and policies can only be stored in it."""
     return written_format() >= 4
 
 
 def is_format_selected() -> bool:
-    """Return whether the environment selects the format of new records."""
+    """Return whether the operator has set RECORD_FORMAT, the format of new records."""
     return bool(_setting())
 
 
 def _setting() -> str:
-    # the second name was used before 3.0.0
+    # RECORDS_EDITION is the name of the setting before 3.0.0
     return os.environ.get("RECORD_FORMAT") or os.environ.get("RECORDS_EDITION") or ""
 
 
 class Identified(Protocol):
-    """An object with an id."""
+    """An object with an id, for example an item."""
 
     @property
     def id(self) -> str: ...
@@ -126,7 +129,7 @@ T = TypeVar("T", bound=Identified)
 
 
 def next_place(collection: str, id: str) -> tuple[str, int]:
-    """Return the partition key for a new item of a collection, and the number of its shard."""
+    """Return the partition key for the record of a new item, and the number of the shard."""
     if collection not in _spread:
         return collection, 0
     others = shards.further(collection)
@@ -134,17 +137,17 @@ def next_place(collection: str, id: str) -> tuple[str, int]:
 
 
 def spread(collection: str) -> None:
-    """Make this process put new items of a collection into shards. The collection must have its marker already."""
+    """Make this process put new items of a collection into shards. The collection's marker must be stored before."""
     if len(_spread) >= _MAX_KNOWN:
-        _spread.clear()  # a collection is added again when DynamoDB next throttles it
+        _spread.clear()  # a collection is added again when DynamoDB next throttles a write in it
     _spread.add(collection)
 
 
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
-    """Merge pages into one of at most `count` items, newest first. Also return whether there are more."""
+    """Merge a page of each shard into one of at most `count` items, newest first. Return whether there are more too."""
     known = list(pages)
-    # If a partition has more items than its page, the items below that page are unknown. So older items of other
-    # partitions are left for the next page, which keeps the order.
+    # If a shard has more items than its page, its next items are unknown. They may be newer than the last items in
+    # pages of other shards. So items older than its page wait for the next page, which keeps the order.
     reached = max((found[-1].id for found, has_more in known if has_more), default="")
     every = sorted((it for found, _ in known for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
     return every[:count], bool(reached) or len(every) > count

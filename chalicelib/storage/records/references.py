@@ -13,7 +13,7 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 
 MAX_REFERRERS = 1000  # referrers per target: the target's record contains them, and DynamoDB limits a record to 400 KB
 
-_BODY = "body"  # the name of the module "" in a record
+_BODY = "body"  # the name in records for the module "", which is the item's body
 
 
 @dataclass(frozen=True, order=True)
@@ -36,7 +36,7 @@ class Reference:
 
 
 class MissingTarget(Exception):
-    """The target of a reference does not exist."""
+    """The target of a reference, the item to which it refers, does not exist."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference.id)
@@ -44,7 +44,7 @@ class MissingTarget(Exception):
 
 
 class TooManyReferrers(Exception):
-    """The target already has `max_referrers` referrers."""
+    """The target of a reference has `max_referrers` referrers already, so no other item may refer to it."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference.id)
@@ -62,9 +62,9 @@ class InUse(Exception):
 def replace_references(
     before: tuple[Reference, ...], by_module: Mapping[str, Iterable[Reference]]
 ) -> tuple[Reference, ...]:
-    """Return an item's references after the references of some modules were replaced.
+    """Return an item's references after a change. `by_module` contains all references of the changed modules.
 
-    If no reference differs, the order is unchanged, so that the item equals its former state.
+    If the references are the same as before, their order is too, so that the item equals its former state.
     """
     others = (reference for reference in before if reference.module not in by_module)
     after = (*others, *(reference for new in by_module.values() for reference in new))
@@ -78,10 +78,11 @@ def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
 
 
 def record(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
-    """Return the write that adds references to the record of their target.
+    """Return the write that adds references of an item to the record of their common target.
 
-    If the write counts as a change of the target, `changed` is the Unix second of the change, otherwise None. The write
-    fails with MissingTarget if the target does not exist, or has `max_referrers` referrers already.
+    `scope` and `id` are the item that refers to the target. If the write counts as a change of the target, `changed` is
+    the Unix second of the change, otherwise None. The write fails with MissingTarget if the target does not exist, or
+    has `max_referrers` referrers already.
     """
     first = named[0]
     free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
@@ -93,7 +94,7 @@ def record(named: list[Reference], scope: str, id: str, *, changed: int | None) 
 
 
 def erase(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
-    """Return the write that removes references from the record of their target."""
+    """Return the write that removes an item's references from the record of their common target."""
     exists, paths = Condition("attribute_exists(#id)"), _paths(named, scope, id)
     sets, counts = _count_change(changed)
     return Write.update(*named[0].target, exists, sets=sets, removes={"pointed_by": paths}, adds=counts)
@@ -117,10 +118,10 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
 
 
 def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the attributes to set, and the amounts to add, in the target's record. Empty if `changed` is None."""
+    """Return the attributes to set, and the numbers to add, in a changed target. Empty if `changed` is None."""
     return ({"changed": changed}, {"revision": 1}) if changed else ({}, {})
 
 
 def _paths(references: list[Reference], scope: str, id: str) -> set[str]:
-    path = scope.partition("#")[2]  # without the account's id, which is the same for both items
+    path = scope.partition("#")[2]  # without the account's id: both items have the same account
     return {f"{path}/{id}/{reference.module}".rstrip("/") for reference in references}

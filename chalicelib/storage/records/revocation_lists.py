@@ -1,8 +1,8 @@
-"""Stored revocation lists of SSH authorities. A list is a head (one record with its properties), and 64 chunks of
-packed entries.
+"""Stored revocation lists of SSH authorities. A list is a head (one record with its properties), and 64 chunks.
 
-A revocation rewrites one chunk: a few KB, even in the largest list. The partition key of a list does not contain the
-account's id, because servers fetch a list by the authority's id only. The head contains the account's id.
+The chunks are records with the list's entries (its revocations), packed as bytes. A revocation rewrites one chunk: a
+few KB, even in the largest list. The partition key of a list does not contain the account's id, because servers fetch a
+list by the authority's id only. The head contains the account's id.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One of the 64 records with the entries of a list. `place` is its id."""
+    """One of the 64 records with the entries of a revocation list. `place` is the record's id."""
 
     authority: str
     place: str
@@ -62,7 +62,7 @@ class _HeadBody:
 
 @dataclass(frozen=True)
 class _HeadRecord:
-    """The record of a list's head."""
+    """The record of the head of a revocation list, as the table stores it."""
 
     scope: str
     body: _HeadBody
@@ -75,14 +75,14 @@ class _HeadRecord:
 
 @dataclass(frozen=True)
 class _Packed:
-    """The packed entries of a chunk."""
+    """The attribute of a chunk's record with its entries."""
 
     packed: bytes
 
 
 @dataclass(frozen=True)
 class _ChunkRecord(_Packed):
-    """The record of a chunk of a list."""
+    """The record of a chunk, as the table stores it."""
 
     scope: str
     id: str
@@ -90,7 +90,7 @@ class _ChunkRecord(_Packed):
 
 
 def read(authority: str) -> Head | None:
-    """Return the head of an authority's list, or None. One read. Raises aws.Unavailable."""
+    """Return the head of an authority's revocation list, or None. Makes one read. Raises aws.Unavailable."""
     return _live(dynamodb.get(_scope(authority), HEAD))
 
 
@@ -100,16 +100,16 @@ def read_each(authorities: Iterable[str]) -> list[Head | None]:
 
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
-    """Return the chunk to which an entry belongs. One read. Raises aws.Unavailable."""
+    """Return the chunk that has or would have an entry. Makes one read. Raises aws.Unavailable."""
     scope, place = key_of(authority, entry)
     record = dynamodb.get(scope, place)
     return of_record(record) if record else Chunk(authority, place)
 
 
 def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"]) -> tuple[Head | None, list[Chunk]]:
-    """Return the head of a list, and the chunks to which at most 99 entries belong.
+    """Return the head of a list, and the chunks that have or would have some entries, at most 99.
 
-    One read. Raises aws.Unavailable.
+    Makes one read. Raises aws.Unavailable.
     """
     keys = list(dict.fromkeys(key_of(authority, entry) for entry in entries))
     head, *found = dynamodb.get_each((_scope(authority), HEAD), *keys)
@@ -118,7 +118,7 @@ def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"
 
 
 def is_for(chunk: Chunk, entry: "crypto.packed_revocations.Entry") -> bool:
-    """Return whether an entry belongs to a chunk."""
+    """Return whether a chunk is the one in which an entry is stored."""
     return chunk.place == _place(entry)
 
 
@@ -128,7 +128,7 @@ def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[st
 
 
 def chunks(authority: str) -> list[Chunk]:
-    """Return the chunks of a list that have entries. 100,000 serials take two reads. Raises aws.Unavailable."""
+    """Return the stored chunks of a list. A list of 100,000 serials takes two reads. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -138,7 +138,7 @@ def chunks(authority: str) -> list[Chunk]:
 
 
 def packed(authority: str) -> list[bytes]:
-    """Return the packed entries of each chunk of a list. Raises aws.Unavailable."""
+    """Return the entries of a list: the packed bytes of each stored chunk. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -157,7 +157,7 @@ def begin(head: Head) -> Write:
 
 
 def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
-    """Return the writes that replace a chunk's entries. They fail if the list has changed. Raises ListFull."""
+    """Return the writes that replace the entries of a chunk. They fail if the list has changed. Raises ListFull."""
     return rewrite_each(head, [(chunk, packed)])
 
 
@@ -193,7 +193,7 @@ def compact(head: Head) -> bool:
 
 
 def end(head: Head, found: Iterable[Chunk]) -> Write:
-    """Return the write after which the revocation list of a deleted authority expires together with the last entry."""
+    """Return the write that lets the list of a deleted authority expire together with the list's last entry."""
     now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
     last = _latest(ends)
@@ -213,10 +213,10 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
 
 
 def _count(head: Head, end: int | None, added: int) -> Write:
-    """Return the write that updates the head after changes of chunks.
+    """Return the write that updates the head of a list when some chunks change. `added` is the number of added entries.
 
-    `end` is the Unix second at which the last entry of these chunks ends, None if an entry has no end. Several
-    such writes of one head can all succeed, unless the list has an expiry: then the head must be as it was read.
+    `end` is the Unix second at which the last entry of these chunks ends, None if an entry has no end. While the list
+    has no expiry, several processes can do such writes at the same time. Otherwise the head must be as it was read.
     """
     if head.expires is None and head.stamp:
         lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"
@@ -234,7 +234,7 @@ def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added:
 
 
 def _latest(ends: Sequence[int | None]) -> int | None:
-    """Return the latest of some Unix seconds. Return None (no end) if one of them is None, and 0 if there are none."""
+    """Return the latest of some ends, Unix seconds. None (no end) is later than any. Return 0 if there are no ends."""
     return None if None in ends else max((end for end in ends if end is not None), default=0)
 
 
@@ -243,9 +243,9 @@ def _same(head: Head) -> Condition:
 
 
 def _marks() -> dict[str, Any]:
-    """Return a new stamp and the current time, for one write.
+    """Return the attributes that mark a record as changed: a new stamp and the current time.
 
-    Stamps are random, so that a restored table does not repeat a stamp.
+    Stamps are random, so that a table restored from a backup never repeats a stamp for other entries.
     """
     return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
 
@@ -255,7 +255,7 @@ def _expiry(end: int | None) -> dict[str, int]:
 
 
 def _place(entry: "crypto.packed_revocations.Entry") -> str:
-    """Return the number of an entry's chunk. A digest decides it, because clients can choose consecutive serials."""
+    """Return the id of the chunk for an entry, by a digest: the serials that clients choose may be consecutive."""
     key = entry[0]
     content = key if isinstance(key, bytes) else key.to_bytes(8)
     return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"

@@ -25,7 +25,7 @@ class Shards:
         return [f"{self.prefix}{number}" for number in range(self.first, self.first + self.count)]
 
     def number_of(self, id: str) -> int:
-        """Return the number of the shard that holds a record."""
+        """Return the number of the shard that holds the record with an id."""
         return self.first + zlib.crc32(id.encode()) % self.count
 
     def scope_of(self, id: str) -> str:
@@ -34,8 +34,9 @@ class Shards:
 
 
 def further(collection: str) -> Shards:
-    """Return the shards that a throttled collection gets in addition to its first one.
+    """Return the additional shards of a collection that DynamoDB has throttled.
 
-    The first shard has the number 0, and the partition key of the undivided collection.
+    The collection's first shard is not among them. It has the number 0, and the partition key of the undivided
+    collection.
     """
     return Shards(f"{collection}/", _FURTHER, first=1)

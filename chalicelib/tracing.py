@@ -11,7 +11,10 @@ _current: ContextVar[str] = ContextVar("traceparent", default="")
 
 
 def follow(traceparent: str) -> str:
-    """Continue the trace in a header with a new span. Return the trace's id, or "" if the header is malformed."""
+    """Continue the trace of a request in a new span. `traceparent` is the request's header.
+
+    Return the trace's id, or "" if the header is malformed.
+    """
     form = _FORM.fullmatch(traceparent.strip())
     _current.set(f"00-{form[1]}-{secrets.token_hex(8)}-{form[2]}" if form else "")
     return form[1] if form else ""

@@ -1,4 +1,4 @@
-"""Renews the state of a process that starts from a Lambda snapshot, from which other processes start too.
+"""Renews a process that Lambda starts from a snapshot of memory. Other processes start from the same snapshot.
 
 Ids and tokens use the system's random source, which already differs in each process.
 """
@@ -18,7 +18,10 @@ def on_restore(renew: Callable[[], None]) -> None:
 
 
 def renew() -> None:
-    """Seed the random numbers again, close the connections, and call the functions that `on_restore` registered."""
+    """Seed the random numbers again, close connections to AWS, reset the counts of calls, and call all renewals.
+
+    The renewals are the functions that `on_restore` registered.
+    """
     random.seed()
     aws.close_connections()
     call_counts.take()

@@ -17,16 +17,16 @@ from chalicelib.storage.client import aws
 T = TypeVar("T")
 
 _SWEEP = 30  # seconds
-# errors of AWS and of emulators for bytes that another key has encrypted
+# KMS's and emulators' error codes for bytes that another key encrypted
 _OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
 _lock = threading.Lock()
-_is_sweep_scheduled = False  # not derived from the cache, which can be empty before the sweep, because entries expire
+_is_sweep_scheduled = False  # the cache does not show this: its entries expire, so it can be empty before the sweep
 
 
 class Unreadable(Exception):
-    """Encrypted bytes cannot be decrypted with their encryption context. The message is the code of KMS's error."""
+    """Encrypted bytes cannot be decrypted with their encryption context. The message is KMS's error code."""
 
 
 def key_id() -> str:
@@ -47,9 +47,9 @@ def context(account: str, id: str) -> dict[str, str]:
 
 
 def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes], object] | None = None) -> bytes:
-    """Encrypt at most 4,096 bytes for a context. Raises aws.Unavailable.
+    """Encrypt at most 4,096 bytes under a context. Raises aws.Unavailable.
 
-    `read` converts the secret to a value. If it is given, `unseal` later finds this value in the cache.
+    With `read`, the converted secret is cached, so that `unseal` with the same `read` finds it without a call of KMS.
     """
     answer = aws.call("kms", "encrypt", KeyId=key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
     sealed = cast(bytes, answer["CiphertextBlob"])
@@ -59,10 +59,10 @@ def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes]
 
 
 def seal_text(text: str, context: Mapping[str, str], former: Iterable[bytes]) -> bytes:
-    """Encrypt a text. The result is b"" for an empty text. Raises aws.Unavailable.
+    """Encrypt a text. Return b"" for an empty text. Raises aws.Unavailable.
 
-    `former` contains the results of earlier encryptions. A result that decrypts to the same text is returned again,
-    because new bytes would look like a change.
+    `former` are results of earlier calls. One that decrypts to the same text is returned again, because other bytes
+    would look like a change.
     """
     same = (it for it in former if text and it and _has(it, context, text))
     if found := next(same, b""):
@@ -79,13 +79,13 @@ def check_key() -> None:
 
 
 def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
-    """Decrypt bytes that `seal` returned. Return the value to which `read` converts the secret, and cache it.
+    """Decrypt bytes that `seal` returned, and convert the secret with `read`. The result is cached.
 
     Raises aws.Unavailable.
     """
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
-        # only one access of the cache, because the entry could expire before a second one
+        # only one access to the cache: the entry could expire between two
         if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:
             return cast(T, known)
     secret = read(_decrypt(sealed, context))
@@ -122,7 +122,7 @@ def _has(sealed: bytes, context: Mapping[str, str], text: str) -> bool:
 
 
 def _decrypt(sealed: bytes, context: Mapping[str, str]) -> bytes:
-    """Decrypt with the KMS key, or with the second one if it encrypted the bytes."""
+    """Decrypt bytes with the KMS key. If another key encrypted them, use the second KMS key."""
     request = {"CiphertextBlob": sealed, "EncryptionContext": dict(context)}
     try:
         answer = aws.call("kms", "decrypt", KeyId=key_id(), **request)

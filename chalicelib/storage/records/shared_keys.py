@@ -19,7 +19,7 @@ from chalicelib.storage.records import cooldowns, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import ID, Taken, UniqueKey
 
-KINDS = frozenset({"tunnel_name"})  # kinds of shared keys; 2.0.0 wrote them as exclusive keys, which can still be read
+KINDS = frozenset({"tunnel_name"})  # kinds of shared keys; the records that 2.0.0 wrote, without sharers, can still be read
 
 _NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
 _ALONE = "attribute_not_exists(#holder)"
@@ -29,7 +29,7 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 class Endings(Protocol):
-    """Decides whether the exclusive holders of keys have ended, and records their ends.
+    """The rules by which an exclusive holder of a key ends, and the writes that record its end.
 
     A holder's lease can be in a separate record: a tunnel's lease is in the record of its gateway. `lease` is this
     separate record, or None if there is none.
@@ -50,10 +50,9 @@ class Endings(Protocol):
 
 
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
-    """Return the writes that release and take shared keys for an item. The writes fail if a key's record changes
-    before.
+    """Return the writes with which an item releases some shared keys and takes others. Raises aws.Unavailable.
 
-    For a key that the item cannot take, the write fails with Taken. Raises aws.Unavailable.
+    The writes fail if the record of a key changes before. For a key that the item cannot take, they fail with Taken.
     """
     account, shared = _account(scope), [key for key in taken if key.hold == "together"]
     records = table.records((key.scope, ID) for key in (*released, *shared))
@@ -62,7 +61,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     listed = cooldowns.read(account, ends.values())
     resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
     until = clock.seconds() + cooldowns.PERIOD
-    while until in listed:  # the transaction may also change the record with this end, and can write a record only once
+    while until in listed:  # this transaction may remove names from that record, and can write it only once
         until += 1
     releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
     begun = [value for value, write in releases.items() if write.counts]
@@ -77,8 +76,8 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
 def take(key: UniqueKey, scope: str, id: str) -> Write:
     """Return the write that makes an item the exclusive holder of a key.
 
-    It fails with Taken if another item is the exclusive holder. Unless the key's `hold` is "over", it also fails if
-    another account shares the key, or has it in cooldown.
+    It fails with Taken if another item is the exclusive holder. It also fails if another account shares the key or has
+    it in cooldown, except if `hold` of the key is "over".
     """
     if key.hold == "over":
         return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
@@ -91,18 +90,18 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 def take_over(
     key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], endings: Endings | None
 ) -> list[Write] | None:
-    """Return the writes that take a key from its exclusive holder.
+    """Return the writes with which an item takes a key that had another exclusive holder.
 
-    The holder must have ended, or have taken the key with the same `successor` as in `key`. The writes also delete the
-    holder and record its end. Return None if the key's record has changed: then the caller must build its write again
-    with other `counts`. Raises aws.Unavailable, and Taken if the holder keeps the key.
+    This holder must have ended, or have the same `successor` as `key`. The writes also delete the holder and record its
+    end. Return None if the key's record has changed: then the caller must build its write again with other `counts`.
+    Raises aws.Unavailable, and Taken if the holder has not ended.
     """
     record = dynamodb.get(key.scope, ID) or {}
     holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
     if key.hold != "over" and state == "others":
         raise Taken(key, by=home)
     if not holder:
-        return None if key.hold == "together" else [take(key, scope, id)]  # the holder has released the key meanwhile
+        return None if key.hold == "together" else [take(key, scope, id)]  # the key has no holder any more
     lapsed = items.lapsed()
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     item, lease, ending = _read_holder(record, endings)
@@ -136,9 +135,9 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 def _read_holder(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the exclusive holder of a key, the separate record with its lease, and writes that end this lease.
+    """Return the exclusive holder of a key, the separate record with the holder's lease, and writes that end the lease.
 
-    Each can be None. There are no writes while the lease runs, or if the holder's own record has the lease.
+    Each can be None. There are no writes while the lease runs, or if the lease is in the holder's own record.
     """
     place = record.get("home", ""), record["holder"]
     leased_at = endings.find_lease(place[0], record.get("body", {})) if endings else None
@@ -149,7 +148,7 @@ def _read_holder(
 
 
 def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was_listed: bool) -> Write:
-    """Return the write that takes a key. `record` is the key's current record."""
+    """Return the write with which an item takes a key. `record` is the key's record as it was read."""
     if key.hold != "together":
         return take(key, scope, id)
     account = _account(scope)
@@ -167,7 +166,8 @@ def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was
 def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, until: int) -> Write:
     """Return the write with which an item releases a key.
 
-    If the item is the last sharer, the cooldown begins. A key without holder, sharers and cooldown is deleted.
+    If the item is the last one that shares the key, the key's cooldown begins. The record of a key that no item uses is
+    deleted, unless it has a cooldown.
     """
     path = _path(scope, id)
     sharers = record.get("sharers", set())
@@ -208,9 +208,9 @@ def _write(
     after: Mapping[str, Any] | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> Write:
-    """Return the write that takes a key if a condition is true.
+    """Return the write with which an item takes a key. It happens only if a condition on the key's record is true.
 
-    `after` contains more attributes to set, for example None for the attributes of a former holder.
+    `after` contains more attributes to set. For example, None removes an attribute of the key's former holder.
     """
     sets: dict[str, Any] = {"schema": OLDEST_FORMAT, "expires": None, **(after or {})}
     if key.hold != "over":

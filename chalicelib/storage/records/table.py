@@ -16,13 +16,13 @@ from chalicelib.storage.client.dynamodb import Condition
 from chalicelib.storage.records import decoding, items, places, shards, unique_keys
 from chalicelib.storage.records.items import Item
 
-_INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # the attribute of the items in each index
+_INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # for each index, the attribute that is its partition key
 _KEYS = {
     "last": "#scope = :scope AND #id BETWEEN :first AND :last",
     "before": "#scope = :scope AND #id < :before",
     "scope": "#scope = :scope",
 }
-_AT_ONCE = 100  # writes per transaction, and records per read
+_AT_ONCE = 100  # the most writes in one transaction, and the most records in one read
 _MAX_MARKS = 2  # the most markers of a collection
 _OR_MARKS = " OR begins_with(#id, :marks)"
 _LISTED = "#scope, #id, #body, #parts, #unseen, #claims, #points, #pointed_by, #expires, #lease, #revision"
@@ -31,15 +31,12 @@ _LARGE = 800_000  # characters of a page, because DynamoDB ends a response at 1 
 
 
 def read(scope: str, id: str) -> Item | None:
-    """Return the item, or None if it does not exist or has expired. Raises MalformedRecord, aws.Unavailable."""
+    """Return the item. None if it is missing, has expired or has no body. Raises MalformedRecord, aws.Unavailable."""
     return items.of_record(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
-    """Return the item.
-
-    Its body is empty if it has only modules. Raises MalformedRecord, aws.Unavailable.
-    """
+    """Return the item like `read`, even if it has no body, only modules. Raises MalformedRecord, aws.Unavailable."""
     item = items.live_item(_record(scope, id))
     if item and item.malformed:
         raise item.malformed
@@ -53,7 +50,7 @@ def find(scope: str, id: str) -> Item | None:
 
 
 def find_stored(scope: str, id: str) -> Item | None:
-    """Return the item like `find`, even after the end of its lease. Raises aws.Unavailable."""
+    """Return the item like `find`, even if it has expired or its lease is over. Raises aws.Unavailable."""
     record = _record(scope, id)
     return Item.from_record(record) if record else None
 
@@ -64,7 +61,7 @@ def find_any(scope: str, id: str) -> Item | None:
 
 
 def well_formed(found: Iterable[Item]) -> Iterator[Item]:
-    """Yield the well-formed items. Malformed items are logged."""
+    """Yield the items that are not malformed. Malformed ones are logged."""
     for item in found:
         if item.malformed:
             decoding.report(item.scope, item.id, item.malformed)
@@ -84,7 +81,7 @@ def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Read each item at most once in this block, which must not write."""
+    """Cache single items in this block, so that each is read at most once. The block must not write."""
     before = _read.set({})
     try:
         yield
@@ -93,13 +90,13 @@ def reading_once() -> Iterator[None]:
 
 
 def look_up(kind: str, value: str) -> dict[str, Any] | None:
-    """Return the attributes of a unique key. Return None if no item holds it. Raises aws.Unavailable."""
+    """Return the attributes in a unique key's record. Return None if no item holds the key. Raises aws.Unavailable."""
     record = dynamodb.get(f"{kind}#{value}", unique_keys.ID)
     return record.get("body", {}) if record else None
 
 
 def newest(scope: str) -> list[Item]:
-    """Return all well-formed items of a partition, newest first, without their encrypted secrets.
+    """Return all items of a partition that are not malformed, newest first, without encrypted secrets.
 
     Raises aws.Unavailable.
     """
@@ -131,7 +128,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
 
 
 def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return a page of the items with some ids, like `page`. One call for a hundred ids."""
+    """Return a page like `page`, but only of the items with certain ids. Makes one read for a hundred ids."""
     wanted = [id for id in ids if before is None or id < before]
     live = map(items.live_item, records((scope, id) for id in wanted).values())
     found = sorted(well_formed(item for item in live if item), key=lambda item: item.id, reverse=True)
@@ -140,7 +137,7 @@ def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of a partition. If `before` is None, also return the ids of its markers. Raises aws.Unavailable."""
+    """Return a page of one partition. The first page also has the ids of markers. Raises aws.Unavailable."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
     found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
@@ -155,7 +152,7 @@ def is_spread(collection: str) -> bool:
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return a page like `page`, of the items that have `value` in an index. An index can lag by a second."""
+    """Return a page like `page`, of the items with the key `value` in an index. An index can lag by a second."""
     found: list[Item] = []
     for records in queries.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
@@ -186,7 +183,7 @@ def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[I
 
 
 def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
-    """Return the existing items with some ids, by id. Malformed items are included. One call for a hundred items."""
+    """Return the items that exist with certain ids, by id, also malformed ones. Makes one read for a hundred ids."""
     found = (items.live_item(record) for record in records(_possible(scope, ids)).values())
     return {item.id: item for item in found if item and (item.body or item.malformed)}
 
@@ -215,7 +212,7 @@ def beneath(scopes: Sequence[str]) -> Iterator[Item]:
 
 
 def in_format_2(scope: str) -> list[Item]:
-    """Return the items with a `scope` that are stored in format 2, newest first, without their encrypted secrets.
+    """Return the items with a `scope` that are stored in format 2, newest first. Their secrets are left out.
 
     Raises aws.Unavailable.
     """
@@ -235,7 +232,7 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
 
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record of an item. Tries each primary key that the record can have. Raises aws.Unavailable."""
+    """Return the record of an item. Reads all places where the record can be, one by one. Raises aws.Unavailable."""
     return next(filter(None, (_get(*place) for place in places.possible(scope, id))), None)
 
 
@@ -255,7 +252,7 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
     found: list[Item] = []
     for records in _pages(selected, count + 1):
         if len(found) > 1 and len(repr(found)) > _LARGE:
-            return found[:-1], True  # the last item moves to the next page, so that the next page is not empty
+            return found[:-1], True  # the next page begins with the last item, so that it is not empty
         found += _items(records)
         if len(found) > count:
             return found[:count], True
@@ -263,19 +260,19 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
 
 
 def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Return the items of records. Malformed items are left out and logged."""
+    """Return the items in some records. Malformed items are logged instead."""
     return well_formed(map(Item.from_record, records))
 
 
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
-    """Return a page that is no larger than what DynamoDB reads at once."""
+    """Shorten a merged page to the size that one response of DynamoDB can have."""
     sizes = accumulate(len(repr(item)) for item in found)
     count = sum(size <= _LARGE for size in sizes) or 1
     return found[:count], has_more or count < len(found)
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
-    """Return the expression values of a query for a partition. With `before`, the query selects only lower ids."""
+    """Return the values for a query of a partition's items. With `before`, it reads only items with lower ids."""
     collection, begin = places.collected(scope)
     if begin:
         below = (
@@ -296,5 +293,5 @@ def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict
 
 
 def _key(selected: Mapping[str, str]) -> str:
-    """Return the key condition in which these expression values occur."""
+    """Return the key condition of a query with these values."""
     return next(condition for value, condition in _KEYS.items() if value in selected)

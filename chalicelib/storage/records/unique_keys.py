@@ -1,4 +1,4 @@
-"""Unique keys: values that only one item in the service can have. Each has a separate record.
+"""Unique keys: values that only one item in the service can have, for example a domain. Each has a separate record.
 
 Each unique key has a separate partition key `scope`, so that DynamoDB distributes them over all partitions. The
 transaction that writes an item writes its unique keys. When the item that holds a key has expired, the next item that
@@ -18,13 +18,13 @@ ID = "claim"  # the id of every unique key's record
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """A value of the field `kind` that only one item can have. Its record also stores the `attributes`.
+    """A value of the field `kind` that only one item can have. The key's record also stores the `attributes`.
 
     `field` is the dotted path of the value in the request, if it differs from `kind`. An item with the same `successor`
     as the current holder takes the key at once, even if the holder is live. `expires` is the Unix second at which the
-    key's record expires with the item, or None. `hold` is for the kinds in `shared_keys`: "alone" makes the item an
-    exclusive holder, "together" a sharer with other items of its account, and "over" an exclusive holder even if there
-    are sharers.
+    key's record expires with the item, or None. `hold` is for the kinds in `shared_keys`. With "alone", the item
+    becomes the exclusive holder. With "together", it shares the key with other items of its account. With "over", it
+    becomes the exclusive holder even if others share the key.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class UniqueKey:
 
 
 class Taken(Exception):
-    """Another item holds the unique key. `by` is the partition key `scope` of that item, or "" if unknown."""
+    """A unique key is taken: another item holds it. `by` is the partition key of the other item, or "" if unknown."""
 
     def __init__(self, key: UniqueKey, *, by: str = "") -> None:
         super().__init__(key.kind)
@@ -50,7 +50,7 @@ class Taken(Exception):
 
 @dataclass(frozen=True)
 class Holder:
-    """The item that holds a key, and its `successor`. `scope` is "" if a record of 1.x lacks it."""
+    """The item that holds a unique key, and its `successor`. `scope` is "" if the key's record of 1.x lacks it."""
 
     scope: str
     id: str
@@ -58,13 +58,19 @@ class Holder:
 
 
 def holder(key: UniqueKey) -> Holder | None:
-    """Return the item that holds the key, live or expired, or None. Raises aws.Unavailable."""
+    """Return the item that holds a unique key. The item may have expired. Return None if no item holds the key.
+
+    Raises aws.Unavailable.
+    """
     record = dynamodb.get(key.scope, ID)
     return Holder(record.get("home", ""), record.get("holder", ""), record.get("successor", "")) if record else None
 
 
 def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:
-    """Return the write that takes a key. It fails with Taken if an item other than `after` holds it."""
+    """Return the write with which an item takes a unique key. It fails with Taken if another item holds the key.
+
+    The item `after` may hold the key: it then loses the key to the new item.
+    """
     record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
     free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
     if after:
@@ -75,13 +81,13 @@ def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) ->
 
 
 def change(key: UniqueKey, holder: str) -> Write:
-    """Return the write that sets a key's attributes. It fails if another item holds the key."""
+    """Return the write that sets the attributes of a unique key. It fails if another item than `holder` holds it."""
     sets = {f"body.{name}": value for name, value in key.attributes.items()}
     return Write.update(key.scope, ID, _held_by(holder), sets=sets, adds={"revision": 1})
 
 
 def release(key: UniqueKey, holder: str) -> Write:
-    """Return the write that releases a key. It fails if another item holds the key."""
+    """Return the write that removes the record of a unique key. It fails if another item than `holder` holds it."""
     return Write.delete(key.scope, ID, _held_by(holder))
 
 

@@ -18,10 +18,10 @@ from chalicelib.storage.records.shared_keys import Endings
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 
 T = TypeVar("T")
-# The most unique keys and references of an item or a change. A transaction can have 100 actions: four are for the item,
-# event, idempotency key and change log.
+# The most unique keys and references that a transaction can write. It can have 100 actions, and may need four for the
+# item, the audit event, the idempotency key and the change log.
 MAX_RELATIONS = 96
-TRIES = 12  # attempts of a change that fails with Overtaken
+TRIES = 12  # the most attempts of a change: each one that fails with Overtaken is repeated
 _UNLEASED = Condition("attribute_exists(#id) AND attribute_not_exists(#lease) AND attribute_not_exists(#expires)")
 _PAUSE = 0.02  # seconds: the longest pause before the second attempt; it grows by this number with each attempt
 
@@ -31,8 +31,7 @@ class Overtaken(Exception):
 
 
 class TransactionTooLarge(Exception):
-    """An item or a change has more unique keys and references than one transaction can write. `field` names their
-    field.
+    """A transaction would write too many unique keys and references. `field` is the request's field for the references.
     """
 
     def __init__(self, named: Iterable[Reference]) -> None:
@@ -41,10 +40,10 @@ class TransactionTooLarge(Exception):
 
 
 def put(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes of a new item. `holder` is the parent in which responses show the item: the parent's revision
-    grows too.
+    """Return the writes of a new item. A retry after a lost answer succeeds, because it writes the same item.
 
-    Writing the same item again is harmless, so a retry after a lost answer succeeds. Raises TransactionTooLarge.
+    With `holder`, they also increment the revision of this item, the parent in whose response the item appears. Raises
+    TransactionTooLarge.
     """
     write = Write.put(item.to_record())
     if not (item.unique_keys or item.references or holder):
@@ -61,9 +60,9 @@ def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Writ
 
 
 def remove(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that remove an item. They fail if it has changed. Raises InUse if an item refers to it.
+    """Return the writes that remove an item. They fail if it has changed. Raises InUse if another item refers to it.
 
-    For a malformed item they remove the unique keys that it holds, and its references to existing targets.
+    If the item is malformed, the writes skip unique keys that another item holds, and references to missing targets.
     """
     if item.referrers:
         raise InUse(item.referrers)
@@ -77,8 +76,7 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that remove an item after the end of its lease. They fail if the lease in the item's own record
-    was renewed.
+    """Return the writes that remove an item with an ended lease. They fail if a lease in the item's record was renewed.
     """
     gone = replace(item, unique_keys=(), references=())
     condition = items.lapsed() if item.has_own_lease else _UNLEASED
@@ -86,7 +84,7 @@ def end(item: Item) -> list[Write]:
 
 
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
-    """Divide the throttled collections of new items into shards. Return whether there were any.
+    """Divide the collections of new items that DynamoDB throttled into shards. Return whether there were any.
 
     Afterwards, `moved` returns the write of such an item in its shard. Raises aws.Unavailable.
     """
@@ -98,7 +96,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def moved(write: Write) -> Write:
-    """Return the write of a new item, with the primary key that its record must have after `spread`."""
+    """Return the write of a new item with the primary key in a shard that the record must have after `spread`."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
@@ -113,12 +111,11 @@ def commit(
     created: Sequence[Item] = (),
     endings: Endings | None = None,
 ) -> None:
-    """Do all writes or none.
+    """Do all writes or none. If a condition is false, raises the write's `failing`, or Overtaken if it has none.
 
-    `proof` is the primary key of a record that the writes create. After a lost answer, the record's existence proves
-    that they were done. The items in `created` take over a unique key if its holder has ended or has the same
-    `successor`. `endings` records the ends of such holders. If the condition of a write is false, raises the exception
-    `failing` of the write, or Overtaken if it has none. Raises aws.Unavailable, TooManyReferrers.
+    `proof` is the primary key of a record that the writes create. After a lost answer, the record proves that they were
+    done. An item in `created` takes a unique key from another item that has ended or has the same `successor`.
+    `endings` records the end of the other item. Raises aws.Unavailable, TooManyReferrers.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
@@ -135,7 +132,7 @@ def commit(
             failing = every[failed.places[0]].failing
         if not isinstance(failing, Taken):
             raise _error_of(failing)
-        taken.pop(failing.key, None)  # the holder may have changed since it was read
+        taken.pop(failing.key, None)  # another item may hold the key now
         if taking := _take_over(own, failing, created, endings):
             taken[failing.key] = taking
         pause(number)
@@ -153,21 +150,22 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 def pause(number: int) -> None:
-    """Wait for a random time, which grows with each attempt, so that competing writers do not collide again."""
+    """Wait for a random time before the next attempt, so that competing writers do not collide again.
+
+    The longest time grows with each attempt.
+    """
     time.sleep(random.uniform(0, (number + 1) * _PAUSE))
 
 
 def _error_of(failing: Exception | None) -> Exception:
-    """Return the exception for a write with a false condition. It is `failing` of the write, or Overtaken if there is
-    none.
-    """
+    """Return the exception to raise for a write with a false condition. It is Overtaken if the write names none."""
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
 
 
 def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
-    """Merge two writes of the same unique key into one, if one item releases the key and another item takes it."""
+    """Merge the write that releases a unique key with the write that takes it, for a key that moves to another item."""
     released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
     taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
     if not released.keys() & taken.keys():
@@ -182,7 +180,10 @@ def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
 
 
 def _held(item: Item) -> Item:
-    """Return a malformed item with only the unique keys and references that can be removed."""
+    """Return a malformed item without the unique keys and references that cannot be removed.
+
+    Only the keys that this item holds can be removed, and only the references with a target that exists.
+    """
     keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
     targets = [it for it in item.references if dynamodb.get(*it.target)]
     return replace(item, unique_keys=tuple(keys), references=tuple(targets))
@@ -202,7 +203,7 @@ def _conditions(write: Write) -> Mapping[str, Any]:
 
 
 def _joined(writes: Sequence[Write]) -> Sequence[Write]:
-    """Merge each check with an update of the same record, because a transaction permits one action per record."""
+    """Merge each check with the update of the same record: a transaction permits only one action per record."""
     checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
     if not checks:
         return writes
@@ -220,10 +221,9 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
 def _take_over(
     writes: Sequence[Write], taken: Taken, created: Sequence[Item], endings: Endings | None
 ) -> Sequence[Write]:
-    """Return the writes with which a created item takes a unique key from its holder. There are none if no item holds
-    the key any more.
+    """Return the writes with which a created item takes a unique key from the item that holds it.
 
-    Raises Taken if the holder is live.
+    There are none if no item holds the key any more. Raises Taken if the item with the key is live.
     """
     key = taken.key
     new = next((item for item in created if key in item.unique_keys), None)

@@ -46,7 +46,7 @@ class ListedRevocation:
 
     @property
     def subject(self) -> str:
-        """Return the id, and for an SSH revocation also its serial and its public key's fingerprint."""
+        """Return the id. For an SSH revocation, the serial and the public key's fingerprint follow."""
         return " ".join(filter(None, (self.id, self.record.get("serial"), self.record.get("key_fingerprint"))))
 
 

@@ -174,7 +174,7 @@ def _began_before(edge: FormerEdge, second: int) -> bool:
 
 
 def _had_name(owner: TunnelRecord | FormerEdge, second: int) -> bool:
-    """Return whether a tunnel or edge had its name at a Unix second, or ended only later."""
+    """Return whether a tunnel or edge ended at a Unix second or later, or has not ended."""
     return not owner.ended_at or clock.parse(owner.ended_at).timestamp() >= second
 
 

@@ -36,7 +36,7 @@ class Unhealthy(ServiceUnavailable):
 
 
 class Check:
-    """The latest health check: whether this process could read the table and use the KMS key."""
+    """The latest health check. It reads the table and uses the KMS key."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class Check:
             raise Unhealthy from error
 
     def forget(self) -> None:
-        """Forget the result, so that the next request reads the table and uses the key again."""
+        """Forget the result. The next request reads the table and uses the key again."""
         self._until = 0.0
 
 

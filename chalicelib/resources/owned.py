@@ -48,7 +48,7 @@ class OwnedResource(EditableResource):
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:
-        """Return the filter by owner that a request for the list contains, or None if it contains none."""
+        """Return the requested filter by owner. Return None if the list shows every item."""
         owner = call.query.get("owner_id")
         return (lambda item: owner_of(item) == owner) if owner else None
 

@@ -75,7 +75,7 @@ def check(
 
 
 def _nested(shape: type[Shape]) -> type[Shape]:
-    """Return a shape with models in place of the shapes of its fields. Return the same shape if it has none."""
+    """Return a shape with models in place of its fields' shapes. Return the same shape if it has none."""
     hints = get_type_hints(shape, include_extras=True)
     types = {name: new for name, hint in hints.items() if (new := _with_models(hint)) is not hint}
     defaults = {name: getattr(shape, name) for name in types if hasattr(shape, name)}
@@ -103,7 +103,7 @@ def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
 
 
 def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of all fields in the object with the wrong field, the last part of `path`."""
+    """Return the names of an object's fields. `path` is the path of a wrong field in this object."""
     names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
     if len(path) == 1:
         return list(names)

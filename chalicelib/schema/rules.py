@@ -105,7 +105,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Values of a field that a PATCH ignores, because some clients send them for a field that must stay unchanged.
+    """Values that a PATCH ignores. Some clients send them for a field that must stay unchanged.
 
     The OpenAPI document does not show these values.
     """

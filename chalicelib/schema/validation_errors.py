@@ -31,7 +31,7 @@ def dotted(path: Iterable[int | str]) -> str:
 
 
 def unknown(known: Iterable[str]) -> str:
-    """Return the message for an unknown field or parameter, with a list of the `known` names."""
+    """Return the message for an unknown field or parameter. It lists the `known` names."""
     return f"is not a field here; known: {', '.join(known) or 'none'}"
 
 

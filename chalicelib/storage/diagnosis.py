@@ -35,14 +35,14 @@ def of(error: AwsError) -> dict[str, str]:
 
 
 def sentence(error: AwsError) -> str:
-    """Return a sentence for operators about an AWS error, with its cause and the configured store."""
+    """Return a sentence about an AWS error for operators. It names the cause and the configured store."""
     fields = of(error)
     store = ", ".join(f"{name} {fields[name]}" for name in ("table", "key_id", "region", "endpoint"))
     return f"The store cannot be used ({error.code}): {fields['missing']}. It is {store}."
 
 
 def for_callers(error: AwsError) -> str:
-    """Return the cause of an AWS error for callers of a local server.
+    """Return the cause of an AWS error for local callers.
 
     Return "" in Lambda, because its callers are not operators.
     """

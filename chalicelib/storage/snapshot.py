@@ -18,7 +18,7 @@ def on_restore(renew: Callable[[], None]) -> None:
 
 
 def renew() -> None:
-    """Seed the random numbers again, close connections to AWS, reset the counts of calls, and call all renewals.
+    """Seed the random numbers, close connections, and call all renewals. Also reset the counts of calls to AWS.
 
     The renewals are the functions that `on_restore` registered.
     """

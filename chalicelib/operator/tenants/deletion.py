@@ -147,7 +147,7 @@ def _names_account(scope: str) -> bool:
 
 
 def _every(scope: str) -> Iterator[Item]:
-    """Yield all items with the partition key `scope`, also from the shards if it was divided into shards."""
+    """Yield all items of a collection. `scope` is its partition key, or the key of its first shard."""
     further = shards.further(scope).scopes if places.is_sharded(scope) else []
     for part in (scope, *further):
         yield from table.every(part)

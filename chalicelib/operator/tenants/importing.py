@@ -133,7 +133,7 @@ class Import:
             self.report(f"{count:,} records …")
 
     def _is_taken(self, record: Record, present: Record, old: str) -> bool:
-        """Return whether another account has the unique key that a record of the export would take."""
+        """Return whether another account has the unique key in a record."""
         if record["id"] != unique_keys.ID or _may_replace(present, old):
             return False
         is_same_item = (present.get("holder"), present.get("home")) == (record.get("holder"), record.get("home"))
@@ -190,7 +190,7 @@ def _place(record: Record) -> tuple[str, str]:
 
 
 def _may_replace(present: Record, old: str) -> bool:
-    """Return whether the import may replace a record that the table contains already.
+    """Return whether the import may replace a record in the table.
 
     It may replace an expired record. It may also replace a record of the exported account, with the id `old`, that the
     deletion of this account left and no item uses.

@@ -170,7 +170,10 @@ def signed(
 
 
 def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:
-    """Raise InvalidRequest if the validity ends before it starts, Conflict if the public key is revoked."""
+    """Check a certificate before it is signed. Its validity must end after its start.
+
+    Raises InvalidRequest, and Conflict if the authority has revoked the public key.
+    """
     # The check of the body compared the same times. But the default start is the current time, which is later now.
     if certificate.valid_until <= certificate.valid_after:
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})

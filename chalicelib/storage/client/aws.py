@@ -194,7 +194,7 @@ def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[s
 
 
 def parse(body: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a body, or None if the body is malformed. Fields with the value null are left out.
+    """Return the JSON object in a body. Return None if it is malformed. Fields with the value null are left out.
 
     Raises ValueError for malformed base64.
     """
@@ -253,7 +253,7 @@ def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool
 
 
 def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Make botocore retry a single write that conflicted with a transaction, which it does not do by default."""
+    """Make botocore retry a single write that conflicted with a transaction. By default, it does not."""
     parsed = response[1] if response else {}
     if parsed.get("Error", {}).get("Code") == "TransactionConflictException":
         parsed["Error"]["Code"] = "TransactionInProgressException"

@@ -47,7 +47,7 @@ class Misconfigured(AwsError):
 
 
 def translated(error: BotoCoreError | ClientError) -> Exception:
-    """Return the exception for an error of botocore: Unavailable, Misconfigured, or the same ClientError."""
+    """Return the exception for botocore's error. It is Unavailable, Misconfigured, or the same ClientError."""
     if not isinstance(error, ClientError):  # no message: it may contain parts of the request
         return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
     code = error.response["Error"]["Code"]

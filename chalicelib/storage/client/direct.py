@@ -78,7 +78,7 @@ class DirectReader:
         return signed | {"user-agent": self._user_agent, "authorization": f"{authorization}, Signature={signature}"}
 
     def _decode(self, body: bytes) -> dict[str, Any] | None:
-        """Return the fields of an answer, or None if the body has none. Raises ValueError for malformed base64."""
+        """Return the fields of an answer. Return None if the body has none. Raises ValueError for malformed base64."""
         answer = self._parse(body)
         if answer and isinstance(text := answer.get("Plaintext"), str):
             answer["Plaintext"] = b64decode(text, validate=True)

@@ -48,7 +48,7 @@ def install(session: Session) -> None:
 
 @dataclass(frozen=True)
 class _Content:
-    """A complete body of an answer, with the methods that botocore calls to read it."""
+    """The complete body of an answer. botocore calls its methods to read it."""
 
     whole: bytes
 
@@ -170,7 +170,7 @@ def _read_body(connection: socket.socket) -> bytes | None:
 def _botocore_errors(
     connection: HTTPConnection, url: str, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
-    """Close a failing connection, and raise botocore's exception in place of the connection's error.
+    """Close a failing connection, and raise botocore's exception for its error.
 
     `late` is the exception for a timeout, SSLError is for TLS, and `broken` is for any other error.
     """

@@ -61,7 +61,7 @@ def entries(writes: Iterable[Write]) -> list[Write]:
 
 
 def entry_of(place: Place) -> Write:
-    """Return the write of a log entry for one item, which makes the edge read the item again."""
+    """Return the write of a log entry for one item. The edge then reads this item again."""
     return _record([(place.scope, place.id)])
 
 

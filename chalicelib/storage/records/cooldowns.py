@@ -1,4 +1,4 @@
-"""Cooldowns of released names: for a day, only the same account can take such a name again.
+"""Cooldowns of released names. For a day, only the same account can take such a name again.
 
 The names are unique keys that items of one account share (see `shared_keys`). One record lists all names of an account
 with a cooldown that ends at the same Unix second. So a change writes only one record, even if it releases many names.
@@ -20,7 +20,7 @@ SCOPE = "/names/cooldown"
 
 @dataclass(frozen=True)
 class Cooldowns:
-    """One record of cooldowns: the names of an account with a cooldown that ends at the Unix second `until`."""
+    """One record of an account's cooldowns. `values` are names with a cooldown that ends at the Unix second `until`."""
 
     account: str
     until: int

@@ -29,12 +29,12 @@ class MalformedRecord(Exception):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return the class, the field and the problem, as fields of a log line."""
+        """Return the error as fields of a log line."""
         return {"stored": self.stored, "field": self.field, "problem": self.problem}
 
 
 def decode(form: type[T], record: Mapping[str, Any]) -> T:
-    """Return an object of the class `form` with the values of a record. Raises MalformedRecord.
+    """Decode a record to an object of the class `form`. Raises MalformedRecord.
 
     Missing fields get their defaults.
     """

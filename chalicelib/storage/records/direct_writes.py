@@ -14,7 +14,7 @@ _AT_ONCE = 100  # writes in one transaction
 
 
 def spread(collection: str) -> None:
-    """Mark a collection as divided into shards, in the table and in this process. Raises aws.Unavailable.
+    """Divide a collection into shards, and store this in a marker. Raises aws.Unavailable.
 
     From then on, this process puts new items of the collection into the shards.
     """
@@ -47,7 +47,7 @@ def set_once(key: UniqueKey, name: str, value: Any) -> None:
 
 
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: Sequence[Write] = ()) -> bool:
-    """Set attributes in the records of unique keys, in one or more transactions. Skips records that do not exist.
+    """Set attributes in the records of unique keys, in transactions. Skips records that do not exist.
 
     Each transaction also contains `checks`. Return False if a check fails. Then earlier transactions may have set
     attributes already. Raises aws.Unavailable.

@@ -147,7 +147,7 @@ class Item:
             return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
 
     def without_body(self, malformed: MalformedRecord) -> "Item":
-        """Return the item without its body and modules, marked as malformed by an error."""
+        """Return the item without body and modules, marked as malformed."""
         return replace(self, body={}, modules={}, malformed=malformed)
 
     def to_record(self) -> dict[str, Any]:
@@ -223,13 +223,13 @@ def live() -> Condition:
 
 
 def lapsed() -> Condition:
-    """Return the condition that an item's record exists, but that the item has expired or its lease is over."""
+    """Return the condition that an item has expired or its lease is over. Its record must exist."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
 
 def leased(until: int) -> dict[str, int]:
-    """Return the attributes of a record with a lease until a Unix second. A day later, DynamoDB removes the record."""
+    """Return the attributes for a lease until a Unix second. A day later, DynamoDB removes the record."""
     return {"lease": until, "expires": until + 86_400}
 
 
@@ -280,7 +280,7 @@ def _references(record: Record) -> tuple[Reference, ...]:
 
 
 def _relations(item: Item) -> dict[str, Any]:
-    """Return the attributes of an item's record that store its unique keys and references."""
+    """Return the record's attributes that store unique keys and references."""
     return {
         "claims": [[key.kind, key.value] for key in item.unique_keys],
         "points": references.to_record(item.references) if item.references else {},

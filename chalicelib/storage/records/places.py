@@ -35,7 +35,7 @@ _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return the primary key of an item's record in format 3, in the collection's first shard."""
+    """Return the primary key of an item's record in format 3. The shard is the first one."""
     collection, before = collected(scope)
     return collection, f"{before}{id}"
 
@@ -66,7 +66,7 @@ def possible(scope: str, id: str) -> list[Place]:
 
 
 def lasting(place: Place) -> Place:
-    """Return the primary key that a record gets when it is migrated to the format of new records.
+    """Return the primary key of a record after its migration to the format of new records.
 
     A record of a collection with shards stays where it is.
     """
@@ -144,7 +144,7 @@ def spread(collection: str) -> None:
 
 
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
-    """Merge a page of each shard into one of at most `count` items, newest first. Return whether there are more too."""
+    """Merge pages of several shards into one of at most `count` items. Return whether there are more too."""
     known = list(pages)
     # If a shard has more items than its page, its next items are unknown. They may be newer than the last items in
     # pages of other shards. So items older than its page wait for the next page, which keeps the order.

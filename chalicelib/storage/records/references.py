@@ -36,7 +36,7 @@ class Reference:
 
 
 class MissingTarget(Exception):
-    """The target of a reference, the item to which it refers, does not exist."""
+    """The item to which a reference refers does not exist."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference.id)
@@ -44,7 +44,7 @@ class MissingTarget(Exception):
 
 
 class TooManyReferrers(Exception):
-    """The target of a reference has `max_referrers` referrers already, so no other item may refer to it."""
+    """As many items as permitted, `max_referrers`, already refer to the target."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference.id)
@@ -78,7 +78,7 @@ def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
 
 
 def record(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
-    """Return the write that adds references of an item to the record of their common target.
+    """Return the write that adds an item's references to their target's record.
 
     `scope` and `id` are the item that refers to the target. If the write counts as a change of the target, `changed` is
     the Unix second of the change, otherwise None. The write fails with MissingTarget if the target does not exist, or
@@ -94,7 +94,7 @@ def record(named: list[Reference], scope: str, id: str, *, changed: int | None) 
 
 
 def erase(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
-    """Return the write that removes an item's references from the record of their common target."""
+    """Return the write that removes an item's references from their target's record."""
     exists, paths = Condition("attribute_exists(#id)"), _paths(named, scope, id)
     sets, counts = _count_change(changed)
     return Write.update(*named[0].target, exists, sets=sets, removes={"pointed_by": paths}, adds=counts)

@@ -62,7 +62,7 @@ class _HeadBody:
 
 @dataclass(frozen=True)
 class _HeadRecord:
-    """The record of the head of a revocation list, as the table stores it."""
+    """The record of a list's head, as the table stores it."""
 
     scope: str
     body: _HeadBody
@@ -100,14 +100,14 @@ def read_each(authorities: Iterable[str]) -> list[Head | None]:
 
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
-    """Return the chunk that has or would have an entry. Makes one read. Raises aws.Unavailable."""
+    """Return the chunk for an entry. It is empty if the table has none. Makes one read. Raises aws.Unavailable."""
     scope, place = key_of(authority, entry)
     record = dynamodb.get(scope, place)
     return of_record(record) if record else Chunk(authority, place)
 
 
 def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"]) -> tuple[Head | None, list[Chunk]]:
-    """Return the head of a list, and the chunks that have or would have some entries, at most 99.
+    """Return the head of a list, and the chunks for some entries, at most 99.
 
     Makes one read. Raises aws.Unavailable.
     """
@@ -118,7 +118,7 @@ def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"
 
 
 def is_for(chunk: Chunk, entry: "crypto.packed_revocations.Entry") -> bool:
-    """Return whether a chunk is the one in which an entry is stored."""
+    """Return whether an entry must be stored in a chunk."""
     return chunk.place == _place(entry)
 
 
@@ -138,7 +138,7 @@ def chunks(authority: str) -> list[Chunk]:
 
 
 def packed(authority: str) -> list[bytes]:
-    """Return the entries of a list: the packed bytes of each stored chunk. Raises aws.Unavailable."""
+    """Return the packed entries of each stored chunk of a list. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -213,7 +213,7 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
 
 
 def _count(head: Head, end: int | None, added: int) -> Write:
-    """Return the write that updates the head of a list when some chunks change. `added` is the number of added entries.
+    """Return the write that updates a list's head when chunks change. `added` is the number of added entries.
 
     `end` is the Unix second at which the last entry of these chunks ends, None if an entry has no end. While the list
     has no expiry, several processes can do such writes at the same time. Otherwise the head must be as it was read.
@@ -243,7 +243,7 @@ def _same(head: Head) -> Condition:
 
 
 def _marks() -> dict[str, Any]:
-    """Return the attributes that mark a record as changed: a new stamp and the current time.
+    """Return the attributes that every write sets: a new stamp and the current time.
 
     Stamps are random, so that a table restored from a backup never repeats a stamp for other entries.
     """
@@ -255,7 +255,7 @@ def _expiry(end: int | None) -> dict[str, int]:
 
 
 def _place(entry: "crypto.packed_revocations.Entry") -> str:
-    """Return the id of the chunk for an entry, by a digest: the serials that clients choose may be consecutive."""
+    """Return the id of an entry's chunk. It depends on a digest, because clients can choose consecutive serials."""
     key = entry[0]
     content = key if isinstance(key, bytes) else key.to_bytes(8)
     return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"

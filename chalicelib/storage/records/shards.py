@@ -25,7 +25,7 @@ class Shards:
         return [f"{self.prefix}{number}" for number in range(self.first, self.first + self.count)]
 
     def number_of(self, id: str) -> int:
-        """Return the number of the shard that holds the record with an id."""
+        """Return the number of the shard for a record's id."""
         return self.first + zlib.crc32(id.encode()) % self.count
 
     def scope_of(self, id: str) -> str:

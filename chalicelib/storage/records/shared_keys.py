@@ -19,7 +19,7 @@ from chalicelib.storage.records import cooldowns, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import ID, Taken, UniqueKey
 
-KINDS = frozenset({"tunnel_name"})  # kinds of shared keys; the records that 2.0.0 wrote, without sharers, can still be read
+KINDS = frozenset({"tunnel_name"})  # kinds of shared keys; records of 2.0.0, which has no sharers, can still be read
 
 _NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
 _ALONE = "attribute_not_exists(#holder)"
@@ -29,7 +29,7 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 class Endings(Protocol):
-    """The rules by which an exclusive holder of a key ends, and the writes that record its end.
+    """Decides whether the exclusive holder of a key has ended. Returns the writes that record its end.
 
     A holder's lease can be in a separate record: a tunnel's lease is in the record of its gateway. `lease` is this
     separate record, or None if there is none.
@@ -50,7 +50,7 @@ class Endings(Protocol):
 
 
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
-    """Return the writes with which an item releases some shared keys and takes others. Raises aws.Unavailable.
+    """Return the writes that release shared keys and take others for an item. Raises aws.Unavailable.
 
     The writes fail if the record of a key changes before. For a key that the item cannot take, they fail with Taken.
     """
@@ -90,7 +90,7 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 def take_over(
     key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], endings: Endings | None
 ) -> list[Write] | None:
-    """Return the writes with which an item takes a key that had another exclusive holder.
+    """Return the writes that take a key from its exclusive holder.
 
     This holder must have ended, or have the same `successor` as `key`. The writes also delete the holder and record its
     end. Return None if the key's record has changed: then the caller must build its write again with other `counts`.

@@ -36,7 +36,7 @@ def read(scope: str, id: str) -> Item | None:
 
 
 def read_any(scope: str, id: str) -> Item | None:
-    """Return the item like `read`, even if it has no body, only modules. Raises MalformedRecord, aws.Unavailable."""
+    """Return the item like `read`, even if it has only modules. Raises MalformedRecord, aws.Unavailable."""
     item = items.live_item(_record(scope, id))
     if item and item.malformed:
         raise item.malformed
@@ -50,7 +50,7 @@ def find(scope: str, id: str) -> Item | None:
 
 
 def find_stored(scope: str, id: str) -> Item | None:
-    """Return the item like `find`, even if it has expired or its lease is over. Raises aws.Unavailable."""
+    """Return the item like `find`. It may have expired, or its lease may be over. Raises aws.Unavailable."""
     record = _record(scope, id)
     return Item.from_record(record) if record else None
 
@@ -81,7 +81,7 @@ def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Cache single items in this block, so that each is read at most once. The block must not write."""
+    """Cache single items, so that this block reads each at most once. The block must not write."""
     before = _read.set({})
     try:
         yield
@@ -96,7 +96,7 @@ def look_up(kind: str, value: str) -> dict[str, Any] | None:
 
 
 def newest(scope: str) -> list[Item]:
-    """Return all items of a partition that are not malformed, newest first, without encrypted secrets.
+    """Return a partition's items, newest first, without their encrypted secrets. Malformed items are left out.
 
     Raises aws.Unavailable.
     """
@@ -183,7 +183,7 @@ def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[I
 
 
 def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
-    """Return the items that exist with certain ids, by id, also malformed ones. Makes one read for a hundred ids."""
+    """Return the items with certain ids, by id, also malformed ones. Makes one read for a hundred ids."""
     found = (items.live_item(record) for record in records(_possible(scope, ids)).values())
     return {item.id: item for item in found if item and (item.body or item.malformed)}
 
@@ -265,7 +265,7 @@ def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
-    """Shorten a merged page to the size that one response of DynamoDB can have."""
+    """Shorten a merged page to the size of one response of DynamoDB."""
     sizes = accumulate(len(repr(item)) for item in found)
     count = sum(size <= _LARGE for size in sizes) or 1
     return found[:count], has_more or count < len(found)

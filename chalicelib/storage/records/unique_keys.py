@@ -1,4 +1,4 @@
-"""Unique keys: values that only one item in the service can have, for example a domain. Each has a separate record.
+"""Unique keys: values, such as a domain, that only one item in the service can have. Each has a separate record.
 
 Each unique key has a separate partition key `scope`, so that DynamoDB distributes them over all partitions. The
 transaction that writes an item writes its unique keys. When the item that holds a key has expired, the next item that

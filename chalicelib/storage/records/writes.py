@@ -31,8 +31,7 @@ class Overtaken(Exception):
 
 
 class TransactionTooLarge(Exception):
-    """A transaction would write too many unique keys and references. `field` is the request's field for the references.
-    """
+    """A transaction would write too many unique keys and references. `field` is the field with the references."""
 
     def __init__(self, named: Iterable[Reference]) -> None:
         super().__init__()
@@ -76,8 +75,7 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that remove an item with an ended lease. They fail if a lease in the item's record was renewed.
-    """
+    """Return the writes that remove an item after its lease. They fail if the item's record has a renewed lease."""
     gone = replace(item, unique_keys=(), references=())
     condition = items.lapsed() if item.has_own_lease else _UNLEASED
     return [Write.delete(*item.place, condition), *_relations(item, gone, None)]
@@ -96,7 +94,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def moved(write: Write) -> Write:
-    """Return the write of a new item with the primary key in a shard that the record must have after `spread`."""
+    """Return the write of a new item after `spread`. Its primary key then names the item's shard."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
@@ -165,7 +163,7 @@ def _error_of(failing: Exception | None) -> Exception:
 
 
 def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
-    """Merge the write that releases a unique key with the write that takes it, for a key that moves to another item."""
+    """Merge two writes of a unique key that moves from one item to another: the release and the take."""
     released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
     taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
     if not released.keys() & taken.keys():
@@ -221,7 +219,7 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
 def _take_over(
     writes: Sequence[Write], taken: Taken, created: Sequence[Item], endings: Endings | None
 ) -> Sequence[Write]:
-    """Return the writes with which a created item takes a unique key from the item that holds it.
+    """Return the writes that take a unique key from its holder for a created item.
 
     There are none if no item holds the key any more. Raises Taken if the item with the key is live.
     """

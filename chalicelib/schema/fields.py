@@ -31,7 +31,7 @@ BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd
 
 Uri = Annotated[str, Documented({"format": "uri"})]
 Timestamp = Annotated[str, Documented({"format": "date-time"})]
-SECRET = Documented({"format": "password"})  # so that generated clients hide it
+SECRET = Documented({"format": "password"})  # so that clients generated from the OpenAPI document hide the value
 
 
 class DescribedShape(Shape):

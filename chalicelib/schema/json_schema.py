@@ -1,4 +1,4 @@
-"""JSON Schema of rules, for the document that `make openapi` writes."""
+"""JSON Schema of the rules for fields, for the document that `make openapi` writes."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -42,7 +42,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 from chalicelib.storage.records.revocation_lists import ListFull
 
-SETTLED = change_log.OVERLAP + 30  # seconds until earlier requests have ended, and the edge has read the change log
+SETTLED = change_log.OVERLAP + 30  # seconds in which earlier requests end, and edge hosts apply the changes
 _ROUNDS = 10
 # The order in which kinds are deleted: credentials first, and each kind after all kinds that refer to it.
 ORDER = (

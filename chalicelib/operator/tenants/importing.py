@@ -95,7 +95,7 @@ class Import:
                 raise CommandError(f"{self.account} is not new: it has {kind.path}. Import into a new account.")
 
     def _find_conflicts(self, old: str) -> Iterator[str]:
-        """Yield a sentence for each record that another account has, or that exists already."""
+        """Yield a sentence for each record in the table that the import may not replace."""
         if table.find(stored_accounts.SCOPE, old):
             yield f"The exported account {old} still exists: delete it first."
         for some in _batches(self._records(old, "all")):

@@ -67,7 +67,7 @@ def _authority_of(item: Item) -> str:
 class Signer:
     """The authority that will sign a certificate, and facts about the certified public key.
 
-    `fingerprint` is the fingerprint of this public key.
+    `fingerprint` is the key's fingerprint. `has_revoked_key` is whether the authority has revoked the key.
     """
 
     authority: Item
@@ -76,7 +76,7 @@ class Signer:
 
 
 def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
-    """Return the signer for a requested certificate of a kind.
+    """Return the signer of a requested certificate: the authority that the request names.
 
     Raises UnknownReference, aws.Unavailable; Forbidden if the caller's key lacks the scope; Conflict if the authority
     was imported without its private key.

@@ -47,7 +47,7 @@ class DirectReader:
     def read(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a read. Return None if it failed, or if only botocore can send it."""
         name, transport = OPERATIONS[operation], self._client._endpoint.http_session
-        if not isinstance(transport, Transport):  # there is a proxy, or there are other authorities
+        if not isinstance(transport, Transport):  # a proxy or other certificate authorities are configured
             return None
         model = self._model.operation_model(name)
         self._client.meta.events.emit(f"{self._event}.{name}", params=parameters, model=model, context={})

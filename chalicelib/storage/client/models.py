@@ -17,7 +17,7 @@ _SETTINGS = ("data_path", "use_dualstack_endpoint", "use_fips_endpoint")
 
 
 class _Named(Loader):  # type: ignore[misc]  # botocore has no types
-    """A loader of botocore's data that finds the two services without searching folders."""
+    """A loader of botocore's data that finds DynamoDB and KMS without searching folders."""
 
     def list_available_services(self, type_name: str) -> tuple[str, ...]:
         return SERVICES
@@ -31,7 +31,7 @@ class Models(Loader):  # type: ignore[misc]  # botocore has no types
         self._named = _Named()
 
     def load_service_model(self, service_name: str, type_name: str, api_version: str | None = None) -> Any:
-        """Return a model. Raises UnknownServiceError, also for endpoint rules, which botocore then skips."""
+        """Return a service's model. Raises UnknownServiceError, also for endpoint rules, which botocore then skips."""
         if service_name not in SERVICES:
             return super().load_service_model(service_name, type_name, api_version)
         if type_name == _RULES:

@@ -57,7 +57,7 @@ class _Content:
 
 
 class Transport:
-    """Sends requests to one address over pooled connections. botocore's session sends all others."""
+    """Sends requests to one address over pooled connections. botocore's session sends all other requests."""
 
     def __init__(self, address: str, session: Any, config: Config) -> None:
         self._address, self._session, self._config = urlsplit(address), session, config

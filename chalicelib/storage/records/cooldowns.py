@@ -55,7 +55,7 @@ def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
 
 
 def ended(account: str) -> Iterator[Cooldowns]:
-    """Yield an account's records of cooldowns that have ended, oldest first. Raises aws.Unavailable."""
+    """Yield the records of an account's ended cooldowns, oldest first. Raises aws.Unavailable."""
     values = {"scope": items.scope(account, SCOPE), "now": f"{clock.seconds():011}"}
     yield from _listed("#scope = :scope AND #id <= :now", values)
 

@@ -2,6 +2,8 @@
 
 The items of one kind of one account have the same partition key `scope`. So a list is one Query and a read is one
 GetItem.
+
+An item is malformed if its record has an attribute with a wrong type. It can be found and deleted, but has no body.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

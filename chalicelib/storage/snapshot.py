@@ -13,7 +13,7 @@ _renewals: list[Callable[[], None]] = []
 
 
 def on_restore(renew: Callable[[], None]) -> None:
-    """Register a function to call when this process is restored."""
+    """Register a function to call when this process starts from a snapshot."""
     _renewals.append(renew)
 
 

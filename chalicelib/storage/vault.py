@@ -16,7 +16,7 @@ from chalicelib.storage.client import aws
 
 T = TypeVar("T")
 
-_SWEEP = 30  # seconds
+_SWEEP = 30  # seconds between two sweeps of the cache
 # KMS's and emulators' error codes for bytes that another key encrypted
 _OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)

@@ -195,7 +195,7 @@ class AuditEvents(Resource):
 
 
 def _is_of(action: str, wanted: str | None) -> bool:
-    """Return whether the query parameter `wanted` selects an action, such as "user.create".
+    """Return whether the query parameter `wanted` selects an action, such as "api_key.create".
 
     A star at the end of `wanted` matches any text. Without the parameter, every action is selected.
     """

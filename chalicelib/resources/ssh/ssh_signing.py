@@ -26,7 +26,7 @@ from chalicelib.storage.records.items import Item
 
 
 class Certificates(OwnedResource):
-    """SSH certificates. A scope of an API key can permit only the certificates of one authority, by its id."""
+    """SSH certificates. A scope of an API key can permit only one authority's certificates, by the authority's id."""
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         return table.page(self.scope(call), before=page.before_id, count=page.limit)

@@ -1,4 +1,4 @@
-"""Writes without an audit event, for example of leases, hidden values, and attributes of unique keys."""
+"""Writes without an audit event, for example of leases, unique keys, and hidden values (never in responses)."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -23,7 +23,7 @@ _MAX_CHUNK = 350_000  # bytes; a DynamoDB record has at most 400 KB
 
 
 class ListFull(Exception):
-    """The list has MAX_ENTRIES already."""
+    """A revocation list is full: more entries would exceed MAX_ENTRIES, or the size of a record."""
 
 
 @dataclass(frozen=True)

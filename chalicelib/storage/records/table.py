@@ -72,7 +72,7 @@ def well_formed(found: Iterable[Item]) -> Iterator[Item]:
 
 
 def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the records that exist with some primary keys (`scope` and `id`), 100 per call. Raises aws.Unavailable."""
+    """Return the existing records with some primary keys (`scope` and `id`), 100 per call. Raises aws.Unavailable."""
     wanted, found = list(dict.fromkeys(places)), _read.get({})
     unknown = [it for it in wanted if it not in found]
     for start in range(0, len(unknown), _AT_ONCE):

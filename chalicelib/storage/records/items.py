@@ -203,7 +203,7 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # then this write may create the record
+    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # without a body, the record may not exist yet
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
@@ -288,7 +288,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the modules that differ, by attribute path. If the item had or has none, the path is `parts`, for all."""
+    """Return changed modules by attribute path. `parts` is the path of all modules, if there were or are none."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

@@ -234,7 +234,7 @@ def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added:
 
 
 def _latest(ends: Sequence[int | None]) -> int | None:
-    """Return the latest of some ends, Unix seconds. None (no end) is later than any. Return 0 if there are no ends."""
+    """Return the latest of some ends (Unix seconds). None means never, so it is the latest. Return 0 without ends."""
     return None if None in ends else max((end for end in ends if end is not None), default=0)
 
 

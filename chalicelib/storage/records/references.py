@@ -118,7 +118,7 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
 
 
 def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the attributes to set, and the numbers to add, in a changed target's record. Empty if `changed` is None."""
+    """Return the attributes to set, and numbers to add, in a changed target's record. Empty if `changed` is None."""
     return ({"changed": changed}, {"revision": 1}) if changed else ({}, {})
 
 

@@ -139,7 +139,7 @@ def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of one partition. For the first page, also return the ids of its markers. Raises aws.Unavailable."""
+    """Return a page of one partition. For the first page, also return the ids of markers. Raises aws.Unavailable."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
     found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)

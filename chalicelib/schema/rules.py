@@ -105,7 +105,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Values that a PATCH ignores. Some clients send them for a field that must stay unchanged.
+    """Values that count as an absent field. Some clients send them for a field that must stay unchanged.
 
     The OpenAPI document does not show these values.
     """

@@ -1,1 +1,1 @@
-"""The live edge: applies the API's records to real traffic. It is never in the Lambda package."""
+"""The live edge: applies the API's records to real traffic. The Lambda package does not contain this code."""

@@ -112,7 +112,10 @@ def _choose(part: str) -> Run:
 
 
 def _list_issuer() -> Iterator[Program]:
-    """Yield the issuer's program if ACME_DIRECTORY is set. If its settings are wrong, print why and yield nothing."""
+    """Yield the program of the issuer if ACME_DIRECTORY is set.
+
+    If a setting of the issuer is wrong, print why and yield nothing.
+    """
     from edge.issuer import issuer_settings
 
     if issuer_settings.is_configured():

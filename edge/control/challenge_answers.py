@@ -7,7 +7,8 @@ from typing import Literal
 from chalicelib.model.serving import pages
 from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 
-# "known": an account has the requested host. "unreserved": without a reservation. "unknown": no account has it.
+# "known": an account has the requested host. "unreserved": an account has the host, but has not reserved it.
+# "unknown": no account has the host, or too many reads would be necessary to find the account.
 Standing = Literal["known", "unreserved", "unknown"]
 
 _MOST = 10_000  # remembered domains

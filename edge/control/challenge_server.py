@@ -26,15 +26,15 @@ from edge.store.records import Store, Unavailable
 _TIMEOUT = 10.0  # seconds for one request
 _LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log
 _MAX_WAITING = 500  # requests that wait for a read of the change log
-_SHARE = 10  # the server uses 1/_SHARE of `budget`: anybody can send many requests without TLS
+_SHARE = 10  # the server uses 1/_SHARE of `budget`, because any client can send it many requests
 _READ_SIZE = 65536  # the most bytes in one read from a connection
 
 
 class ChallengeServer:
     """Answers each request from the current records. So the issuer does not have to notify edge hosts of orders.
 
-    `budget` limits the reads of the store for names that this host has not loaded. At most a tenth of it is used to
-    decide between a redirect and 404, for requests without a pending challenge.
+    `budget` limits the reads of the store for names that this host has not loaded. The server uses at most a tenth of
+    this budget. It needs these reads for requests without a pending challenge, to decide between a redirect and 404.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ChallengeServer:
         return "unreserved" if view.refuses_challenges(account, name) else "known"
 
     async def _wait_for_log(self) -> None:
-        """Wait until a read of the change log that begins after this call has ended.
+        """Wait for the end of the first read of the change log that begins after this call.
 
         Return earlier if too many requests wait, or after `_LOG_TIMEOUT`.
         """
@@ -113,7 +113,7 @@ class ChallengeServer:
         self._waiting += 1
         try:
             async with asyncio.timeout(_LOG_TIMEOUT):
-                for _ in range(2):  # the read that ends first may have begun before this call
+                for _ in range(2):  # twice, because the first of these reads may have begun before this call
                     await self._log_read.wait()
         except TimeoutError:
             pass

@@ -56,7 +56,7 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the change log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads, and between renewals
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of the keys; renewals of the TLS pair
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the change log after which the host is not ready
 _STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
@@ -97,10 +97,10 @@ class Control:
         self._challenges = ChallengeServer(settings, store, self._resolver, self._reads, self._loader.budget)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
-        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # `_gateways_at` is when they are read next
+        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # `_gateways_at`: when gateways are read next
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
         self._blocked: tuple[list[str], list[str]] | None = None  # the networks and hosts that the latest read found
-        self._is_complete = self.discovery.catalog.is_complete = False  # if true, Envoy drops what the catalog lacks
+        self._is_complete = self.discovery.catalog.is_complete = False  # whether Envoy's earlier names are loaded
 
     async def serve(self) -> None:
         """Send Envoy its resources, and run all tasks of control, until cancelled."""
@@ -109,7 +109,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # listeners wait: they would refuse unloaded special names
+        self.discovery.catalog.has_all_listeners = False  # sends no listeners until special names are loaded
         settings, link = self._settings, self._link_authority.pem
         always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
         self.discovery.apply({it.key: it for it in always})
@@ -134,7 +134,7 @@ class Control:
         await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())
 
     def _periodic_tasks(self) -> Iterator[PeriodicTask]:
-        """Yield the tasks that do not wait until special names are loaded."""
+        """Yield the periodic tasks that begin at once, before special names are loaded."""
         yield PeriodicTask("blocks", self._read_blocks, _BLOCKS_PERIOD, failures=Unavailable)
         yield PeriodicTask("sign_in", self._read_sign_in, _SIGN_IN_PERIOD, failures=Unavailable)
         if self._settings.sign_in_hosts:
@@ -193,7 +193,7 @@ class Control:
             self.discovery.complete()
 
     async def _read_blocks(self) -> None:
-        """Read blocked networks and banned names. Send changes to Envoy and the loader."""
+        """Read blocked networks and banned names. If these lists have changed, update Envoy and the loader."""
         networks = await self._reads.of_change(self._store.list_blocked_networks)
         found = networks, await self._reads.of_change(self._store.list_banned_names)
         if found != self._blocked:
@@ -208,14 +208,14 @@ class Control:
         if (keys, apps) != (self._serving.public_keys, self._managed_apps):
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
-            self._loader.replan()  # also for special names: the loader plans their routes
+            self._loader.replan()  # the loader plans the routes of special names too
 
     def _service(self) -> Service:
         settings = self._settings
         return Service(settings.tunnel_domain, settings.tcp_ports, self._operator_names, self._managed_apps)
 
     def _read_renewed(self) -> Changes:
-        """Return Envoy secrets for renewed certificates: the operator's, and those for connections to gateways."""
+        """Return the secrets of renewed certificates: the operator's, and Envoy's for connections to gateways."""
         pairs = {name: pair() for name, pair in self._pairs.items()}
         new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
         self._published |= new
@@ -258,7 +258,7 @@ class Control:
         return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)
 
     async def _read_other_metrics(self) -> bytes:
-        """Return the metrics of names, and of a sign-in service and an issuer that run on this host."""
+        """Return metrics about loaded names, and the metrics of a sign-in service and an issuer on this host."""
         found = await self._read_name_metrics()
         for socket in (self._settings.sign_in_metrics_socket, self._settings.issuer_metrics_socket):
             with suppress(OSError):

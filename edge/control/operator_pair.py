@@ -1,6 +1,6 @@
 """The operator's certificate on an edge host. It comes from the settings or the ACME issuer.
 
-Without both, an authority for a local domain issues it.
+If neither has a certificate, the edge's own authority for a local domain issues one.
 """
 
 import base64

@@ -41,7 +41,7 @@ class Ports:
         """Add a tunnel's port to the file of open ports if Envoy has opened it. Otherwise, remove the port."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # without the record, a gateway stops waiting for the port after some seconds
+        with suppress(OSError):  # without the file, the gateway shows the address some seconds later
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)

@@ -70,8 +70,9 @@ class Rejections:
     def forget(self, places: Iterable[Place]) -> None:
         """Forget the errors that changed records may have resolved.
 
-        These are all errors of a changed edge. For an account with any changed record, they are also the errors because
-        of which names are not served. The next request for such a name reports its error again.
+        After a change of an edge, these are all errors about the edge. After a change of any record of an account, they
+        are also the errors that prevent names of the account from being served. If such a name is requested again and
+        Envoy rejects it again, the error is reported again.
         """
         changed = {it for it in places if is_relevant(it)}
         self._forget_certificates(changed)
@@ -90,7 +91,7 @@ class Rejections:
         return {name: error for errors in found.errors.values() for name, error in errors.items()}
 
     def _report_certificates(self, account: str, errors: Errors) -> None:
-        """Report rejected certificates that are not reported yet. A report ends when the record changes."""
+        """Report each rejected certificate once. A change of the record of the certificate removes the report."""
         for id, error in errors.items():
             if id not in self._certificates:
                 self._certificates[id] = account

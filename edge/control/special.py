@@ -3,8 +3,8 @@
 The store has a list with an entry for each edge or tunnel that has special names. At start, control reads this list,
 and then the records of these edges and tunnels.
 
-A handshake requirement is an edge's TLS version, or a digest if the edge demands client certificates or OAuth. The
-name of Envoy's scope contains it.
+A handshake requirement is an edge's TLS version, or a digest if the edge demands client certificates or OAuth. It is
+part of the name of Envoy's scope, which contains the routes of a loaded name.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from edge.store.records import Store, Unavailable
 _CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
 _RESYNC_PERIOD = 180.0
 _PATIENCE = 10.0  # seconds for which the start waits for accounts with records that cannot be read
-_PROVED = "domain#"  # the prefix of the partition keys of proved domains' unique keys
+_PROVED = "domain#"  # the prefix of the partition key of a record that says which account has a domain
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
 
@@ -58,7 +58,7 @@ class EnvoyPublisher:
                     await asyncio.sleep(_FORM_POLL)
 
     def _has_scope(self, host: str, requirement: str) -> bool:
-        """Return whether all loaded names at a host have the scope for the host's handshake requirement."""
+        """Return whether each loaded name that matches a host has a scope for this handshake requirement."""
         loaded = self._sender.scopes
         return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
 
@@ -76,17 +76,17 @@ class SpecialNames:
     def __init__(
         self, store: Store, shared: Shared, *, resync_period: float = _RESYNC_PERIOD, patience: float = _PATIENCE
     ) -> None:
-        """Prepare without reading. `resync_period` is the seconds between two reads of all records of an account.
+        """Read nothing yet. `resync_period` is the seconds between two reads of all records of an account.
 
         `patience` is the seconds for which the start waits for accounts with records that cannot be read.
         """
         self._store, self._shared, self._resync_period, self._patience = store, shared, resync_period, patience
         self._accounts: dict[str, SpecialAccount] = {}
-        self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed entry in the stored list
+        self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed, unread entry in the stored list
         self._reading: set[SpecialOwner] = set()  # owners of the entries that are being read now
-        self._waiting: dict[str, set[Place]] = {}  # by account: changed records to handle after that read
+        self._waiting: dict[str, set[Place]] = {}  # by account: changed records to read after its changed entries
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
-        self._suspects: set[Place] = set()  # changes that resyncs found, and the change log has not reported
+        self._suspects: set[Place] = set()  # changes that a resync found, but the change log has not reported
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property
@@ -145,11 +145,11 @@ class SpecialNames:
             account.missed.clear()
 
     def add(self, entry: SpecialEntry) -> None:
-        """Add an entry that the stored list lacks. An earlier version of the API changed the edge without it."""
+        """Add an entry that the stored list lacks, because an earlier version of the API did not write one."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def carry_over(self, plan: NamePlan) -> None:
-        """Add an entry for the plan of a special name if the stored list lacks it."""
+        """Add an entry for the special name of a plan, unless the account already has an entry for the name."""
         account = self._accounts.get(plan.account)
         if account and account.covers(plan.name):
             return
@@ -220,7 +220,7 @@ class SpecialNames:
 
     @property
     def _is_reading(self) -> bool:
-        """Return whether changed entries, or changed records that are read after these entries, are unread."""
+        """Return whether changed entries are unread, or changed records wait until such entries are read."""
         return bool(self._unread or self._reading or self._waiting)
 
     def _change(self, account: SpecialAccount, place: Place) -> None:
@@ -234,7 +234,7 @@ class SpecialNames:
             account.change([place])
 
     def _has_unread(self, account: str) -> bool:
-        """Return whether changed entries of an account, or records that are read after these, are unread."""
+        """Return whether changed entries of an account are unread, or changed records of the account wait for them."""
         return account in self._waiting or any(it.account == account for it in self._unread | self._reading)
 
     async def _read_entries(self) -> None:
@@ -288,5 +288,5 @@ def _is_proved_by(name: str, domain: str) -> bool:
 
 
 def _share_of(account: str) -> float:
-    """Return a number from 0 to 1 for an account. The numbers of many accounts are evenly distributed."""
+    """Return a number from 0 to 1 for an account, so that the accounts have their first resync at different times."""
     return zlib.crc32(account.encode()) / (1 << 32)

@@ -68,7 +68,7 @@ class Shared:
 
 @dataclass
 class _Work:
-    """The pending reads of an account."""
+    """The changed records of an account that must be read, and whether a resync is due."""
 
     changed: set[Place] = field(default_factory=set)
     is_resync: bool = False
@@ -220,7 +220,7 @@ class SpecialAccount:
             if known and work.is_resync:
                 known = await self._resync(known)
         except Undecodable:
-            known, had = None, frozenset()  # read every entry again: some may have no malformed record
+            known, had = None, frozenset()  # a record is malformed: read all again, to find the entries without it
         known, more = await self._read_entries(sorted(ids - had), known)
         if any(it.startswith(WILDCARD) for it in special_plans.list_hosts(self._handled.values())):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)

@@ -48,12 +48,12 @@ class Statuses:
         self._on_found = on_found
         self._store, self._host, self._has_envoy, self._operator_names = store, host, has_envoy, operator_names
         self._written: dict[str, tuple[str, Report]] = {}  # by edge: its account and the stored report
-        self._not_before: dict[str, float] = {}  # by edge: the monotonic time before which it is not written again
+        self._not_before: dict[str, float] = {}  # by edge: the monotonic time before which no report is written again
         self._pending: dict[str, tuple[str, Report | None]] = {}  # by edge: its account and the report to write
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
         # Separate threads, so that slow writes delay nothing else. One more thread removes hosts with an ended lease.
         self._threads = Threads(_MAX_WRITES + 1, "statuses")
-        self._announcer = Threads(1, "announcing")  # one thread, so that the lease's end is written last
+        self._announcer = Threads(1, "announcing")  # one thread, so that the end of the host's lease is written last
         self._is_announced = False
 
     def schedule(self, account: str, edge: str, report: Report | None) -> None:

@@ -37,11 +37,11 @@ _NAMING_TUNNEL = v3.ProxyProtocolConfig(
 
 
 class _Sockets(NamedTuple):
-    """The transport sockets of connections to gateways."""
+    """The transport sockets of connections to gateways. They differ in the PROXY protocol header that Envoy sends."""
 
-    plain: v3.TransportSocket  # does not send the visitor's address
-    private: v3.TransportSocket  # sends it to the gateway, which does not forward it
-    public: v3.TransportSocket  # sends it to the gateway, which forwards it to the upstream
+    plain: v3.TransportSocket  # no header, so the gateway does not get the visitor's address
+    private: v3.TransportSocket  # a header that the gateway does not forward to the upstream
+    public: v3.TransportSocket  # a header that the gateway forwards to the upstream
 
 
 def http2_name(upstream: str) -> str:

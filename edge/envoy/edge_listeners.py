@@ -16,9 +16,10 @@ def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
 
 
 def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
-    """Return the listener of an edge with mutual TLS or OAuth, or of a TLS edge. It requests certificates on demand.
+    """Return the listener of an edge with mutual TLS or OAuth, or of a TLS edge.
 
-    Its name differs for each handshake requirement, so the earlier listener stays until Envoy accepts the new listener.
+    The listener requests certificates on demand. Listeners for different handshake requirements have different names,
+    so the earlier listener stays until Envoy accepts the new listener.
     """
     name, version = on_demand_listener_name(plan), tls_contexts.version_of(plan)
     if plan.is_stream:

@@ -65,7 +65,7 @@ def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
         host.routes.add(match=EVERY_PATH, direct_response=parts.respond(plan.page))
     else:
         _add_targets(host, plan)
-    # after a route for every path, no other route is reached
+    # not after a route for every path: Envoy would never reach this last route
     if not host.routes or host.routes[-1].match != EVERY_PATH:
         host.routes.append(_NO_ROUTE)
     if plan.requires_sign_in:
@@ -120,7 +120,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         route_modules.configure(passing, plan, target)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
-    if rules or target.page or not target.rule:  # omitted for OAuth alone: no request reaches it
+    if rules or target.page or not target.rule:  # with OAuth alone, no request reaches this refusal
         refusal = _add_copy(host, template)
         refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
 
@@ -155,7 +155,8 @@ def _add_passing(
 ) -> None:
     """Add the routes to upstreams: one for gRPC requests, and one for other requests.
 
-    Envoy checks conditions in order, and a gRPC request must not run the patterns of a filter twice.
+    Envoy checks header conditions in order. In the second route, "not gRPC" comes before the User-Agent patterns, so a
+    gRPC request that was refused by the patterns in the first route does not run them again.
     """
     upstreams = [(_cluster_name(plan, target.route, id), weight) for id, weight in target.online]
     path = [_path_condition(target.route)] if headers else []

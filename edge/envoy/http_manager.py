@@ -16,7 +16,7 @@ SERVER_NAME_KEY = "envoy.network.upstream_server_name"
 _NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(
     cidr_ranges=[v3.CidrRange(address_prefix="255.255.255.255", prefix_len=parts.number(32))]
 )
-# HTTP/1.0, because nginx uses it for upstreams by default
+# accepts HTTP/1.0, because nginx uses it by default for requests to upstreams
 _HTTP1 = v3.Http1ProtocolOptions(accept_http_10=True, enable_trailers=True)
 # allow_connect is not set: browsers would send WebSockets by CONNECT, and their Sec-WebSocket-Key would be lost.
 _HTTP2 = v3.Http2ProtocolOptions(

@@ -78,7 +78,7 @@ def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
 def _brings_visitors(key: Key) -> bool:
     """Return whether visitors come to other resources through this one.
 
-    Those are matcher parts, listeners of TCP ports, and clusters that are selected by server name.
+    Return true for matcher parts, listeners of TCP ports, and clusters that Envoy selects by server name.
     """
     prefix = {"cluster": NAME_PREFIX, "listener": PORT_PREFIX}.get(key.kind)
     return not _is_whole_or_refuses(key.part) or bool(prefix and key.name.startswith(prefix))

@@ -15,7 +15,7 @@ from edge.process.settings import Settings
 
 _ATTEMPTS = 3  # attempts to connect, to different tunnels of a group
 _EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
-_CLOSED = "closed"  # a cluster that never exists, so that Envoy closes its connections
+_CLOSED = "closed"  # the name of a cluster that never exists: Envoy closes connections to it
 _AFTER_HANDSHAKE = v3.TcpProxy(  # a tunnel must not see clients that fail the handshake
     upstream_connect_mode=v3.ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)
 )
@@ -63,7 +63,7 @@ def build_connection_limit(name: str, most: int) -> v3.Filter:
 
 
 def _server_name(tunnel: str) -> v3.Filter:
-    """Return the filter that sets a tunnel's id. It is the server name for TLS, and a value of PROXY headers."""
+    """Return the filter that sets a tunnel's id as the server name for TLS, and as a value in PROXY headers."""
     state = parts.copy(_SERVER_NAME)
     for value in state.on_new_connection:
         value.format_string.text_format_source.inline_string = tunnel

@@ -83,11 +83,11 @@ class Attempt:
         except AttemptFailed as failed:
             self._report(stored.domain if stored else "", failed)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random(), failed.reason)
-            # `keeps` keeps the unfinished order for the next attempt
+            # with `keeps`, the unfinished order stays stored for the next attempt
             renewal_schedule.conclude(due, failure, self._second, keeps=True)
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
-        """Log a failure. If the CA or this service has caused it, the event is one that raises an alarm."""
+        """Log a failure. If the CA or this service has caused the failure, the logged event raises an alarm."""
         name = "ca_failed" if failed.failure.code in outcomes.OF_THE_SERVICE else "order_failed"
         log.event(name, domain=domain, code=failed.failure.code, reason=failed.reason)
 
@@ -118,7 +118,7 @@ class Attempt:
     def _order(self, due: DueRenewal, stored: ReservedDomain, replaced: x509.Certificate | None) -> None:
         store = self._store(due, stored.domain)
         store.is_renewal = replaced is not None
-        if stored.progress is None or not stored.progress.holds:  # the preflight below checks only new orders
+        if stored.progress is None or not stored.progress.holds:  # the preflight does not check stored orders
             self._give_up(store, store.find())
             raise AttemptFailed(outcomes.domain_unproved(stored.domain), "domain_unproved")
         if ordering.find_current(self.ca, store) is None:
@@ -151,7 +151,10 @@ class Attempt:
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
 
     def _give_up(self, store: StoredOrder, order: UnfinishedOrder | None) -> None:
-        """Remove an order and its challenges. A certificate of the order is revoked later. Raises AttemptFailed."""
+        """Remove an order and the answers of its challenges. Raises AttemptFailed.
+
+        If the CA has already issued the certificate, the certificate is revoked later.
+        """
         if order is None:
             return
         store.method = order.method

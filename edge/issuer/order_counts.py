@@ -12,7 +12,8 @@ from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import order_bounds, outcomes
 from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
-# Counts of all orders, and counts like the CA's, which leave out orders that replace a certificate.
+# Names of counts. `_ORDERED` includes all orders. `_MIRRORED` are like the CA's limits: without orders that replace a
+# certificate.
 _ORDERED, _MIRRORED = ("account",), ("every", "registered")
 
 

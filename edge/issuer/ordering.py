@@ -64,7 +64,7 @@ class OrderStore(Protocol):
         """Count a new order. Raises AttemptFailed if a limit forbids it."""
 
     def make_key(self, names: tuple[str, ...], key_type: PolicyKeyType) -> tuple[str, SealedKey]:
-        """Return the id for a new certificate, and its encrypted key."""
+        """Create a private key. Return an id for the new certificate, and the encrypted key."""
 
     def publish(self, challenge: Challenge) -> None:
         """Publish the answer of a challenge, and wait until the CA can read it."""
@@ -179,7 +179,7 @@ def _withdrawing(store: OrderStore) -> Iterator[None]:
     finally:
         try:
             store.withdraw()
-        except AttemptFailed as failed:  # logged only, so that the order's own result or error stays
+        except AttemptFailed as failed:  # only logged: raised here, it would hide the order's result or error
             log.event("answer_left", reason=failed.reason)
 
 

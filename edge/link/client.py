@@ -13,7 +13,7 @@ from edge.link.tls import TlsTransport
 
 
 def build_context(link_authority: Authority) -> ssl.SSLContext:
-    """Return a TLS context with the same kind of certificate as Envoy's. `connect` checks the gateway's name."""
+    """Return a TLS context with a client certificate like Envoy's. Later, `connect` checks the gateway's name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False

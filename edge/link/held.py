@@ -32,7 +32,7 @@ class Side(asyncio.Protocol):
         self._has_ended = True
         if self._other:
             self._other.write_end()
-        return True  # asyncio keeps the connection open for the other direction
+        return True  # so that asyncio leaves the other direction open
 
     def pause_writing(self) -> None:
         if self._other and self._other.transport:
@@ -53,7 +53,7 @@ class Side(asyncio.Protocol):
         other._follow(self)
 
     def write_end(self) -> None:
-        """Send an end of data. Close the connection if the peer has also sent an end of data."""
+        """End the direction to the peer. Close the connection if the peer has ended the other direction."""
         if self.transport:
             self.transport.write_eof()
             if self._has_ended:

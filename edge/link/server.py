@@ -28,7 +28,7 @@ HANDSHAKE_TIMEOUT = 5.0  # seconds for one handshake
 
 
 class Acceptor(Protocol):
-    """A tunnel that accepts connections."""
+    """Creates the protocols for the connections to one tunnel."""
 
     def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         """Return the protocol for a new connection. `visitor` is its PROXY protocol header, or None."""
@@ -98,7 +98,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     finally:
         os.umask(before)
     try:
-        # From Python 3.12.1 on, `async with` would wait until all connections have ended.
+        # not `async with`, which waits until all connections have ended (from Python 3.12.1 on)
         with contextlib.closing(server):
             yield
     finally:

@@ -76,7 +76,7 @@ class ReadBudget:
 
 
 class Answers:
-    """Names that are not served, oldest first, with the account or "". They are forgotten after `lifetime` seconds."""
+    """Names that are not served, oldest first, each with its account or "". A name stays for `lifetime` seconds."""
 
     def __init__(self, lifetime: float, most: int) -> None:
         self._lifetime, self._most = lifetime, most

@@ -58,11 +58,14 @@ class AccountNames:
 
     @property
     def is_full(self) -> bool:
-        """Return whether too many names of the account wait. More would leave no room for other accounts."""
+        """Return whether the account has as many waiting names as it may have.
+
+        All accounts of the host share one limit on waiting names, so no account may use this limit up.
+        """
         return len(self._work.wanted) >= _MAX_WAITING
 
     def has_name_of(self, domain: str) -> bool:
-        """Return whether the proof of a domain can affect a name that is loaded or being loaded."""
+        """Return whether a loaded or wanted name is `domain` or below it: a proof of the domain can affect the name."""
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
 
     def want(self, name: str, found: Found | None = None) -> None:
@@ -107,12 +110,12 @@ class AccountNames:
         self._wake()
 
     def remove_secret(self, name: str) -> None:
-        """Schedule the removal of a name's secret. A request before the removal cancels it."""
+        """Schedule the removal of a name's secret from Envoy. A request for the name before that cancels it."""
         self._work.without_secret.add(name)
         self._wake()
 
     def unload(self, name: str) -> None:
-        """Schedule the unloading of a name without a secret. A request before the unloading cancels it."""
+        """Schedule the unloading of a name that has no secret in Envoy. A request for the name cancels it."""
         self._work.unused.add(name)
         self._wake()
 

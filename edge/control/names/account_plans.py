@@ -43,7 +43,7 @@ class AccountPlans:
         self._plans: dict[str, NamePlan] = {}
         self._pairs: dict[str, KeyPair] = {}  # by certificate id
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
-        self._rejected: dict[str, str] = {}  # by certificate id: Envoy's error
+        self._rejected: dict[str, str] = {}  # by certificate id: why Envoy has rejected the certificate
         self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # by loaded name: the errors that were reported
         self.unread: set[Place] = set()  # changed records that could not be read
         self.unreadable: set[str] = set()  # names refused because a changed record could not be read
@@ -60,7 +60,7 @@ class AccountPlans:
         return self._pairs.get(plan.certificate if plan else "")
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
-        """Replace the records, and add key pairs. Plan names with changed records again, unless a record is unread."""
+        """Replace the records, and add key pairs. Plan a name again if its records have changed and all can be read."""
         before, self.records, self._records_by_name = self.records, records, {}
         self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
         self.expires_at = records.find_next_expiry(time.time())
@@ -84,7 +84,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
-            self._plans.pop(name, None)  # `_drop` would report that the name has no errors
+            self._plans.pop(name, None)  # without a plan, `_drop` does not report that the errors are resolved
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
@@ -129,7 +129,7 @@ class AccountPlans:
     def report_again(self) -> None:
         """Report Envoy's errors about loaded names again.
 
-        A reported change ends the errors about its record, although Envoy may already have rejected the changed record.
+        A change of a record deletes the errors about it, but Envoy may have rejected the changed record before that.
         """
         for plan, errors in self._errors.values():
             self._shared.report(plan, replace(errors, certificates=self._rejected_certificates(plan)))
@@ -217,7 +217,7 @@ class AccountPlans:
         self._shared.report(plan, errors)
 
     def _report_refused(self, plan: NamePlan) -> None:
-        """Report a name that is not served. The report has errors only if Envoy rejected certificates for the name."""
+        """Report that a name is not served. Include errors only if Envoy has rejected certificates for the name."""
         certificates = self._rejected_certificates(plan)
         self._report(plan, NameErrors(plan.refusal if certificates else "", "", certificates))
 
@@ -249,7 +249,7 @@ class AccountPlans:
     def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:
         """Return a plan to try after a rejection, or None.
 
-        It has another certificate if Envoy rejected that, or admits no visitors if rejected routes restrict visitors.
+        After a rejected certificate, it has another. After rejected routes that restrict visitors, it admits none.
         """
         if rejection.kind == "secret" and plan.certificate != OPERATOR:
             self._rejected[plan.certificate] = rejection.error

@@ -65,7 +65,7 @@ class Loader:
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
-        self._suspects: set[Place] = set()  # changes that resyncs found, and the change log has not reported
+        self._suspects: set[Place] = set()  # changes that a resync found, but the change log has not reported
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
@@ -158,7 +158,7 @@ class Loader:
     def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
         """Return why a name is refused without a read of the store, or ""."""
         is_followed = self._is_followed(name)
-        if is_followed and not has_capitals:  # spellings with capitals use the budget: a name has very many
+        if is_followed and not has_capitals:  # a name has very many spellings with capitals, so these use the budget
             return ""
         if not is_followed and (refusal := self._cold_refusal(name)):
             return refusal
@@ -232,7 +232,7 @@ class Loader:
             await self._sender.refuse(pending.server_names | {name})
 
     async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
-        """Send certificates without routes for some seconds, for unknown names and spellings with capitals."""
+        """Give Envoy only certificates for some seconds, no routes: for unknown names and spellings with capitals."""
         for server_name in server_names:
             if not self._pages.is_full or server_name in self._pages:
                 self._pages.add(server_name, account, time.monotonic())
@@ -248,7 +248,7 @@ class Loader:
         if place.scope.startswith(PROVED):
             return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
-            return ()  # the change log also reports the tunnel, edge or reservation that has this base name
+            return ()  # ignored: the change log also reports the tunnel, edge or reservation that has this name
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
     def _drop_answers(self, changed: Collection[str], is_affected: Callable[[str], bool]) -> None:

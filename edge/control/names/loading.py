@@ -21,7 +21,7 @@ from edge.serving.order import NameResources, Rejection
 Outcome: TypeAlias = Literal[
     "served", "unserved", "closed", "rejected", "failed", "unavailable", "busy", "host", "account"
 ]
-PASSING: tuple[Outcome, ...] = "unavailable", "busy"  # the next request for the name tries again
+PASSING: tuple[Outcome, ...] = "unavailable", "busy"  # after these, the next request for the name loads it again
 _DRAIN = 120.0  # seconds for which Envoy drains a listener
 Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
 
@@ -53,7 +53,7 @@ class AccountReader(Protocol):
 
 
 class NameBuilder(Protocol):
-    """Plans names and builds their resources. Without a `pair` there is no secret. Raises ValueError."""
+    """Plans names, and builds the resources for the plans. Without a `pair`, it builds no secret. Raises ValueError."""
 
     def plan(self, name: str, records: AccountRecords, now: datetime) -> NamePlan: ...
 

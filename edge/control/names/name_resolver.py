@@ -1,4 +1,4 @@
-"""Reads for names on demand. Finds the account of a host, and the records that decide about the host.
+"""Finds the account of a requested host, and reads the records to plan the host.
 
 All methods block, and raise Unavailable. The reads of one account are batched: each round reads all records to which
 the records of earlier rounds refer.
@@ -105,9 +105,9 @@ class NameResolver:
         return _unseal(found) if found else None
 
     def refresh_gateways(self) -> frozenset[Place]:
-        """Read all gateways. Return the primary keys of the changed ones.
+        """Read all gateways. Return the primary keys of the changed gateways.
 
-        A gateway whose lease has ended counts as changed, although the change log does not report it.
+        A gateway with an ended lease counts as changed, although the change log does not report this end.
         """
         self.gateways, before = gateways.list_gateways(), self._gateways
         live = (self._locate(it) for it in self.gateways if it.is_live)
@@ -132,7 +132,11 @@ class NameResolver:
     def _update(
         self, before: AccountRecords, updates: Mapping[Place, Found | None], used: Mapping[str, Set[Place]]
     ) -> AccountRecords:
-        """Return records with updates. The records of a name are found again only if one of them differs."""
+        """Return the records `before`, with `updates`.
+
+        Follow the references between records again only for names with a changed record. `used` has the primary keys of
+        the records that each name uses.
+        """
         found = {**before.found, **{place: it for place, it in updates.items() if it}}
         for place in [place for place, it in updates.items() if it is None]:
             found.pop(place, None)
@@ -143,7 +147,7 @@ class NameResolver:
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
         others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
         changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
-        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal except for leases
+        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal, maybe with new leases
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
@@ -153,15 +157,15 @@ class NameResolver:
         return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))
 
     def _complete(self, wanted: Wanted, known: Mapping[Place, Found], rejected: Mapping[str, str]) -> AccountRecords:
-        """Return all wanted records. Read those that are not known."""
+        """Return all wanted records. Read from the store only the records that `known` lacks."""
         return AccountRecords.of(
             wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
         )
 
     def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Read records and lists of records. All records take one call, and each list takes a concurrent call.
+        """Read records in one call, and each list of records in a concurrent call.
 
-        If there are gateways among `places`, return only these.
+        If there are live gateways among `places`, return only these gateways, as `refresh_gateways` has read them.
         """
         if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
             return cached

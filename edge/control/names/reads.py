@@ -29,12 +29,15 @@ class StoreReads:
         self._of_changes = ThreadPoolExecutor(count, "changes")
         self._waiting: dict[asyncio.Future[Any], float] = {}  # when each read for a visitor began
         self._check: asyncio.TimerHandle | None = None
-        self._busy = 0.0  # seconds in all by which checks were late, because the event loop was busy
+        self._busy = 0.0  # the total delay of checks in seconds, because the event loop was busy
         self._answered_at = self._now()
         self.is_away = False
 
     async def for_visitor(self, read: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-        """Return the result of a read for which a visitor waits. Raises Unavailable, also if no read gets an answer."""
+        """Return the result of a read for which a visitor waits.
+
+        Raises Unavailable if the read fails, or if the store answers no read at all for `_AWAY` seconds.
+        """
         future = self._start(self._for_visitors, lambda: read(*arguments, **named))
         self._waiting[future] = self._now()
         if self._check is None:

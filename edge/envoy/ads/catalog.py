@@ -88,7 +88,7 @@ class Catalog:
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
                 parts.drop(key.part)
-            elif parts.encoding(key.part) != resource.encoded:  # names share clusters, so most are unchanged
+            elif parts.encoding(key.part) != resource.encoded:  # most are unchanged: many names use the same clusters
                 parts.put(key.part, self._sign(resource.encoded))
         for name in before:
             self._drop_if_partial(name)
@@ -169,7 +169,7 @@ class Catalog:
         return parts.digest if parts else None
 
     def _drop_if_partial(self, name: Name) -> None:
-        """Remove a resource if its main part is missing."""
+        """Remove a resource if it has only further parts, but not the message to which they belong."""
         if not self._parts[name].is_whole:
             del self._parts[name]
             for answers in self._answers.values():

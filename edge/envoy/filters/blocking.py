@@ -16,7 +16,7 @@ from edge.envoy.resources import BLOCKED_PART, Changes, Key, Resource, encode, e
 
 _NAME, _CONNECTIONS = "blocked", "blocked/bytes"
 CHAIN = "bytes"  # the name of the only filter chain of a listener for byte connections
-# The matcher of listeners for byte connections. The part for blocked networks is added to it.
+# The matcher of listeners for byte connections. `BlockedListeners` adds a part that refuses blocked networks.
 MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))
 # letters in one regular expression: a letter takes up to six RE2 instructions, and Envoy accepts 10,000
 _MOST_LETTERS = 1500

@@ -1,7 +1,8 @@
 """Keeps headers that only proxies should set, if an edge or a reserved domain permits it. Pure.
 
-`claims` lists the headers that only proxies should set, and removes them. Before that, a filter records the values of
-the headers that the virtual host keeps. Then the virtual host adds these headers again.
+The module `claims` has the patterns of headers that only proxies should set. A filter of each HTTP connection manager
+removes these headers. Before that, another filter records the values of the headers that the virtual host permits.
+Afterwards, the virtual host adds the permitted headers again.
 """
 
 import re
@@ -19,7 +20,7 @@ RECORDER = v3.HttpFilter(
 
 
 def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:
-    """Keep headers in the requests to a virtual host. Headers that `claims` does not list are kept anyway."""
+    """Permit these headers in the requests to a virtual host. No filter removes headers that `claims` does not list."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
     if found:
         mutations = v3.Mutations(request_mutations=map(_restore, found))

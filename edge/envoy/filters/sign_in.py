@@ -50,7 +50,7 @@ _RESTORED = v3.HeaderMutationFilter(mutations=v3.Mutations(request_mutations=[v3
 def build_ask_filter(settings: Settings) -> v3.HttpFilter:
     """Return the filter that asks the sign-in service about requests without a valid token.
 
-    It applies even to a route without any configuration of sign-in, so such a route is closed.
+    The filter applies even to a route without any configuration for sign-in, so such a route admits no visitors.
     """
     config = parts.authorization(CLUSTER, _TIMEOUT, settings)
     config.filter_enabled_metadata.CopyFrom(_IS_SIGNED_IN)

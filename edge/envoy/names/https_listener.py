@@ -48,8 +48,8 @@ def build_https_listener(settings: Settings) -> Resource:
 def build_special_part(name: str, chain: str, settings: Settings) -> Resource:
     """Return the matcher part that makes connections for a name use a filter chain.
 
-    `chain` is a TLS version, or INTERNAL for the internal listener behind the cluster `name/<name>`. A name that is
-    below a special wildcard, but is not special, needs a matcher part with DEFAULT_VERSION.
+    `chain` is a TLS version, or INTERNAL for the internal listener behind the cluster `name/<name>`. If a wildcard is
+    special, but a name below it is not, the name needs a matcher part with DEFAULT_VERSION.
     """
     return _build_part(name, chain, matchers.choose(_chain_name(name, chain)), settings)
 
@@ -71,7 +71,7 @@ def _front_limit(settings: Settings) -> v3.Filter:
 
 
 def _cluster_proxy(cluster: str) -> v3.Filter:
-    """Return the filter that passes bytes to the cluster of an internal listener, which has the timeouts."""
+    """Return the filter that passes bytes to an internal listener's cluster, without timeouts: the listener has them."""
     proxy = v3.TcpProxy(stat_prefix="front", cluster=cluster, idle_timeout=parts.seconds(0))
     return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
 

@@ -24,7 +24,7 @@ _SCOPE = v3.ScopedRouteConfiguration(
     key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment()]),
     route_configuration=v3.RouteConfiguration(
         ignore_port_in_host_matching=True,
-        # if true, Envoy would reject all routes of the name because of one missing cluster
+        # with true, Envoy would reject all routes of a name if one of their clusters is missing
         validate_clusters=v3.BoolValue(value=False),
     ),
 )
@@ -51,7 +51,7 @@ def scope_name(plan: NamePlan) -> str:
 
 
 def handshake_requirement(plan: Plan) -> str:
-    """Return the handshake requirement in the name of an edge's scopes. Return "" for the default."""
+    """Return the handshake requirement of an edge. Return "" for the default TLS version."""
     return (
         plan.digest
         if plan.trusted or plan.requires_sign_in

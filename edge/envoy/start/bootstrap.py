@@ -8,13 +8,14 @@ from edge.envoy import parts, v3
 from edge.envoy.start import overload, stats
 from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 
-# If true, Envoy resets the connection between two of its listeners when it closes: a response can lose its end.
+# A switch that is set to false. With true, Envoy closes connections between its listeners by a reset, so that a
+# response can lose its last bytes.
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
 # RE2 instructions of a regular expression. The default, 100, is too few for `claims` and user agent filters
 _PROGRAM_SIZE = 10_000
 _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # to the OS
-# Counters of each name, certificate or edge. Envoy omits them, because control has these numbers too, and counting
-# takes memory and half of the time of a start.
+# Counters for each name, certificate or edge, which Envoy omits: control has these numbers too. The counters would
+# take memory, and half of the time that a start takes.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")
 _LISTENERS = parts.copy(parts.ADS)
 _LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners, Envoy must not count as ready

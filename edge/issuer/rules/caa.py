@@ -50,7 +50,7 @@ def _is_empty(value: str) -> bool:
 
 
 def _names(value: str, wish: Wish) -> bool:
-    """Return whether a record that permits an order requires the order's account and challenge."""
+    """Return whether a CAA record permits only the order's account, and only its kind of challenge."""
     parts = {"".join(part.split()).lower() for part in value.split(";")[1:]}
     return {f"accounturi={wish.account_url}".lower(), f"validationmethods={wish.method}"} <= parts
 

@@ -1,6 +1,6 @@
 """The state of a domain's automatic certificate after an attempt. Pure.
 
-The state contains the time of the next attempt, and the error to show.
+The state contains the time of the next attempt, and the error to show to the owner of the domain.
 """
 
 from dataclasses import dataclass, replace
@@ -101,7 +101,7 @@ def succeed(renewal: Renewal, certificate_id: str, plan: Plan, validity: Validit
 
 
 def postpone(renewal: Renewal, plan: Plan) -> Renewal:
-    """Return the state if no renewal is due yet, with the times of a new renewal plan."""
+    """Return the state after an attempt that found no renewal due. `plan` has the next times."""
     return replace(renewal, due_at=plan.due_at, renews_at=plan.renews_at, is_claimed=False)
 
 

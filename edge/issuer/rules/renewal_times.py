@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cryptography import x509
 
 _DAY = 86400
-# seconds: a certificate with a shorter lifetime is renewed when half of it is left, others at a third
+# A certificate with a lifetime of fewer seconds is renewed when half of the lifetime is left, others at a third.
 _SHORT = 10 * _DAY
 _MIN_RECHECK, _MAX_RECHECK = 60, _DAY  # seconds, at least and at most, until the window is requested again
 
@@ -86,5 +86,5 @@ def identify(certificate: x509.Certificate) -> str:
 
 
 def _share(certificate_id: str) -> float:
-    """Return a number from 0 to 1 for a certificate. It never changes, so the renewal time does not change."""
+    """Return a number from 0 to 1, always the same for a certificate: when to renew within the window of the CA."""
     return int.from_bytes(hashlib.sha256(certificate_id.encode()).digest()[:6]) / (1 << 48)

@@ -29,7 +29,7 @@ UNAVAILABLE = ChallengeResponse(503)  # the answer if the records cannot be read
 
 
 class PendingDomains:
-    """The domains with an ACME order in the change log in the last hour, at most 10,000."""
+    """Remembers the domains of ACME orders that the change log has reported in the last hour, at most 10,000."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most

@@ -28,7 +28,7 @@ class Ports:
         self._tunnels: dict[Name, str] = {}  # by open port: the id of its tunnel
         self._refused: set[Name] = set()
         self._tried_at = 0.0
-        self._recorded: dict[Name, tuple[str, str]] = {}  # by port: the tunnel id and the stored reason
+        self._recorded: dict[Name, tuple[str, str]] = {}  # by port: the tunnel id, and why it is closed, as stored
 
     def on_answers(self, names: Iterable[Name]) -> None:
         """Handle the resources about which Envoy has sent new answers."""
@@ -38,7 +38,7 @@ class Ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Add a tunnel's port to the file of open ports if Envoy has opened it. Otherwise, remove the port."""
+        """Record a tunnel's port as open for the gateway if Envoy has opened the port, otherwise as closed."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
         with suppress(OSError):  # without the file, the gateway shows the address some seconds later

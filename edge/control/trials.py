@@ -75,7 +75,7 @@ class Trials:
     def apply(self, places: Iterable[Place]) -> None:
         """Schedule trials of changed edges.
 
-        Also try edges with errors again if a record of their account has changed.
+        If any record of an account has changed, also repeat the trials of the account's edges that have errors.
         """
         now, owners = time.monotonic(), set[str]()
         for place in filter(rejections.is_relevant, places):

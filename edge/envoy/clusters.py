@@ -74,7 +74,7 @@ def bytes_name(gateway: str) -> str:
 
 
 def response_name(backend: str) -> str:
-    """Return the name of an HTTP response's cluster and listener."""
+    """Return the name of the cluster, and of the listener, for a backend with a fixed HTTP response."""
     return f"answer/{backend}"
 
 
@@ -84,7 +84,7 @@ def edge_group_name(plan: Plan, backend: str) -> str:
 
 
 def circuit_name(route: str, cluster: str) -> str:
-    """Return the name of a route's own cluster for a tunnel group. It counts the failures of this route."""
+    """Return the name of the cluster that only this route uses, to count failures. `cluster` is the group's cluster."""
     return f"circuit/{route}/{cluster}"
 
 
@@ -118,7 +118,7 @@ def build_bytes_cluster(gateway: Gateway, link_authority: str, settings: Setting
 
 
 def build_group_clusters(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the HTTP clusters of a tunnel group, which use its tunnels in turn."""
+    """Return the HTTP clusters of a tunnel group, which send requests to the group's tunnels in turn."""
     return _http_clusters(group_name(backend), *_to_group(members, link_authority, settings))
 
 
@@ -147,9 +147,9 @@ def build_stream_cluster(
 
 
 def build_response_cluster(backend: str) -> Resource:
-    """Return the cluster of an HTTP response's internal listener.
+    """Return the cluster for the internal listener of a fixed HTTP response.
 
-    Each request gets a new connection, since a reused connection would send the former response after a change.
+    Each request gets a new connection, because on a reused connection, the old listener would answer after a change.
     """
     cluster = parts.copy(_response_template())
     _internal_address(cluster).server_listener_name = response_name(backend)
@@ -176,7 +176,7 @@ def _http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Re
 
 
 def _proxied_http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Resource]:
-    """Return the HTTP/1.1 and HTTP/2 clusters of an upstream that send the visitor's address to tunnels."""
+    """Return an upstream's clusters for tunnels that get the visitor's address, for HTTP/1.1 and HTTP/2."""
     return [
         _encode(cluster, name, sockets.public, upstream_http.VISITOR_HTTP1),
         _encode(cluster, http2_name(name), sockets.public, upstream_http.VISITOR_HTTP2),

@@ -10,7 +10,7 @@ from edge.envoy.routes import REDIRECTING
 from edge.process.settings import Settings
 
 NAME = "envoy.filters.network.http_connection_manager"
-# the key of the filter state that has the server name for the upstream
+# the key of the filter state with the server name that Envoy requests from the upstream by TLS
 SERVER_NAME_KEY = "envoy.network.upstream_server_name"
 # By default, Envoy obeys x-envoy-… headers from private addresses, which it calls internal.
 _NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(

@@ -24,7 +24,7 @@ TLS_INSPECTOR = v3.ListenerFilter(
 )
 _BACKLOG = 4096  # connections that wait in the kernel to be accepted
 _INTERNAL = v3.Listener(
-    stat_prefix="certificate",  # shared counters: to create separate ones would take longer than all other work
+    stat_prefix="certificate",  # all share these counters: creating more would take longer than all other work
     internal_listener=v3.Listener.InternalListenerConfig(),
     listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
 )
@@ -65,8 +65,8 @@ def build_port_listener(
 ) -> Resource:
     """Return the listener of a TCP port. Its `filters` limit connections.
 
-    `matcher` chooses the filter chain for a connection that is not blocked, and that comes from a trusted proxy if
-    proxies are required.
+    Connections from blocked networks are refused. If proxies are required, so are connections that come from no trusted
+    proxy. For all other connections, `matcher` chooses the filter chain.
     """
     listener = parts.copy(_port_template(settings))
     listener.name, listener.address.socket_address.port_value = port_name(port), int(port)

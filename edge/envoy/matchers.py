@@ -15,7 +15,7 @@ Predicate: TypeAlias = v3.Matcher.MatcherList.Predicate
 _SERVER_NAME = v3.XdsExtensionConfig(name="server_name", typed_config=parts.pack(v3.ServerNameInput()))
 _BY_SERVER_NAME = v3.Matcher(matcher_tree=v3.Matcher.MatcherTree(input=_SERVER_NAME))
 _PROTOCOLS = v3.XdsExtensionConfig(name="application_protocols", typed_config=parts.pack(v3.ApplicationProtocolInput()))
-# the protocol of TLS-ALPN-01 (RFC 8737), in Envoy's list of the client's protocols in quotes
+# Matches Envoy's list of the client's protocols, each in quotes, if TLS-ALPN-01 (RFC 8737) is among them.
 _CHALLENGE = r".*'acme-tls/1'.*"
 
 

@@ -19,7 +19,7 @@ STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value
 _MAX_SERVER_NAME = 255  # bytes of the longest server name
 ADS = v3.ConfigSource(
     ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
-)  # makes Envoy request a resource from control by its name
+)  # a reference by which Envoy requests a resource from control
 
 
 def copy(template: M) -> M:

@@ -1,4 +1,4 @@
-"""Encoded resources of Envoy, which its discovery protocol updates and rejects by name. Pure."""
+"""Encoded resources of Envoy, which Envoy accepts or rejects one by one. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -83,7 +83,7 @@ class Retired:
         issued_certificates.forget_lost(lost)
 
     def replace_rejected(self) -> None:
-        """For each certificate that Envoy rejects, schedule another order in a day. Raises aws.AwsError."""
+        """For each certificate that Envoy rejects, schedule another order a day later. Raises aws.AwsError."""
         for rejected in edge_status.list_rejected_certificates():
             try:
                 self._replace(rejected)

@@ -70,7 +70,7 @@ async def serve(
         return None
 
     def renew() -> None:
-        loop.call_later(period, renew)  # first, because the renewal can fail: for example without free file descriptors
+        loop.call_later(period, renew)  # before the renewal, which can fail: for example without free descriptors
         authority.load_into(context, link_authority.issue(gateway.lower()))
 
     loop = asyncio.get_running_loop()

@@ -13,7 +13,7 @@ from chalicelib import domains
 
 Exceeded = Literal["", "host", "domain"]  # the budget that is used up
 
-_KEYS = 4  # parent domains of a host that count as one read, because each can be a proved domain
+_KEYS = 4  # so many parent domains of a host count as one read: each of these can be a proved domain
 _SHARE = 10  # each domain gets a tenth of the budget
 _PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds for which a page, and a refusal, are remembered
 _MAX_LOADED_AGAIN = 4  # names below a base name that are loaded for open connections after a change

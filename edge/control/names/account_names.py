@@ -41,7 +41,7 @@ class AccountNames:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.account = account
-        # random, so that the accounts are not read all at the same time
+        # The first resync is at a random time, so that the accounts are not all read at the same time.
         self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)
         self._shared, self._plans = shared, AccountPlans(account, shared)
         self._work = _Steps()
@@ -157,7 +157,7 @@ class AccountNames:
             await self._resync()
 
     async def _read_changed(self, places: set[Place]) -> None:
-        is_loaded = bool(self._plans.names)  # without loaded names, the next load reads all records anyway
+        is_loaded = bool(self._plans.names)  # if not, no read is necessary: the next load reads all records
         used = {it for it in places if is_loaded and self._plans.records.is_affected_by(it)}
         self._plans.unread -= places - used
         if not used:
@@ -169,7 +169,7 @@ class AccountNames:
             self._plans.unread |= used  # no further name of the account is loaded until these records can be read
             if isinstance(error, Unavailable) and not isinstance(error, Undecodable):
                 return
-            # other errors can come from a malformed record
+            # an error of any other type can be caused by a malformed record
             if not isinstance(error, OSError | RuntimeError | MemoryError):
                 await self._plans.refuse_unreadable(used)
             raise
@@ -217,7 +217,7 @@ class AccountNames:
         try:
             records = await self._shared.reads.of_change(self._shared.reader.resync, before)
         except Unavailable:
-            return  # the next resync is due anyway
+            return  # a failed resync is not repeated: the next one is scheduled already
         lapsed = before.list_lapsed(time.time())
         both = before.versions.keys() & records.versions.keys()
         differences = before.find_differences(records, both) - self._work.changed

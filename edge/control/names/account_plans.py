@@ -20,7 +20,7 @@ from edge.process import log
 from edge.serving.order import Rejection
 from edge.store.records import Unavailable
 
-_AT_ONCE = 16  # names that are sent before other tasks of this process can run
+_AT_ONCE = 16  # names that are planned and sent before other tasks of this process can run
 _MAX_PLANS = 4  # plans that are tried for a name that Envoy rejects
 _TOO_LARGE = "The routes need more memory than an account can have on an edge host."
 _UNREADABLE = "A changed record of the account cannot be read, so the name is not served."
@@ -147,7 +147,7 @@ class AccountPlans:
             self._report(plan, NameErrors(refusal))
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
-        """Stop serving names, but still handle changes of records: open connections can use the names' routes."""
+        """Stop serving names, but still handle changes of their records: open connections can use the routes."""
         known = [it.name for it in plans if it.name in self._plans]
         self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
         gone = [it for it in plans if self._is_served(it.name)]

@@ -11,7 +11,7 @@ from chalicelib.model.names import base_names
 from chalicelib.model.names.reservations import PROVED_DOMAIN
 from edge.plan import cold_reads
 
-# Prefixes of the partition keys (`scope`) of these records.
+# Prefixes of the partition keys (`scope`) of the records for base names and proved domains.
 BASE_NAME, PROVED = f"{base_names.KIND}#", f"{PROVED_DOMAIN}#"
 
 

@@ -149,7 +149,7 @@ class Catalog:
     def current_answer(self, name: Name) -> Answer | None:
         """Return an answer about the current version of a resource, or None.
 
-        If any Envoy reports an error, return that.
+        If any Envoy reports an error, return this Envoy's answer.
         """
         version = self.version(name)
         current = [it for of in self._answers.values() if (it := of.get(name)) and it.version == version]

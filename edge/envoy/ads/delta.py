@@ -104,7 +104,7 @@ class Stream:
         return found
 
     def enqueue(self, names: Iterable[Name]) -> None:
-        """Queue resources that were changed or removed, as far as Envoy subscribes to them."""
+        """Queue the changed and removed resources to which Envoy subscribes."""
         wanted = [it for it in names if it.kind in self._subscriptions and self._subscriptions[it.kind].wants(it.name)]
         for kind in _ORDER:
             if of_kind := [it.name for it in wanted if it.kind == kind]:
@@ -130,7 +130,7 @@ class Stream:
             self._append_different("listener")
 
     def take_settled(self) -> list[Name]:
-        """Return the resources for which the last missing answer has arrived since the previous call."""
+        """Return the resources about which Envoy has answered all responses, since the previous call."""
         found, self._settled = self._settled, []
         return found
 
@@ -161,7 +161,7 @@ class Stream:
         elif names:
             known.names.update(names)
             for name in names:
-                known.forget(name)  # if Envoy subscribes again, it wants to receive the resource again
+                known.forget(name)  # a repeated subscription means that Envoy needs the resource again
             self._append(_Batch(kind, names))
         known.names.difference_update(request.resource_names_unsubscribe)
         for name in request.resource_names_unsubscribe:

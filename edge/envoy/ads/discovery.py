@@ -20,7 +20,7 @@ from edge.envoy.ads.delta import Demand, Stream
 from edge.envoy.resources import Changes
 from edge.process import log
 
-_MAX_MESSAGE = 64 << 20  # bytes of a message. When Envoy reconnects, it lists all resources that it has
+_MAX_MESSAGE = 64 << 20  # most bytes of a message: Envoy lists all resources that it has when it reconnects
 
 
 class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # no type hints

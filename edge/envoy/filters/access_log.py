@@ -18,7 +18,7 @@ _SAMPLE = v3.AccessLogFilter(
     )
 )
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
-# response details for blocked networks, and for visitors above the rate limit
+# response details of refusals: of blocked networks, and of visitors above the rate limit
 _REFUSALS = "^(rbac_|local_rate_limited)"
 _REQUEST_FIELDS = {
     "host": "%REQ(:AUTHORITY):260%",

@@ -18,7 +18,7 @@ _NAME, _CONNECTIONS = "blocked", "blocked/bytes"
 CHAIN = "bytes"  # the name of the only filter chain of a listener for byte connections
 # The matcher of listeners for byte connections. `BlockedListeners` adds a part that refuses blocked networks.
 MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))
-# letters in one regular expression: a letter takes up to six RE2 instructions, and Envoy accepts 10,000
+# Letters in one regular expression. A letter takes up to six RE2 instructions, and Envoy accepts 10,000 of these.
 _MOST_LETTERS = 1500
 
 
@@ -69,7 +69,7 @@ class BlockedListeners:
         return dict(map(self._part, self._names))
 
     def guard(self, changes: Changes) -> Changes:
-        """Return changes of listeners. Add the matcher parts that new listeners need and removed listeners lose."""
+        """Return `changes`, together with the matcher parts to add for new listeners, or to remove with old ones."""
         added = {key.name for key, it in changes.items() if it and _takes_bytes(it)}
         gone = {key.name for key, it in changes.items() if it is None and key == Key("listener", key.name)}
         removed: Changes = {Key("listener", name, BLOCKED_PART): None for name in gone & self._names}
@@ -85,7 +85,7 @@ class BlockedListeners:
 
 
 def _takes_bytes(listener: Resource) -> bool:
-    """Return whether a resource is a whole listener with a matcher for filter chains."""
+    """Return whether a resource is a whole listener, with a matcher that chooses a filter chain."""
     is_whole = listener.key.kind == "listener" and not listener.key.part
     return is_whole and v3.Listener.FromString(listener.encoded).HasField("filter_chain_matcher")
 

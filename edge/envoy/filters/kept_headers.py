@@ -1,8 +1,8 @@
 """Keeps headers that only proxies should set, if an edge or a reserved domain permits it. Pure.
 
-The module `claims` has the patterns of headers that only proxies should set. A filter of each HTTP connection manager
-removes these headers. Before that, another filter records the values of the headers that the virtual host permits.
-Afterwards, the virtual host adds the permitted headers again.
+The module `claims` has the patterns of headers that only proxies should set. The filter of
+`build_client_headers` removes these headers. Before that, another filter records the values of the headers that the
+virtual host permits. Afterwards, the virtual host adds the permitted headers again.
 """
 
 import re
@@ -16,7 +16,7 @@ _FILTER = "envoy.filters.http.header_to_metadata"
 _MUTATION = "envoy.filters.http.header_mutation"
 RECORDER = v3.HttpFilter(
     name=_FILTER, typed_config=parts.pack(v3.HeaderToMetadata())
-)  # the filter that records headers, as each virtual host configures it
+)  # records the headers that the configuration of a virtual host lists
 
 
 def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:

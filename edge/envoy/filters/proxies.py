@@ -11,7 +11,7 @@ PROXY_PROTOCOL = v3.ListenerFilter(
 
 
 def choose_trial_source(settings: Settings) -> str:
-    """Return the loopback address from which this host connects to its own names in trials."""
+    """Return the loopback address from which this host makes test connections to its own names."""
     return "::1" if ":" in settings.host else "127.21.0.1"
 
 

@@ -32,7 +32,7 @@ def restrict_route(route: v3.Route, _module: IpRestrictionModule, _plan: Plan, t
 
 @lru_cache(256)
 def _build_config(refusals: tuple[Condition, ...]) -> v3.Any:
-    """Return the configuration of a route. Addresses that are in none of the networks of the verdicts are refused."""
+    """Return the configuration of a route that decides by networks. An address outside all networks is refused."""
     clients = v3.Matcher(on_no_match=_decide(is_admitted=False))
     for verdict in traffic_policies.decide(AnyOf(refusals), 0, ""):
         clients.matcher_list.matchers.add(

@@ -12,14 +12,17 @@ _NETWORK = v3.RateLimit.Action.MaskedRemoteAddress(
     v4_prefix_mask_len=parts.number(32), v6_prefix_mask_len=parts.number(64)
 )
 _BURST = 5  # seconds of requests that a visitor can send at once: a page can load a thousand JavaScript modules
-# refills of a visitor's bucket in a second. With one refill, all waiting visitors would return at once
+# Refills of a visitor's token bucket per second. With one, visitors who wait for a refill would all return at once.
 _FILLS_PER_SECOND = 10
 _UNLIMITED = 1_000_000_000
 _ALL = v3.RuntimeFractionalPercent(default_value=v3.FractionalPercent(numerator=100))
 
 
 def build_rate_limit(limits: Limits) -> v3.HttpFilter:
-    """Return the filter that answers 429 to visitors above the rate. After a pause, a visitor may send a burst."""
+    """Return the filter that answers 429 to visitors above the limit of requests per second.
+
+    After a pause, a visitor may send a burst of requests above this limit.
+    """
     most = limits.max_requests_per_visitor
     at_once = -(-most // _FILLS_PER_SECOND)
     interval = round(at_once / most, 3)  # Envoy requires the same interval for all buckets
@@ -28,7 +31,7 @@ def build_rate_limit(limits: Limits) -> v3.HttpFilter:
     )
     config = v3.LocalRateLimit(
         stat_prefix="visitor",
-        # Envoy also requires a bucket for all visitors together
+        # Envoy also requires a bucket for all visitors together, which limits nothing here
         token_bucket=_bucket(_UNLIMITED, _UNLIMITED, interval),
         filter_enabled=_ALL,
         filter_enforced=_ALL,

@@ -1,8 +1,8 @@
 """The filter that verifies webhooks, which a route enables. Pure.
 
 Envoy buffers the body, and asks the sign-in service, which can decrypt the secret. Envoy would forward an upgrade
-request without waiting for its body, and the service could not recognize that. So routes that verify webhooks allow no
-upgrades.
+request without waiting for the body, and the service could not recognize that the body is missing. So routes that
+verify webhooks allow no upgrades.
 """
 
 from chalicelib.model.edges.modules.webhook_verification import WebhookRule

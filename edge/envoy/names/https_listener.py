@@ -71,7 +71,7 @@ def _front_limit(settings: Settings) -> v3.Filter:
 
 
 def _cluster_proxy(cluster: str) -> v3.Filter:
-    """Return the filter that passes bytes to an internal listener's cluster, without timeouts: the listener has them."""
+    """Return the filter that passes bytes to an internal listener's cluster, without a timeout: the listener has it."""
     proxy = v3.TcpProxy(stat_prefix="front", cluster=cluster, idle_timeout=parts.seconds(0))
     return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
 

@@ -63,11 +63,11 @@ _REPLIES = (
     _reply(["UO"], 503, pages.TOO_MANY, _IS_EDGE),
     _reply(["NR"], 421, pages.MISDIRECTED, _IS_OTHER_HOST),
     _reply(["NR"], 404, pages.NO_TUNNEL),
-    # failures of the gateway or the upstream
+    # response flags for failures of the gateway or the upstream
     _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),
     _reply(["UT"], 504, pages.NO_ANSWER),
 )
-# The response while the extension resource lacks a route. Envoy's own text would reveal ids of the edge's routes.
+# The response while the resource that verifies session tokens lacks a route. Envoy's text would reveal route ids.
 _REQUIREMENT_UNKNOWN = v3.ResponseMapper(
     filter=access_log.matches("response.code_details.startsWith('jwt_authn_')"),
     status_code=parts.number(503),

@@ -1,4 +1,8 @@
-"""Builds Envoy's scope of a loaded name, with its routes and clusters. Pure."""
+"""Builds Envoy's scope of a loaded name, with its routes and clusters. Pure.
+
+A scope has the routes for one name and one handshake requirement: an edge's TLS version, or a digest if the edge
+demands client certificates or OAuth.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -95,7 +99,7 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
 
 
 def _circuits(plan: Plan, made: Mapping[str, list[Resource]]) -> Iterator[Resource]:
-    """Yield the clusters of routes with a circuit breaker."""
+    """Yield the additional clusters of the edge's routes with a circuit breaker, which count failures."""
     for target in plan.targets:
         if module := target.route.modules.get(circuit_breaker.MODULE):
             groups = [it for id, _ in target.weights if is_group(id) for it in made[id]]

@@ -22,7 +22,7 @@ _IS_REACHED = v3.HealthCheck(
     unhealthy_threshold=parts.number(1),
     healthy_threshold=parts.number(1),
 )
-_MOST_WEBHOOKS = 64  # concurrent requests: the service buffers their bodies. Further requests get 503
+_MOST_WEBHOOKS = 64  # concurrent webhooks, because the service buffers each body. Others get 503
 
 
 def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:

@@ -13,7 +13,8 @@ from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
 # RE2 instructions of a regular expression. The default, 100, is too few for `claims` and user agent filters
 _PROGRAM_SIZE = 10_000
-_RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # to the OS
+# Each second, Envoy returns up to 32 MiB of unused memory to the operating system.
+_RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))
 # Counters for each name, certificate or edge, which Envoy omits: control has these numbers too. The counters would
 # take memory, and half of the time that a start takes.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")

@@ -165,7 +165,7 @@ class SpecialNames:
             account.wake()
 
     async def wait_until_settled(self, name: str) -> None:
-        """Wait until special names that match a name have no pending changes, at most a second."""
+        """Wait, at most a second, until the accounts with special names that match a name have no unfinished work."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 while self._is_reading or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):

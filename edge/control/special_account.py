@@ -107,7 +107,7 @@ class SpecialAccount:
 
     @property
     def is_read(self) -> bool:
-        """Return whether all records are read and sent to Envoy, except malformed records."""
+        """Return whether all well-formed records are read, and the resources for them are sent to Envoy."""
         return self.is_idle and not self._has_failed
 
     @property
@@ -277,7 +277,7 @@ class SpecialAccount:
 
     @property
     def _owner(self) -> str:
-        """Return the name under which the clusters of the account are sent. No host has this name."""
+        """Return the owner's name with which the clusters of the account are sent. No host can have this name."""
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:

@@ -94,7 +94,7 @@ def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
 
 
 def _challenge_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
-    """Yield a route that refuses HTTP-01 challenges for the hosts `names`, or nothing without hosts."""
+    """Yield a route that refuses HTTP-01 challenges for the hosts `names`, or nothing if there are no hosts."""
     if names:
         yield routes.build_challenge_refusal(v3.HeaderMatcher(name=":authority", string_match=_any_host(names)))
 

@@ -115,7 +115,7 @@ class AccountKeeper:
         if der := acme_accounts.find_next(self._directory):
             key = _load(der)
             try:
-                # an issuer can have changed it at the CA, and ended before it changed the table
+                # not if an earlier issuer has changed the key at the CA, but ended before it changed the table
                 if not self._ca.knows_key(key):
                     self._ca.change_key(key)
             except AttemptFailed as failed:

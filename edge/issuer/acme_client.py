@@ -35,7 +35,7 @@ OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid", "abs
 _TIMEOUT = 20  # seconds for one request
 _MAX_REPEATS = 5  # repetitions of a request with a rejected nonce
 _ABSENT = frozenset({404, 410})  # HTTP statuses for an order that the CA has forgotten
-_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors that an order of another account causes
+_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors for an order that belongs to another account
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
@@ -64,7 +64,7 @@ class NewOrder(messages.NewOrder):
 
 
 class _Client(client.ClientV2):
-    """The library's client, with more repetitions. A request is repeated after a rejected nonce (RFC 8555, 6.5)."""
+    """The library's client, but it repeats a request more often after a rejected nonce (RFC 8555, section 6.5)."""
 
     def _post(self, *args: Any, **kwargs: Any) -> requests.Response:
         for _ in range(_MAX_REPEATS):
@@ -271,7 +271,7 @@ class AcmeClient:
 
     @contextmanager
     def _requests(self) -> Iterator[_Client]:
-        """Yield the connected client to one thread at a time. Errors of the CA or network become AttemptFailed."""
+        """Yield the connected client, to one thread at a time. Errors of the CA or the network become AttemptFailed."""
         try:
             with self._lock:
                 self._status = 0
@@ -280,7 +280,7 @@ class AcmeClient:
             if error.code == "accountDoesNotExist":  # the next request registers the account again
                 self._connected, self._account = False, ""
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
-            is_ours = error.code == "unauthorized"  # a fault of our account, not of the domain
+            is_ours = error.code == "unauthorized"  # the CA refuses the operator's account, not the domain
             failure = outcomes.internal() if is_ours else _failure(error, not_before)
             raise _RequestFailed(failure, str(error), self._status, error.code or "") from None
         except (errors.Error, requests.RequestException, DeserializationError, ValueError) as error:

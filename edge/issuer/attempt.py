@@ -51,7 +51,7 @@ class Current(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """Makes attempts. `txt` writes TXT records for challenges by DNS, or is None if the operator offers none."""
+    """Makes attempts. `txt` writes TXT records for challenges by DNS, or is None without a DNS zone for these."""
 
     ca: AttemptCa
     preflight: Preflight
@@ -63,7 +63,7 @@ class Attempt:
     random: Callable[[], float] = random.random
 
     def run(self, due: DueRenewal) -> None:
-        """Make an attempt for an entry of the schedule that this issuer has claimed. Store the outcome.
+        """Make an attempt for an entry of the renewal schedule, which this issuer has claimed. Store the outcome.
 
         Raises aws.Unavailable.
         """
@@ -108,7 +108,9 @@ class Attempt:
         return Current(certificate, find_plan(self.ca, renewal.certificate_id, certificate, self._second))
 
     def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
-        """Return the certificate that an order replaces. Return None if the order is no renewal.
+        """Return the certificate that a new order must name as replaced, or None.
+
+        It is None if the order renews no certificate, or if the CA has no renewal information (RFC 9773).
 
         An order that names the replaced certificate does not count towards the CA's rate limits.
         """
@@ -169,7 +171,7 @@ class Attempt:
 
 
 def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -> Plan:
-    """Return when to renew a certificate, and when to ask the CA for its suggestion again."""
+    """Return when to renew a certificate, and when to ask the CA again for a suggested time."""
     try:
         window = ca.renewal_window(certificate)
     except AttemptFailed as failed:  # without the CA's suggestion, the lifetime decides when to renew

@@ -38,7 +38,7 @@ class Pace:
 
 
 class Issuer:
-    """Claims due entries of the schedule, and calls `attempt` for each in a thread."""
+    """Claims due entries of the renewal schedule, and calls `attempt` for each entry in a thread."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Issuer:
         self._turns, self._running = AccountTurns(), set[asyncio.Task[None]]()
         self._threads = ThreadPoolExecutor(pace.attempts + 1, "issuer")
         self._polling = PeriodicTask("renewals", self.poll, pace.poll, failures=aws.AwsError)
-        self._has_more = False  # whether there were more due entries than free threads
+        self._has_more = False  # whether the latest read found more due entries than free threads
 
     @property
     def count(self) -> int:
@@ -130,7 +130,7 @@ class Issuer:
 def _counts(due: DueRenewal) -> bool:
     """Return whether an entry counts towards the service-wide limit on orders.
 
-    It counts if its domain has a certificate policy, and the order is not a renewal.
+    The entry counts if its domain has a certificate policy, and no certificate is renewed by its order.
     """
     renewal = due.entry.renewal
     is_first = not renewal.certificate_id or (renewal.started_at > 0 and renewal.renews_at > renewal.due_at)

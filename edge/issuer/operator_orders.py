@@ -54,7 +54,7 @@ class OperatorOrders:
             operator_certificate.write_renewal(claimed, after)
 
     def _attempt(self, claimed: OperatorRenewal) -> None:
-        """Obtain a certificate if there is none, or the current one must be renewed."""
+        """Obtain a certificate, unless the current certificate does not have to be renewed yet."""
         pem, now = operator_certificate.read_chain(), int(self.now())
         current = x509.load_pem_x509_certificate(pem.encode()) if pem else None
         if current and attempt.find_validity(current).is_late(now):
@@ -98,7 +98,7 @@ class _OperatorStore:
         operator_certificate.drop_order()
 
     def admit(self) -> None:
-        """Count the order, because the CA counts it too. Raises AttemptFailed if a limit forbids the order."""
+        """Count the order towards the limits on orders. Raises AttemptFailed if a limit forbids the order."""
         self.orders.counts.count(_ACCOUNT, self.orders.domain, int(self.orders.now()), replaces=self.is_renewal)
 
     def make_key(self, names: tuple[str, ...], key_type: PolicyKeyType) -> tuple[str, SealedKey]:

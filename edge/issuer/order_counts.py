@@ -37,7 +37,7 @@ class OrderCounts:
         names = _ORDERED if replaces else (*_ORDERED, *_MIRRORED)
         try:
             dynamodb.transact([order_times.add(sets[name], now) for name in names])
-        except TransactionFailed:  # a limit was reached after `find_limit` was called
+        except TransactionFailed:  # another order has just reached a limit
             limit = self.find_limit(account, domain, now, replaces=replaces)
             failure = outcomes.rate_limited(limit.sentence, limit.not_before) if limit else outcomes.internal()
             raise AttemptFailed(failure, "a limit of orders is reached") from None
@@ -47,11 +47,11 @@ class OrderCounts:
         dynamodb.do(order_times.add(_set(f"failed/{domain}", self.bounds.failed), now))
 
     def count_issued(self, domain: str, now: int) -> Write:
-        """Return the write that counts an issued certificate."""
+        """Return a write for a transaction that counts an issued certificate for its domain."""
         return order_times.add(_set(f"issued/{domain}", self.bounds.issued), now)
 
     def list_all(self, now: int) -> list[int]:
-        """Return the times of the orders that count towards the service-wide limit."""
+        """Return the times of earlier orders that count towards the limit for all accounts together."""
         every = _set(order_times.ALL.id, self.bounds.every)
         return order_times.read({"every": every}, now)["every"]
 

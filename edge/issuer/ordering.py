@@ -94,8 +94,8 @@ class Obtained:
 def find_current(ca: OrderingCa, store: OrderStore) -> UnfinishedOrder | None:
     """Return the stored order, or None. Raises AttemptFailed.
 
-    An order that the CA does not have is removed, so that a new order can follow. For example, the order belonged to an
-    earlier ACME account.
+    If the CA does not have the stored order, the order is removed, so that a new order can follow. For example, it
+    belonged to an earlier ACME account.
     """
     order = store.find()
     if order is None or ca.status(order.url) != "absent":
@@ -147,7 +147,7 @@ def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder
 
 
 def _list_new(wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder, answered: set[str]) -> list[Challenge]:
-    """Return the pending challenges that were not answered yet. Add them to `answered`."""
+    """Return the pending challenges with tokens that are not in `answered`, and add these tokens."""
     new = [it for it in ca.challenges(order.url, wanted.method) if it.token not in answered]
     answered.update(it.token for it in new)
     return new
@@ -156,7 +156,7 @@ def _list_new(wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder, answered: 
 def _answer(challenge: Challenge, wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder) -> None:
     """Notify the CA that it can check a challenge.
 
-    An error is ignored if another issuer has completed the challenge.
+    An error is ignored if the challenge is not pending any more, for example because another issuer has answered it.
     """
     try:
         ca.answer(challenge)

@@ -35,7 +35,7 @@ class RevokingCa(Protocol):
 
 
 class Retired:
-    """Revokes and deletes certificates. Several issuers can do that at the same time: each step can be repeated."""
+    """Revokes and deletes certificates. Several issuers can do this at the same time: each step can be repeated."""
 
     def __init__(
         self,
@@ -121,9 +121,9 @@ class Retired:
     def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:
         """Return whether an edge host may still serve a replaced certificate. Raises MalformedRecord, aws.AwsError.
 
-        Envoy can have rejected the new certificate. After a restart, a host reports that again only when a visitor
-        requests the name. So the entry in the renewal schedule counts too: it shows the rejection until another
-        certificate is issued.
+        If Envoy has rejected the new certificate, it still serves the replaced one. After a restart, a host reports the
+        rejection again only when a visitor requests the name. But the entry in the renewal schedule also contains the
+        rejection, until another certificate is issued.
         """
         if RejectedCertificate(replaced.account, replaced.replaced_by) in rejected:
             return True

@@ -1,4 +1,4 @@
-"""Connects to a gateway as Envoy does. A gateway that drains uses this to pass connections to other gateways."""
+"""Connects to a gateway as Envoy does. A gateway that drains passes connections to other gateways by this module."""
 
 import asyncio
 import ssl

@@ -8,7 +8,7 @@ from edge.link.proxy_protocol import Header
 
 
 class Side(asyncio.Protocol):
-    """One of two connections that are joined. Each passes its bytes and its end to the other.
+    """One of two connections that are joined. Each passes its received bytes, and the end of these, to the other.
 
     Before `join`, reading is paused, and data that has already arrived is buffered.
     """

@@ -11,9 +11,9 @@ PERIOD = 24 * 3600.0  # seconds between renewals. A certificate from `Authority`
 
 
 class RenewedPair:
-    """A key pair that is made again after each period, and when one of its files changes.
+    """A key pair that `make` replaces after each period, and when one of `files` changes.
 
-    If that fails, the failure is logged, and the previous pair is used.
+    If `make` fails, the failure is logged, and the previous pair stays in use.
     """
 
     def __init__(self, make: Callable[[], KeyPair], files: Sequence[Path] = (), *, period: float = PERIOD) -> None:

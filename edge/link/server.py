@@ -116,7 +116,7 @@ class _PendingConnections(set["_Pending"]):
 class _Pending(asyncio.Protocol):
     """A connection for which no tunnel is known yet.
 
-    If there are too many, a random one is dropped, so that silent clients cannot block others.
+    If there are too many such connections, a random one is dropped, so that silent clients cannot block others.
     """
 
     def __init__(self, pending: _PendingConnections) -> None:
@@ -177,7 +177,7 @@ class _RemotePending(_Pending):
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
         self.failed()
-        target = self._requested.get(secured.tls)  # None if the client sent no server name
+        target = self._requested.get(secured.tls)  # no tunnel if the client sent no server name
         return target.connected(secured, self._visitor) if target else None
 
 

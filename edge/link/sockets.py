@@ -41,8 +41,8 @@ class Connected(Protocol):
 def options(most: int) -> Mapping[tuple[int, int], int]:
     """Return socket options by level and name. They limit a socket's buffers to `most` bytes in each direction.
 
-    They limit data that is received but not read, and data that is written but not sent. They do not limit data in
-    flight, so distant clients stay fast. A connection inherits the options of its listening socket.
+    The limit applies to received data that is not read yet, and to written data that is not sent yet. It does not apply
+    to data in flight, so distant clients stay fast. A connection inherits the options of its listening socket.
     """
     buffers = {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
     return {**buffers, **_KEEPALIVE}

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 _AT_ONCE = 64 << 10  # the most bytes in one read
 _BUFFER = memoryview(bytearray(_AT_ONCE))  # shared by all connections, since each read empties the buffer
-_MOST_UNSENT = 64 << 10  # bytes that are not sent. If there are more, the protocol must pause writing
+_MOST_UNSENT = 64 << 10  # unsent bytes of a connection. If there are more, the protocol must pause writing
 _LINGER = 60.0  # seconds in which the peer of a closing connection must accept some unsent bytes
 
 

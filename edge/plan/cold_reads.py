@@ -69,7 +69,7 @@ class ReadBudget:
     def _cost(self, name: str) -> int:
         """Return how many reads a name costs.
 
-        More labels cost more, because each parent can be the domain that proves the name.
+        A name with more labels costs more reads: any parent domain can be the proved domain that decides the account.
         """
         is_below = domains.is_below(name, self._tunnel_domain)
         return 1 if is_below else math.ceil(name.count(".") / _KEYS)
@@ -143,7 +143,8 @@ class Unserved:
     def take_affected(self, accounts: Collection[str], is_named: Callable[[str], bool]) -> tuple[list[str], list[str]]:
         """Forget the names of changed accounts, and the names for which `is_named` returns true.
 
-        Return the names with a 404 page in Envoy, and the latest names of each base name, to load for open connections.
+        Return the names with a 404 page in Envoy. Return also the latest names of each base name, to load for open
+        connections.
         """
         self.refused.take_affected(accounts, is_named)
         by_base: defaultdict[str, list[str]] = defaultdict(list)
@@ -174,5 +175,5 @@ def is_host(name: str) -> bool:
 
 
 def is_proved_by(name: str, domain: str) -> bool:
-    """Return whether a proof of a domain can affect a name. The domain must be the name or a parent of it."""
+    """Return whether a proof of a domain can affect a name, which must be the domain or a name below it."""
     return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

@@ -16,7 +16,7 @@ from edge.serving.order import NameResources
 class EnvoyNames:
     """Implements loading.NameBuilder. `service` returns the current settings, `operator_pair` the operator's key pair.
 
-    `on_special` receives the plans of special names: Envoy needs further resources before the handshakes of visitors.
+    `on_special` receives the plans of special names: Envoy needs further resources for these before visitors connect.
     """
 
     def __init__(

@@ -20,8 +20,8 @@ _CHECK = 0.1  # seconds between two checks while a visitor waits
 class StoreReads:
     """Reads for visitors who wait, and reads of changed records. Each kind has its own threads.
 
-    So neither kind delays the other. A visitor's read fails early if the store does not answer, but its thread stays
-    occupied until the call to the store ends.
+    So neither kind of read delays the other. A visitor's read fails early if the store does not answer, but the thread
+    of the read stays occupied until the call to the store ends.
     """
 
     def __init__(self, count: int = 32) -> None:

@@ -19,7 +19,7 @@ _CHAINS = {True: blocking.CHAIN, False: REFUSED}
 
 
 def build_address_matcher(refusals: tuple[Condition, ...]) -> v3.Matcher:
-    """Return the matcher that refuses clients by their address, without a traffic policy."""
+    """Return the matcher that refuses clients by their address, for ports without a traffic policy."""
     return build_matcher(refusals, 0, "") if refusals else blocking.MATCHER
 
 

@@ -38,7 +38,7 @@ _IS_SIGNED_IN = v3.MetadataMatcher(
     value=v3.ValueMatcher(present_match=True),
     invert=True,
 )
-OWN_HOST = {"host": "sign-in"}  # marks requests to the sign-in service's own host
+OWN_HOST = {"host": "sign-in"}  # the facts that mark requests to the sign-in service's own host
 _NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
 _OTHERS = v3.HeaderValueOption(
     header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),

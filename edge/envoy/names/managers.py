@@ -115,7 +115,7 @@ def scope_of(name: str, requirement: str) -> str:
 
 @cache
 def _template(settings: Settings, client: Headers) -> v3.HttpConnectionManager:
-    """Return the HTTP connection manager, without the mutation that sets the header for the scope."""
+    """Return an HTTP connection manager, without the header mutation that sets SCOPE_HEADER."""
     limits = settings.limits
     manager = http_manager.build_manager(
         settings,

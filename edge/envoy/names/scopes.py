@@ -120,7 +120,7 @@ def _backend_clusters(
 ) -> list[Resource]:
     """Return the resources of a backend, which is a tunnel group or an HTTP response.
 
-    The clusters of a group without tunnels are marked with `is_emptied`, because they are sent last.
+    If a group has no tunnels, its clusters are marked with `is_emptied`, so that they are sent last.
     """
     found = backends.backends.get(id)
     if found is None:

@@ -97,9 +97,9 @@ class DomainChecks:
             challenge_records.remove(domain)
 
     def _probe_address(self, address: str, expected: Expected) -> HttpAnswer:
-        """Fetch the answer from an address until it is right.
+        """Fetch the answer of the test token from an address, repeatedly until it is right.
 
-        Stop when all edge hosts must have read the change log.
+        Stop after `patience` seconds: by then, all edge hosts must have read the token from the change log.
         """
         until = time.monotonic() + self.patience
         while True:

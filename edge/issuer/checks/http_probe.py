@@ -88,7 +88,7 @@ def _read(connection: socket.socket, deadline: float) -> bytes:
 
 
 class _Received:
-    """Adapts received bytes to the socket interface that `HTTPResponse` reads."""
+    """Offers received bytes by the methods of a socket that `HTTPResponse` calls."""
 
     def __init__(self, received: bytes) -> None:
         self._received = received
@@ -98,7 +98,7 @@ class _Received:
 
 
 def _is_own(location: str, expected: Expected) -> bool:
-    """Return whether a redirect targets the same token on https. Raises ValueError."""
+    """Return whether a redirect goes to the same host and path, but to https. Raises ValueError."""
     parts = urlsplit(location)
     is_own_host = parts.scheme == "https" and parts.hostname == expected.domain and parts.port in (None, _HTTPS)
     return is_own_host and parts.path == f"{PATH}{expected.token}"

@@ -18,7 +18,7 @@ class Candidate:
 
 
 def candidate(entry: RenewalEntry, now: int) -> Candidate:
-    """Return an entry of the schedule as a candidate for an attempt."""
+    """Convert an entry of the renewal schedule. A renewal is urgent from `urgent_at` on, unless that is 0."""
     urgent_at = entry.renewal.urgent_at
     is_urgent = 0 < urgent_at <= now
     return Candidate(entry.account, entry.reservation, entry.renewal.due_at, urgent_at if is_urgent else 0)
@@ -26,7 +26,7 @@ def candidate(entry: RenewalEntry, now: int) -> Candidate:
 
 @dataclass
 class AccountTurns:
-    """Remembers when each account last had a turn. An attempt is a turn, also if it is an urgent renewal."""
+    """Remembers when each account last had a turn. Each attempt is a turn, even an urgent renewal."""
 
     _count: int = 0
     _last: dict[str, int] = field(default_factory=dict)  # the number of the last turn of each account
@@ -60,5 +60,5 @@ class AccountTurns:
         return [it for some in by_turn for it in some]
 
     def _forget(self, accounts: set[str]) -> None:
-        """Forget accounts without due entries. When they have an entry again, they come first."""
+        """Forget the turns of accounts without due entries. When such an account has an entry again, it comes first."""
         self._last = {account: turn for account, turn in self._last.items() if account in accounts}

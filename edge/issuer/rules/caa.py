@@ -38,7 +38,7 @@ def admits(records: Iterable[CaaRecord], wish: Wish) -> bool:
 
 
 def protects(records: Iterable[CaaRecord], wish: Wish) -> bool:
-    """Return whether CAA records permit only orders of this account, and only with this challenge."""
+    """Return whether CAA records permit only orders of the wish's account, with the wish's kind of challenge."""
     issuing = [it for it in records if it.tag.lower() in ("issue", "issuewild")]
     return any(it.tag.lower() == "issue" for it in issuing) and all(
         _is_empty(it.value) or (_admits(it.value, wish) and _names(it.value, wish)) for it in issuing

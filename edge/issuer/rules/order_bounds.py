@@ -52,7 +52,7 @@ class History:
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound that is reached, and the Unix second from which it admits the next order."""
+    """The sentence of a reached bound, and the Unix second from which the bound admits the next order."""
 
     sentence: str
     not_before: int

@@ -51,14 +51,14 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: st
 def find_retry(attempts: int, now: int, random: float) -> int:
     """Return the time of the next attempt after a failure that followed `attempts` other failures.
 
-    `random` is from 0 to 1.
+    `random` is from 0 to 1, and varies the time.
     """
     interval = _INTERVALS[min(attempts, len(_INTERVALS) - 1)]
     return now + int(interval * (1 + _SPREAD * (2 * random - 1)))
 
 
 def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
-    """Return the state of an order that a limit postpones. That does not count as an attempt."""
+    """Return the state after a limit has postponed an order, which does not count as an attempt."""
     return replace(
         renewal,
         due_at=failure.not_before,

@@ -26,7 +26,7 @@ from edge.store.records import Store, Unavailable
 _TIMEOUT = 10.0  # seconds for one request
 _LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log
 _MAX_WAITING = 500  # requests that wait for a read of the change log
-_SHARE = 10  # the server uses 1/_SHARE of `budget`, because any client can send it many requests
+_SHARE = 10  # the server uses 1/_SHARE of `budget`, because any client can send many requests
 _READ_SIZE = 65536  # the most bytes in one read from a connection
 
 

@@ -109,7 +109,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # sends no listeners until special names are loaded
+        self.discovery.catalog.has_all_listeners = False  # no listener is sent until special names are loaded
         settings, link = self._settings, self._link_authority.pem
         always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
         self.discovery.apply({it.key: it for it in always})

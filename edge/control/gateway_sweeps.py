@@ -21,7 +21,7 @@ _MAX_AT_ONCE = 8  # the most tunnels that are ended at the same time
 
 
 class GatewaySweeps:
-    """Ends the tunnels of dead gateways on behalf of one edge host. `ended` counts these tunnels."""
+    """Ends the tunnels of dead gateways, as the task of one edge host. `ended` counts the ended tunnels."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

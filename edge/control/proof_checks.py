@@ -23,7 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _POLL = 2.0  # seconds between reads of due checks
-_CLAIM_LEASE = 60  # seconds: longer than two checks of three seconds each, with their writes
+_CLAIM_LEASE = 60  # seconds: longer than a claimed check takes, which is twice three seconds and the writes
 _MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks: of all accounts, of one account
 _MAX_READ = 512  # due reservations in one read: more than an account can have, so that accounts do not delay others
 

@@ -29,7 +29,7 @@ _LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
 
 @dataclass(frozen=True)
 class _Rejected:
-    """The errors about one revision of an edge, by the hostport or listener that Envoy rejected."""
+    """Envoy's errors about one revision of an edge, grouped by the rejected hostport or listener."""
 
     account: str
     revision: int

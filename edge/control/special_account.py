@@ -142,7 +142,7 @@ class SpecialAccount:
         self.wake()
 
     def resync(self) -> None:
-        """Schedule a resync. It adds changed records that the change log has not reported to `missed`."""
+        """Schedule a resync. Changed records that are missing from the change log are added to `missed`."""
         self._work.is_resync = True
         self.wake()
 
@@ -248,7 +248,7 @@ class SpecialAccount:
         return known, first | second
 
     async def _resync(self, known: AccountRecords) -> AccountRecords:
-        """Read all records again. Add changes that the change log has not reported to `missed`."""
+        """Read all records again. Add to `missed` each changed record that the change log has not reported."""
         lapsed = self._find_lapsed()
         found: AccountRecords = await self._shared.run(self._shared.reader.resync, known)
         both = known.versions.keys() & found.versions.keys()

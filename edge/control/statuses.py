@@ -30,7 +30,7 @@ _GRACE = 60 * 60  # seconds after the end of a host's lease until its reports ar
 
 
 class Statuses:
-    """Writes the reports of one edge host, and renews the lease of the host. Neither delays serving.
+    """Writes the reports of one edge host, and renews the lease of the host. This never delays the traffic of visitors.
 
     `has_envoy` returns whether Envoy is connected. `operator_names` returns the names in the operator's certificate.
     At start, `on_found` receives the account and id of each edge about which an earlier process of this host has

@@ -90,7 +90,7 @@ def circuit_name(route: str, cluster: str) -> str:
 
 @lru_cache(256)
 def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
-    """Return the HTTP clusters of a gateway. They are cached, so all names share the objects."""
+    """Return the HTTP clusters of a gateway. They are cached, so that all names use the same objects."""
     return _http_clusters(gateway.id, *_to_gateway(gateway, link_authority, settings))
 
 

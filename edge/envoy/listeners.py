@@ -31,7 +31,10 @@ _INTERNAL = v3.Listener(
 
 
 def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
-    """Return a listener with the fields of both public listeners. Connections without data wait in the kernel."""
+    """Return a listener with the fields that both public listeners share.
+
+    The kernel passes a connection to Envoy only after the first data has arrived.
+    """
     limits = settings.limits
     deferred = v3.SocketOption(
         level=socket.IPPROTO_TCP,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from edge.envoy import parts, v3
 
-REFUSED = "refused"  # no chain has this name: Envoy closes the connection
+REFUSED = "refused"  # not the name of any filter chain: if a matcher chooses it, Envoy closes the connection
 OnMatch: TypeAlias = v3.Matcher.OnMatch
 Predicate: TypeAlias = v3.Matcher.MatcherList.Predicate
 _SERVER_NAME = v3.XdsExtensionConfig(name="server_name", typed_config=parts.pack(v3.ServerNameInput()))

@@ -43,7 +43,7 @@ def build_edge_filters(plan: Plan, settings: Settings) -> list[v3.Filter]:
 
 
 def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[v3.Filter]:
-    """Return the filters for byte connections to a tunnel, at most as many as its SSH channels."""
+    """Return the filters for byte connections to a tunnel. The connections have the same limit as SSH channels."""
     proxy = _build_proxy(settings, {"account": tunnel.account, "tunnel": tunnel.id})
     proxy.cluster = clusters.bytes_name(tunnel.gateway)
     limit = build_connection_limit("tunnel", settings.limits.max_channels_per_tunnel)

@@ -19,7 +19,7 @@ from edge.issuer.rules import outcomes
 from edge.process import log
 
 _PAUSE = 1.0  # seconds between reads of an order's status
-_MAX_CHAIN = 65536  # bytes of a certificate chain
+_MAX_CHAIN = 65536  # the most bytes of a certificate chain
 _ENDED = frozenset({"invalid", "absent"})  # statuses of an order that gets no certificate
 
 

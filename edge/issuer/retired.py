@@ -121,8 +121,8 @@ class Retired:
     def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:
         """Return whether an edge host may still serve a replaced certificate. Raises MalformedRecord, aws.AwsError.
 
-        If Envoy has rejected the new certificate, it still serves the replaced one. After a restart, a host reports the
-        rejection again only when a visitor requests the name. But the entry in the renewal schedule also contains the
+        If Envoy has rejected the new certificate, it may still serve the replaced one. After a restart, a host repeats
+        the report only when a visitor requests the name. But the entry in the renewal schedule also contains the
         rejection, until another certificate is issued.
         """
         if RejectedCertificate(replaced.account, replaced.replaced_by) in rejected:

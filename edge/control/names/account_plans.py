@@ -178,7 +178,7 @@ class AccountPlans:
             await self._withdraw([NamePlan(plan.name, plan.account, refusal=rejection.error, refused_by=plan.edge)])
 
     def _plan(self, name: str) -> NamePlan:
-        """Return the plan of a name. If it cannot be planned, it is not served."""
+        """Return the plan of a name. If planning fails, the plan says that the name is not served."""
         try:
             return self._shared.builder.plan(name, self._records_of(name), datetime.now(UTC))
         except Exception as error:

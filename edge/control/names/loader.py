@@ -91,7 +91,7 @@ class Loader:
 
     @property
     def is_restored(self) -> bool:
-        """Return whether all names that Envoy had when control started are loaded or removed."""
+        """Return whether each name that Envoy had when control started is now loaded or removed."""
         return not self._restored
 
     def request(self, names: Iterable[str]) -> None:

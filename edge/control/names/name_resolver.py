@@ -26,7 +26,7 @@ from edge.process import log
 
 _MAX_READS = 32  # lists of records that are read at the same time
 _NOTHING: Mapping[str, Set[Place]] = {}
-_MAX_RESOLVED = 1_000  # hosts with results of `find_account` that `read` has not used yet
+_MAX_RESOLVED = 1_000  # most hosts with a result of `find_account` that waits for `read`
 
 
 class NameResolver:

@@ -16,7 +16,7 @@ from edge.control.names.loading import AccountReader
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 
-_MAX_SEARCHES = 3  # tries to find the account of a name, if the records that decide it change meanwhile
+_MAX_SEARCHES = 3  # attempts to find the account of a name while records that decide about the account change
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class _Subscription:
         return self.wants_all or name in self.names
 
     def forget(self, name: str) -> bool:
-        """Forget the version of a resource. Return whether Envoy may have one."""
+        """Forget which version of a resource Envoy has. Return whether Envoy may have the resource."""
         self.accepted.discard(name)
         return self.versions.pop(name, None) is not None
 

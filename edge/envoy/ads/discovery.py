@@ -35,7 +35,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self._streams: dict[Stream, asyncio.Event] = {}  # by stream: the event that wakes its sender
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
-        self.connected_at = 0.0  # the monotonic time at which an Envoy has connected last
+        self.connected_at = 0.0  # the monotonic time of the latest connection of an Envoy
         self.has_answered = False  # whether any Envoy has answered since the start
 
     @property
@@ -54,7 +54,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
 
     @contextlib.asynccontextmanager
     async def run(self, socket: Path) -> AsyncIterator[None]:
-        """Serve on a socket of mode 0660."""
+        """Serve Envoy's discovery at a Unix socket with mode 0660."""
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE)])
         ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(self, server)
         socket.unlink(missing_ok=True)

@@ -28,9 +28,9 @@ def _discover(rules: Message) -> v3.ExtensionConfigSource:
     )
 
 
-# The first filter of each public HTTP manager. It checks every request.
+# The first filter of each public HTTP connection manager. It checks the visitor and the host of every request.
 HTTP_FILTER = v3.HttpFilter(name=_NAME, config_discovery=_discover(v3.HttpRBAC()))
-# A filter of byte connections. It checks the server name at the client's first byte.
+# A filter of byte connections. When the client's first byte arrives, it checks for banned server names.
 NETWORK_FILTER = v3.Filter(name=_CONNECTIONS, config_discovery=_discover(v3.NetworkRBAC()))
 
 

@@ -16,7 +16,7 @@ from edge.process.settings import Settings
 
 INTERNAL = "passed-on"  # the filter chain for names (not wildcards) that have an internal listener
 _NO_NAME = " "  # a text that is never a server name
-# Selects the cluster by the server name, with a prefix. Envoy's tcp_proxy reads this key.
+# Makes Envoy's tcp_proxy use the cluster with the name NAME_PREFIX and the server name.
 _NAME_TO_CLUSTER = v3.NetworkFilterState(
     on_new_connection=[
         v3.FilterStateValue(
@@ -28,7 +28,7 @@ _NAME_TO_CLUSTER = v3.NetworkFilterState(
 
 
 def build_public(settings: Settings) -> tuple[Resource, ...]:
-    """Return the resources of the public listeners that do not depend on names."""
+    """Return the public listeners, and the resources that they always need: none of these depends on names."""
     http = routes.build_all_redirects(settings), challenges.build_cluster(settings)
     return listeners.build_http_listener(settings), build_https_listener(settings), *http
 

@@ -108,7 +108,7 @@ def build_names_manager(
 def scope_of(name: str, requirement: str) -> str:
     """Return the name of the scope for a server name and a handshake requirement.
 
-    Connections that were opened under an earlier requirement do not find the scope of a new requirement.
+    A connection only finds the scope for the requirement under which it was opened, not for a new requirement.
     """
     return f"{requirement}/{name}" if requirement else name
 

@@ -50,7 +50,7 @@ class Backends(Protocol):
 
 
 def scope_name(plan: NamePlan) -> str:
-    """Return the name of the scope for a plan. It contains the handshake requirement."""
+    """Return the name of the scope for a plan, which includes the handshake requirement."""
     return managers.scope_of(plan.name, handshake_requirement(plan.edge) if plan.edge else "")
 
 
@@ -87,7 +87,7 @@ def build_closed_scope(name: str) -> Resource:
 
 
 def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, settings: Settings) -> tuple[Resource, ...]:
-    """Return the clusters that the scope of a name uses, and the internal listeners behind them."""
+    """Return the clusters that the routes of a name use, and the internal listeners behind these clusters."""
     if plan.site and plan.site.certificate:
         return tuple(_site_clusters(plan.site, backends, link_authority, settings))
     if plan.edge is None or plan.edge.is_stream:

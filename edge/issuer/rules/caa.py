@@ -11,7 +11,7 @@ _KNOWN = frozenset({"issue", "issuewild", "iodef", "issuemail", "issuevmc", "con
 
 
 class CaaRecord(NamedTuple):
-    """A CAA record."""
+    """The fields of a CAA record (RFC 8659, section 4.1)."""
 
     flags: int
     tag: str
@@ -50,7 +50,7 @@ def _is_empty(value: str) -> bool:
 
 
 def _names(value: str, wish: Wish) -> bool:
-    """Return whether a CAA record permits only the order's account, and only its kind of challenge."""
+    """Return whether a CAA record permits only the order's account and kind of challenge."""
     parts = {"".join(part.split()).lower() for part in value.split(";")[1:]}
     return {f"accounturi={wish.account_url}".lower(), f"validationmethods={wish.method}"} <= parts
 

@@ -18,7 +18,7 @@ _MIN_RECHECK, _MAX_RECHECK = 60, _DAY  # seconds, at least and at most, until th
 
 @dataclass(frozen=True)
 class Validity:
-    """The validity period of a certificate."""
+    """The validity period of a certificate, from its start to its end."""
 
     start: int
     end: int

@@ -37,7 +37,7 @@ from edge.store.records import Store, Unavailable
 _CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
 _RESYNC_PERIOD = 180.0
 _PATIENCE = 10.0  # seconds for which the start waits for accounts with records that cannot be read
-_PROVED = "domain#"  # the prefix of the partition key of a record that says which account has a domain
+_PROVED = "domain#"  # the prefix of the partition key of a record with the account that has a domain
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
 
@@ -226,7 +226,7 @@ class SpecialNames:
     def _change(self, account: SpecialAccount, place: Place) -> None:
         """Read a changed record again, but only after the changed entries of its account.
 
-        If the record were read first, a name would be closed for a moment when a tunnel takes the name over.
+        If the record were read first, connections to a name would fail for a moment when a tunnel takes the name over.
         """
         if self._has_unread(account.account):
             self._waiting.setdefault(account.account, set()).add(place)

@@ -179,7 +179,10 @@ class SpecialAccount:
             self._task = None
 
     async def _try(self, work: _Work) -> bool:
-        """Read and publish. Return False if the store is unavailable, or the account's records cannot be handled."""
+        """Read records, and send the resources for them to Envoy.
+
+        Return False if the store is unavailable, or if the account's records cannot be handled.
+        """
         self._handled = self._entries
         try:
             await self._read(work)

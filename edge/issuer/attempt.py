@@ -38,7 +38,7 @@ class AttemptCa(OrderingCa, Protocol):
         """Return when the CA suggests to renew, or None. Raises AttemptFailed."""
 
 
-# called with the id of a reservation, and the reservation. Raises AttemptFailed
+# Called with the id of a reservation, and the reservation. Returns which challenge to use. Raises AttemptFailed.
 Preflight = Callable[[str, ReservedDomain], Method]
 
 

@@ -57,7 +57,7 @@ class Retired:
         await asyncio.to_thread(self.delete_replaced)
 
     def revoke_lost(self) -> None:
-        """Revoke the certificates of lost domains, and certificates that were issued too late. Raises aws.AwsError.
+        """Revoke the certificates of lost domains, and new certificates that are not needed. Raises aws.AwsError.
 
         A certificate that cannot be revoked does not delay others. Until the certificate expires, the revocation is
         tried again, at the same intervals as an order.

@@ -106,7 +106,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
 
 
 class _PendingConnections(set["_Pending"]):
-    """Connections for which no tunnel is known yet. `accepted` gets each of them, and keeps it after that."""
+    """Connections for which no tunnel is known yet. Each is also added to `accepted`, and stays there."""
 
     def __init__(self, accepted: Accepted | None) -> None:
         super().__init__()

@@ -58,9 +58,9 @@ class AccountNames:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the account has as many waiting names as it may have.
+        """Return whether as many names of the account wait as one account may have waiting.
 
-        All accounts of the host share one limit on waiting names, so no account may use this limit up.
+        All accounts of the host also share a limit on waiting names. One account must not use that limit up.
         """
         return len(self._work.wanted) >= _MAX_WAITING
 

@@ -53,7 +53,7 @@ class AccountReader(Protocol):
 
 
 class NameBuilder(Protocol):
-    """Plans names, and builds the resources for the plans. Without a `pair`, it builds no secret. Raises ValueError."""
+    """Plans names, and builds the resources for the plans. Without a `pair`, no secret is built. Raises ValueError."""
 
     def plan(self, name: str, records: AccountRecords, now: datetime) -> NamePlan: ...
 

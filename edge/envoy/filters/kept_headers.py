@@ -1,8 +1,8 @@
 """Keeps headers that only proxies should set, if an edge or a reserved domain permits it. Pure.
 
 The module `claims` has the patterns of headers that only proxies should set. The filter of
-`build_client_headers` removes these headers. Before that, another filter records the values of the headers that the
-virtual host permits. Afterwards, the virtual host adds the permitted headers again.
+`http_manager.build_client_headers` removes these headers. Before that, another filter records the values of the headers
+that the virtual host permits. Afterwards, the virtual host adds the permitted headers again.
 """
 
 import re

@@ -40,8 +40,8 @@ parse_document = lru_cache(256)(documents.parse)
 def build_matcher(refusals: tuple[Condition, ...], port: int, region: str) -> v3.Matcher:
     """Return the matcher that refuses clients that meet a condition.
 
-    It is nested in `on_no_match` of an empty matcher. The part of the listener that refuses blocked networks fills that
-    matcher, so Envoy checks it first.
+    The matcher is nested in `on_no_match` of an empty matcher. Another part of the listener adds the blocked networks
+    to this outer matcher, so Envoy checks blocked networks first.
     """
     clients = v3.Matcher(on_no_match=matchers.choose(REFUSED))
     for verdict in traffic_policies.decide(AnyOf(refusals), port, region):

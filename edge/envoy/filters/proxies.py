@@ -1,4 +1,7 @@
-"""Reads visitors' addresses from trusted proxies in front of public listeners. Refuses other connections. Pure."""
+"""Reads visitors' addresses from trusted proxies in front of public listeners. Pure.
+
+If proxies are configured, connections that do not come from them are refused.
+"""
 
 from edge.envoy import matchers, parts, v3
 from edge.envoy.matchers import REFUSED, OnMatch, Predicate

@@ -63,7 +63,7 @@ def build_filters(plan: Plan, settings: Settings) -> list[v3.HttpFilter]:
         return []
     tokens = v3.ExtensionConfigSource(
         config_source=parts.ADS,
-        default_config=parts.pack(v3.JwtAuthentication()),  # without this resource, each route answers 403
+        default_config=parts.pack(v3.JwtAuthentication()),  # until Envoy has the resource, each route answers 403
         type_urls=[f"type.googleapis.com/{v3.JwtAuthentication.DESCRIPTOR.full_name}"],
     )
     return [

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cryptography import x509
 
 _DAY = 86400
-# A certificate with a lifetime of fewer seconds is renewed when half of the lifetime is left, others at a third.
+# A certificate with a shorter lifetime, in seconds, is renewed when half of the lifetime is left, others at a third.
 _SHORT = 10 * _DAY
 _MIN_RECHECK, _MAX_RECHECK = 60, _DAY  # seconds, at least and at most, until the window is requested again
 

@@ -10,7 +10,7 @@ _PERIOD = 0.5  # seconds between two reads of Envoy's connections
 
 
 def reset(settings: Settings) -> None:
-    """Write 0 to the file, before Envoy starts."""
+    """Write a share of 0 to the file, before Envoy starts."""
     _write(0.0, settings)
 
 

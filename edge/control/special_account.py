@@ -43,7 +43,7 @@ class Publisher(Protocol):
         """Send clusters that loaded names can share. Remove the earlier clusters of `owner` that no name uses."""
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        """Wait, at most a second, until loaded names have scopes for these requirements, given by host."""
+        """Wait, at most a second, until loaded names have scopes for these handshake requirements (by host)."""
 
     async def publish(self, changes: Changes) -> None:
         """Send resources that only special names use: additions first, removals last."""
@@ -280,7 +280,7 @@ class SpecialAccount:
 
     @property
     def _owner(self) -> str:
-        """Return the owner's name with which the clusters of the account are sent. No host can have this name."""
+        """Return the `owner` of the account's clusters for `Publisher.hold`. No host can have this name."""
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:

@@ -106,7 +106,7 @@ def _any_host(names: Sequence[str]) -> v3.StringMatcher:
 
 
 def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
-    """Add Envoy's routes for one route of the edge. The last of them refuses the requests that no other one accepts.
+    """Add Envoy's routes for one route of the edge. The last one refuses the requests that the others do not match.
 
     Envoy checks header conditions before the path. So the path is also the first header condition. Otherwise, requests
     for other routes would run the header patterns of this route.

@@ -67,7 +67,7 @@ class OrderStore(Protocol):
         """Create a private key. Return an id for the new certificate, and the encrypted key."""
 
     def publish(self, challenge: Challenge) -> None:
-        """Publish the answer of a challenge, and wait until the CA can read it."""
+        """Publish the answer of a challenge, and wait until the CA can read the answer."""
 
     def withdraw(self) -> None:
         """Remove the answers of all challenges, if there are any."""

@@ -28,7 +28,7 @@ _IPV4, _IPV6 = struct.Struct("!4s4sHH"), struct.Struct("!16s16sHH")
 
 @dataclass(frozen=True)
 class Header:
-    """The addresses of a visitor and of the server that it reached. They are None if the proxy itself connects.
+    """The addresses of a visitor and of the server that it reached. Both are None if the proxy itself connects.
 
     `tunnel` is the id of the requested tunnel, or "". If `is_private`, only the gateway may read the header, and no
     upstream receives it. `encoded` omits `tunnel` and `is_private`.

@@ -69,7 +69,7 @@ class AccountNames:
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
 
     def want(self, name: str, found: Found | None = None) -> None:
-        """Load a name, or send its certificate again. `found` is the result of the search for its account."""
+        """Load a name, or send its certificate again. `found` is the result of the search for the name's account."""
         self._work.wanted[name] = found
         self._wake()
 

@@ -98,7 +98,7 @@ class NameResolver:
         return AccountRecords.of(wanted, found, records.rejected)
 
     def key_pair(self, certificate_id: str, records: AccountRecords) -> KeyPair | None:
-        """Return a certificate with its decrypted key. Return None if there is none or it cannot be decrypted."""
+        """Return a certificate with its decrypted key. Return None without the certificate, or if decryption fails."""
         listed = records.found.get(account_places.certificates_place(records.account), Found()).value
         sealed = (it for it in listed if isinstance(it, SealedCertificate)) if isinstance(listed, tuple) else ()
         found = next((it for it in sealed if it.certificate.id == certificate_id), None)

@@ -34,7 +34,8 @@ class Demand:
     """The secrets that Envoy requests, and the resources that it had when it connected (`held`).
 
     `requested` are names of secrets that Envoy does not have: server names as visitors spell them, with capitals, or
-    names from `parts.reserved_secret`. The stream sends those that the catalog has, and the caller handles the others.
+    names from `parts.reserved_secret`. The stream sends the secrets that the catalog has, and the caller
+    handles the other names.
     """
 
     requested: frozenset[str] = frozenset()
@@ -258,6 +259,6 @@ class Stream:
 
 
 def _split(kind: Kind, names: Sequence[str], most: int) -> list[_Batch]:
-    """Return batches of at most `most` scopes, or one batch for any other kind."""
+    """Return batches of at most `most` scopes. Resources of any other kind are one batch."""
     size = most if kind == "scope" else max(1, len(names))
     return [_Batch(kind, names[start : start + size]) for start in range(0, len(names), size)]

@@ -26,7 +26,7 @@ def build_address_matcher(refusals: tuple[Condition, ...]) -> v3.Matcher:
 def build_port_matcher(plan: Plan, port: int, region: str) -> v3.Matcher:
     """Return the matcher that admits the clients of a TCP edge at one of its ports. Raises UnsupportedPolicy.
 
-    An edge with an unsupported traffic policy has no port, so the function is not called for the edge.
+    An edge with an unsupported traffic policy gets no port, so that this function is not called for such an edge.
     """
     policy = plan.edge.modules.get(traffic_policy.MODULE)
     refusals = (*plan.refusals, *([parse_document(policy.value)] if policy else []))

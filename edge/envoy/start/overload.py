@@ -10,7 +10,7 @@ _TRACKED = 20  # log2 of the bytes that a stream must hold before it can be rese
 
 
 def connection_budgets(limits: Limits) -> dict[str, int]:
-    """Return the connection limit of each public listener, by name. The limits are independent."""
+    """Return the connection limit of each public listener, by name. Each listener counts only its own connections."""
     return {"http": limits.max_http_connections, "https": limits.max_connections + limits.max_handshakes}
 
 

@@ -1,6 +1,6 @@
 """The preflight: checks whether an order would succeed, by DNS lookups and requests to the domain. Blocks.
 
-It sends no requests to the CA.
+The preflight sends no requests to the CA.
 """
 
 import asyncio

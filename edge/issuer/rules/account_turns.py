@@ -32,7 +32,7 @@ class AccountTurns:
     _last: dict[str, int] = field(default_factory=dict)  # the number of the last turn of each account
 
     def choose(self, due: Iterable[Candidate], most: int) -> list[Candidate]:
-        """Return at most `most` candidates, in the order in which to attempt them, and count their turns."""
+        """Return at most `most` candidates, in the order of their attempts. Count a turn for the account of each."""
         found = self.sort(due)
         chosen = found[:most]
         for it in chosen:

@@ -29,7 +29,7 @@ UNAVAILABLE = ChallengeResponse(503)  # the answer if the records cannot be read
 
 
 class PendingDomains:
-    """Remembers the domains of ACME orders that the change log has reported in the last hour, at most 10,000."""
+    """Remembers the domains of new ACME orders. The change log reports them; they stay for an hour, at most 10,000."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most

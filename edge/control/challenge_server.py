@@ -104,7 +104,7 @@ class ChallengeServer:
         return "unreserved" if view.refuses_challenges(account, name) else "known"
 
     async def _wait_for_log(self) -> None:
-        """Wait for the end of the first read of the change log that begins after this call.
+        """Wait for a complete read of the change log. The read must begin after this call.
 
         Return earlier if too many requests wait, or after `_LOG_TIMEOUT`.
         """

@@ -258,7 +258,7 @@ class Control:
         return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)
 
     async def _read_other_metrics(self) -> bytes:
-        """Return metrics about loaded names, and the metrics of a sign-in service and an issuer on this host."""
+        """Return metrics about loaded names. Add the metrics of a sign-in service and an issuer on this host."""
         found = await self._read_name_metrics()
         for socket in (self._settings.sign_in_metrics_socket, self._settings.issuer_metrics_socket):
             with suppress(OSError):

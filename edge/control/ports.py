@@ -38,7 +38,7 @@ class Ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Record a tunnel's port as open for the gateway if Envoy has opened the port, otherwise as closed."""
+        """Record for the gateway whether a port is open. It is open if Envoy has opened it for a tunnel."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
         with suppress(OSError):  # without the file, the gateway shows the address some seconds later

@@ -145,11 +145,11 @@ class SpecialNames:
             account.missed.clear()
 
     def add(self, entry: SpecialEntry) -> None:
-        """Add an entry that the stored list lacks, because an earlier version of the API did not write one."""
+        """Add an entry that the stored list lacks. An earlier version of the API did not write one for each edge."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def carry_over(self, plan: NamePlan) -> None:
-        """Add an entry for the special name of a plan, unless the account already has an entry for the name."""
+        """Add an entry for a plan's special name. Do nothing if the account already has an entry for the name."""
         account = self._accounts.get(plan.account)
         if account and account.covers(plan.name):
             return
@@ -165,7 +165,7 @@ class SpecialNames:
             account.wake()
 
     async def wait_until_settled(self, name: str) -> None:
-        """Wait, at most a second, until the accounts with special names that match a name have no unfinished work."""
+        """Wait until special names have no pending changes, at most a second. Only names that match `name` count."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 while self._is_reading or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
@@ -220,7 +220,7 @@ class SpecialNames:
 
     @property
     def _is_reading(self) -> bool:
-        """Return whether changed entries are unread, or changed records wait until such entries are read."""
+        """Return whether changed entries are unread. True also if changed records wait for such entries."""
         return bool(self._unread or self._reading or self._waiting)
 
     def _change(self, account: SpecialAccount, place: Place) -> None:
@@ -234,7 +234,7 @@ class SpecialNames:
             account.change([place])
 
     def _has_unread(self, account: str) -> bool:
-        """Return whether changed entries of an account are unread, or changed records of the account wait for them."""
+        """Return whether entries of an account are unread. True also if changed records wait for such entries."""
         return account in self._waiting or any(it.account == account for it in self._unread | self._reading)
 
     async def _read_entries(self) -> None:
@@ -288,5 +288,5 @@ def _is_proved_by(name: str, domain: str) -> bool:
 
 
 def _share_of(account: str) -> float:
-    """Return a number from 0 to 1 for an account, so that the accounts have their first resync at different times."""
+    """Return a number from 0 to 1 for an account. So the first resyncs of accounts are at different times."""
     return zlib.crc32(account.encode()) / (1 << 32)

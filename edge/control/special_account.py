@@ -68,7 +68,7 @@ class Shared:
 
 @dataclass
 class _Work:
-    """The changed records of an account that must be read, and whether a resync is due."""
+    """The pending reads of an account: of changed records, and whether a resync is due."""
 
     changed: set[Place] = field(default_factory=set)
     is_resync: bool = False
@@ -107,7 +107,7 @@ class SpecialAccount:
 
     @property
     def is_read(self) -> bool:
-        """Return whether all well-formed records are read, and the resources for them are sent to Envoy."""
+        """Return whether all records are read and published to Envoy. Malformed records do not count."""
         return self.is_idle and not self._has_failed
 
     @property

@@ -74,7 +74,7 @@ def bytes_name(gateway: str) -> str:
 
 
 def response_name(backend: str) -> str:
-    """Return the name of the cluster, and of the listener, for a backend with a fixed HTTP response."""
+    """Return the name of a fixed HTTP response's cluster and listener. `backend` is the id of the response."""
     return f"answer/{backend}"
 
 
@@ -118,7 +118,7 @@ def build_bytes_cluster(gateway: Gateway, link_authority: str, settings: Setting
 
 
 def build_group_clusters(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the HTTP clusters of a tunnel group, which send requests to the group's tunnels in turn."""
+    """Return the HTTP clusters of a tunnel group. Each sends requests to the group's tunnels in turn."""
     return _http_clusters(group_name(backend), *_to_group(members, link_authority, settings))
 
 

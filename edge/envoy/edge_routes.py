@@ -94,7 +94,7 @@ def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
 
 
 def _challenge_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
-    """Yield a route that refuses HTTP-01 challenges for the hosts `names`, or nothing if there are no hosts."""
+    """Yield a route that refuses HTTP-01 challenges for the hosts `names`. Without hosts, yield nothing."""
     if names:
         yield routes.build_challenge_refusal(v3.HeaderMatcher(name=":authority", string_match=_any_host(names)))
 
@@ -126,7 +126,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
 
 
 def _template(route: ServedRoute) -> v3.Route:
-    """Return an Envoy route with the fields that all of Envoy's routes for one route of the edge have."""
+    """Return an Envoy route with the common fields. All of Envoy's routes for one route of the edge have them."""
     template = v3.Route()
     if route.match_type == "exact_path":
         template.match.path = route.match

@@ -63,7 +63,7 @@ def build_connection_limit(name: str, most: int) -> v3.Filter:
 
 
 def _server_name(tunnel: str) -> v3.Filter:
-    """Return the filter that sets a tunnel's id as the server name for TLS, and as a value in PROXY headers."""
+    """Return the filter that sets a tunnel's id. The id is the server name for TLS, and a value in PROXY headers."""
     state = parts.copy(_SERVER_NAME)
     for value in state.on_new_connection:
         value.format_string.text_format_source.inline_string = tunnel

@@ -92,7 +92,7 @@ class AccountKeeper:
             self._rotate()
 
     def _order_again(self) -> None:
-        """Order again after failures that no domain has caused: a replaced ACME account can be the cause."""
+        """Order again after failures that no domain has caused. A replaced ACME account can be the cause."""
         for entry in renewal_schedule.list_entries():
             if entry.renewal.error_code in outcomes.OF_THE_SERVICE:
                 renewal_schedule.order_now(entry.account, entry.reservation, clock.seconds())

@@ -64,7 +64,7 @@ class NewOrder(messages.NewOrder):
 
 
 class _Client(client.ClientV2):
-    """The library's client, but it repeats a request more often after a rejected nonce (RFC 8555, section 6.5)."""
+    """The library's client, with more repetitions. It repeats a request after a rejected nonce (RFC 8555, 6.5)."""
 
     def _post(self, *args: Any, **kwargs: Any) -> requests.Response:
         for _ in range(_MAX_REPEATS):

@@ -63,7 +63,7 @@ class Attempt:
     random: Callable[[], float] = random.random
 
     def run(self, due: DueRenewal) -> None:
-        """Make an attempt for an entry of the renewal schedule, which this issuer has claimed. Store the outcome.
+        """Make an attempt for a claimed entry of the renewal schedule. Store the outcome.
 
         Raises aws.Unavailable.
         """
@@ -171,7 +171,7 @@ class Attempt:
 
 
 def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -> Plan:
-    """Return when to renew a certificate, and when to ask the CA again for a suggested time."""
+    """Return when to renew a certificate. The plan also says when to ask the CA again for a suggested time."""
     try:
         window = ca.renewal_window(certificate)
     except AttemptFailed as failed:  # without the CA's suggestion, the lifetime decides when to renew

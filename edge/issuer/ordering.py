@@ -67,7 +67,7 @@ class OrderStore(Protocol):
         """Create a private key. Return an id for the new certificate, and the encrypted key."""
 
     def publish(self, challenge: Challenge) -> None:
-        """Publish the answer of a challenge, and wait until the CA can read the answer."""
+        """Publish the answer of a challenge. Wait until the CA can read the answer."""
 
     def withdraw(self) -> None:
         """Remove the answers of all challenges, if there are any."""
@@ -147,7 +147,7 @@ def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder
 
 
 def _list_new(wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder, answered: set[str]) -> list[Challenge]:
-    """Return the pending challenges with tokens that are not in `answered`, and add these tokens."""
+    """Return the pending challenges that are not in `answered`. Add the tokens of these challenges."""
     new = [it for it in ca.challenges(order.url, wanted.method) if it.token not in answered]
     answered.update(it.token for it in new)
     return new

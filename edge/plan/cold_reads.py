@@ -175,5 +175,5 @@ def is_host(name: str) -> bool:
 
 
 def is_proved_by(name: str, domain: str) -> bool:
-    """Return whether a proof of a domain can affect a name, which must be the domain or a name below it."""
+    """Return whether a proof of a domain can affect a name. It can if the name is the domain or below it."""
     return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

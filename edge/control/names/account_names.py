@@ -65,7 +65,7 @@ class AccountNames:
         return len(self._work.wanted) >= _MAX_WAITING
 
     def has_name_of(self, domain: str) -> bool:
-        """Return whether a loaded or wanted name is `domain` or below it: a proof of the domain can affect the name."""
+        """Return whether a loaded or wanted name is `domain` or below it. A proof of the domain can affect the name."""
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
 
     def want(self, name: str, found: Found | None = None) -> None:

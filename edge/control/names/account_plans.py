@@ -147,7 +147,7 @@ class AccountPlans:
             self._report(plan, NameErrors(refusal))
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
-        """Stop serving names, but still handle changes of their records: open connections can use the routes."""
+        """Stop serving names, but still handle changes of their records. Open connections can use the routes."""
         known = [it.name for it in plans if it.name in self._plans]
         self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
         gone = [it for it in plans if self._is_served(it.name)]

@@ -91,7 +91,7 @@ class Loader:
 
     @property
     def is_restored(self) -> bool:
-        """Return whether each name that Envoy had when control started is now loaded or removed."""
+        """Return whether Envoy's earlier names, from before control started, are all loaded or removed."""
         return not self._restored
 
     def request(self, names: Iterable[str]) -> None:
@@ -232,7 +232,7 @@ class Loader:
             await self._sender.refuse(pending.server_names | {name})
 
     async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
-        """Give Envoy only certificates for some seconds, no routes: for unknown names and spellings with capitals."""
+        """Send certificates without routes for some seconds. Unknown names and spellings with capitals get these."""
         for server_name in server_names:
             if not self._pages.is_full or server_name in self._pages:
                 self._pages.add(server_name, account, time.monotonic())

@@ -1,4 +1,4 @@
-"""Finds the account of a requested host, and reads the records to plan the host.
+"""Finds the account of a requested host. Reads the records to plan the host.
 
 All methods block, and raise Unavailable. The reads of one account are batched: each round reads all records to which
 the records of earlier rounds refer.

@@ -191,7 +191,7 @@ class Stream:
             self._append(_Batch(kind, batch.names, is_first=number == 0))
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
-        """Return an accepting answer for each resource of which Envoy had the current version when it connected."""
+        """Return accepting answers for current resources. Envoy had their current versions when it connected."""
         versions = self._subscriptions[kind].versions
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 

@@ -69,7 +69,7 @@ class BlockedListeners:
         return dict(map(self._part, self._names))
 
     def guard(self, changes: Changes) -> Changes:
-        """Return `changes`, together with the matcher parts to add for new listeners, or to remove with old ones."""
+        """Return `changes` with matcher parts. Parts are added for new listeners, and removed with old listeners."""
         added = {key.name for key, it in changes.items() if it and _takes_bytes(it)}
         gone = {key.name for key, it in changes.items() if it is None and key == Key("listener", key.name)}
         removed: Changes = {Key("listener", name, BLOCKED_PART): None for name in gone & self._names}

@@ -107,7 +107,7 @@ def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
 
 
 def exempt_host(host: v3.VirtualHost) -> None:
-    """Exempt a virtual host from sign-in, because its HTTP connection manager can belong to an edge with OAuth."""
+    """Exempt a virtual host from sign-in. Its HTTP connection manager can belong to an edge with OAuth."""
     host.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)
 
 

@@ -28,7 +28,7 @@ _NAME_TO_CLUSTER = v3.NetworkFilterState(
 
 
 def build_public(settings: Settings) -> tuple[Resource, ...]:
-    """Return the public listeners, and the resources that they always need: none of these depends on names."""
+    """Return the public listeners, and the resources that they need. None of these depends on names."""
     http = routes.build_all_redirects(settings), challenges.build_cluster(settings)
     return listeners.build_http_listener(settings), build_https_listener(settings), *http
 
@@ -71,7 +71,7 @@ def _front_limit(settings: Settings) -> v3.Filter:
 
 
 def _cluster_proxy(cluster: str) -> v3.Filter:
-    """Return the filter that passes bytes to an internal listener's cluster, without a timeout: the listener has it."""
+    """Return the filter that passes bytes to an internal listener. It has no timeout, because the listener has one."""
     proxy = v3.TcpProxy(stat_prefix="front", cluster=cluster, idle_timeout=parts.seconds(0))
     return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
 

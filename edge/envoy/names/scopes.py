@@ -87,7 +87,7 @@ def build_closed_scope(name: str) -> Resource:
 
 
 def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, settings: Settings) -> tuple[Resource, ...]:
-    """Return the clusters that the routes of a name use, and the internal listeners behind these clusters."""
+    """Return the clusters that a name's routes use. Return also the internal listeners behind these clusters."""
     if plan.site and plan.site.certificate:
         return tuple(_site_clusters(plan.site, backends, link_authority, settings))
     if plan.edge is None or plan.edge.is_stream:
@@ -99,7 +99,7 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
 
 
 def _circuits(plan: Plan, made: Mapping[str, list[Resource]]) -> Iterator[Resource]:
-    """Yield the additional clusters of the edge's routes with a circuit breaker, which count failures."""
+    """Yield the clusters of routes with a circuit breaker. These additional clusters count failures."""
     for target in plan.targets:
         if module := target.route.modules.get(circuit_breaker.MODULE):
             groups = [it for id, _ in target.weights if is_group(id) for it in made[id]]

@@ -52,7 +52,7 @@ class History:
 
 @dataclass(frozen=True)
 class Limit:
-    """The sentence of a reached bound, and the Unix second from which the bound admits the next order."""
+    """A reached bound: its sentence, and the Unix second from which it admits the next order."""
 
     sentence: str
     not_before: int

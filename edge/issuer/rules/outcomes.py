@@ -58,7 +58,7 @@ def find_retry(attempts: int, now: int, random: float) -> int:
 
 
 def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
-    """Return the state after a limit has postponed an order, which does not count as an attempt."""
+    """Return the state after a limit has postponed an order. A postponed order does not count as an attempt."""
     return replace(
         renewal,
         due_at=failure.not_before,

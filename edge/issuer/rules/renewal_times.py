@@ -86,5 +86,5 @@ def identify(certificate: x509.Certificate) -> str:
 
 
 def _share(certificate_id: str) -> float:
-    """Return a number from 0 to 1, always the same for a certificate: when to renew within the window of the CA."""
+    """Return the point of the CA's window at which to renew. The number, from 0 to 1, is fixed for a certificate."""
     return int.from_bytes(hashlib.sha256(certificate_id.encode()).digest()[:6]) / (1 << 48)

@@ -8,7 +8,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 
 # "known": an account has the requested host. "unreserved": an account has the host, but has not reserved it.
-# "unknown": no account has the host, or too many reads would be necessary to find the account.
+# "unknown": no account has the host, or the budget for reads is used up.
 Standing = Literal["known", "unreserved", "unknown"]
 
 _MOST = 10_000  # remembered domains

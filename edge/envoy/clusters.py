@@ -39,7 +39,7 @@ _NAMING_TUNNEL = v3.ProxyProtocolConfig(
 class _Sockets(NamedTuple):
     """The transport sockets of connections to gateways. They differ in the PROXY protocol header that Envoy sends."""
 
-    plain: v3.TransportSocket  # no header, so the gateway does not get the visitor's address
+    plain: v3.TransportSocket  # no PROXY protocol header
     private: v3.TransportSocket  # a header that the gateway does not forward to the upstream
     public: v3.TransportSocket  # a header that the gateway forwards to the upstream
 

@@ -33,7 +33,7 @@ _INTERNAL = v3.Listener(
 def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
     """Return a listener with the fields that both public listeners share.
 
-    The kernel passes a connection to Envoy only after the first data has arrived.
+    Connections without data wait in the kernel.
     """
     limits = settings.limits
     deferred = v3.SocketOption(

@@ -13,7 +13,7 @@ from typing import Literal
 Refusal = Literal["", "host", "account"]  # if a name is refused: the bound on memory that it would exceed
 
 _PRESSURE = 0.9  # memory is short if the loaded names take more than this share of `host_kib`
-_EARLY = 0.1  # if memory is short, secrets are removed after this share of the period
+_EARLY = 0.1  # if memory is short, secrets are removed after this share of `Bounds.period`
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,10 @@ class LoadedName:
 
 @dataclass(frozen=True)
 class Room:
-    """The decision whether there is room for a name.
+    """The decision whether a name can be loaded.
 
-    If `refusal` is "", the name can be loaded after the names in `unloaded`, of the same account, are unloaded.
+    If `refusal` is "", it can be loaded after the names in `unloaded`, which belong to the same account, have been
+    unloaded.
     """
 
     unloaded: tuple[str, ...] = ()
@@ -97,7 +98,8 @@ class LoadedNames:
     def make_room(self, wanted: LoadedName) -> Room:
         """Return which names to unload to make room for a new or changed name.
 
-        A changed name is never refused because of the host's bound, only because of its account's.
+        A name is refused if it takes more memory than its account may have. A new name is also refused if the host's
+        bound would be exceeded.
         """
         bounds, before = self._bounds, self.find(wanted.name)
         if wanted.kib > bounds.account_kib:
@@ -109,7 +111,7 @@ class LoadedNames:
         return Room(tuple(unloaded))
 
     def put(self, loaded: LoadedName) -> None:
-        """Add or replace a name."""
+        """Add a loaded name. Replace an earlier entry of the same name."""
         self.remove(loaded.name)
         self._by_account[loaded.account][loaded.name] = loaded
         self._account_kib[loaded.account] += loaded.kib
@@ -124,7 +126,7 @@ class LoadedNames:
         self._with_secret[name] = loaded
 
     def remove(self, name: str) -> None:
-        """Forget a name, if it is loaded."""
+        """Remove the entry of a name, if the name is loaded."""
         loaded = self._with_secret.pop(name, None) or self._without_secret.pop(name, None)
         if loaded is None:
             return
@@ -138,8 +140,8 @@ class LoadedNames:
     def take_unrequested(self, now: float) -> list[LoadedName]:
         """Mark secrets that Envoy has not requested for `Bounds.period` as removed. Return their names.
 
-        If memory is short, a tenth of the period is enough. If a visitor uses the name later, Envoy requests its secret
-        again.
+        If memory is short, secrets are removed after a tenth of this period. If a visitor uses the name later, Envoy
+        requests its secret again.
         """
         period = self._bounds.period * (_EARLY if self.is_under_pressure else 1)
         due = list(takewhile(lambda it: it.requested_at + period <= now, self._with_secret.values()))
@@ -150,10 +152,12 @@ class LoadedNames:
         return due
 
     def list_unused(self, now: float) -> list[LoadedName]:
-        """Return the names to unload: Envoy has not requested them for two periods, and `scope_lifetime` is over.
+        """Return the names to unload because they are not used any more.
 
-        Before the end of `scope_lifetime`, a name can have open connections. If memory is short, such names follow
-        until there is enough memory, the earliest removed secret first. Requests on their connections then get 404.
+        Envoy has not requested the secrets of these names for two times `Bounds.period`, and they were removed at least
+        `scope_lifetime` ago. Before that, visitors can still have open connections to a name. If memory is short, names
+        are unloaded before the end of `scope_lifetime`, until there is enough memory: first the name with the earliest
+        removed secret. Requests on its open connections then get 404.
         """
         unused_since = now - 2 * self._bounds.period
         unrequested = takewhile(lambda it: it.requested_at <= unused_since, self._without_secret.values())
@@ -174,8 +178,8 @@ class LoadedNames:
     def _list_unloaded(self, wanted: LoadedName) -> Iterator[LoadedName]:
         """Yield the names of the account that must be unloaded to make room for the `wanted` name.
 
-        If only the bound of names per wildcard is exceeded, they are names of the same wildcard. The order is the order
-        of `_age`.
+        If only the bound on the names of a wildcard is exceeded, only names of the same wildcard are yielded. They are
+        in the order of `_age`.
         """
         every = self._by_account.get(wanted.account, {})
         known = every.get(wanted.name)
@@ -194,9 +198,10 @@ class LoadedNames:
 
 
 def _age(loaded: LoadedName) -> tuple[bool, float]:
-    """Return the sort key of a name for unloading.
+    """Return the sort key for unloading: names with the smallest key are unloaded first.
 
-    Names without a secret come first, ordered by its removal. Other names follow, ordered by Envoy's latest request.
+    Names without a secret come first, ordered by the time at which the secret was removed. The others follow, ordered
+    by the time of Envoy's latest request for the secret.
     """
     removed_at = loaded.secret_removed_at
     return removed_at is None, loaded.requested_at if removed_at is None else removed_at

@@ -24,14 +24,14 @@ from edge.plan.names import NamePlan
 # Memory measured in Envoy, in KiB. A constant with LETTERS in its name is a factor: bytes of memory for each byte of a
 # text. An entry is a route in Envoy's configuration. One route of an edge needs several entries, for example one for
 # gRPC and one for each pattern of a user agent filter.
-WITHDRAWN_KIB = 1  # a name that is not served any more: Envoy has nothing of it, only control has its records
-# a name with its certificate and 404 page; a tunnel; a route of an edge
+WITHDRAWN_KIB = 1  # a name that is not served any more: Envoy has no resources of it, only control has its records
+# a name with its certificate and 404 page; a tunnel; a route of an edge, with the route's first entry
 _NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0
 _LETTERS_OF_CHAIN = 6.5  # the part of a certificate chain above _CHAIN_KIB. Envoy stores text and parsed form
 _CHAIN_KIB = 1.5  # a certificate chain of usual length
 _LETTERS_OF_PATH = 4.0  # the path of an edge's route, once for each entry
-_LETTERS_OF_PATTERN = 60.0  # an exact path in a route with a user agent filter: entries have it as a regex
-_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each entry of a route except the first; each backend in an entry that has several
+_LETTERS_OF_PATTERN = 60.0  # an exact path in a route with a user agent filter, which makes it a regex
+_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each further entry of a route; each backend in an entry with several
 _RESPONSE_KIB = 75.0  # a backend with a fixed response: its listener and its cluster
 _LETTERS_OF_RESPONSE = 5.5  # the body and the headers of a fixed response
 _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # a tunnel group's clusters for HTTP/1.1 and HTTP/2; each tunnel in the group
@@ -62,7 +62,7 @@ def find_wildcard(plan: NamePlan) -> str:
 
 
 def _estimate_chain(certificate: str, records: AccountRecords) -> float:
-    """Return the KiB for the part of a certificate chain that is longer than usual."""
+    """Return the KiB for the part of a certificate chain above _CHAIN_KIB."""
     found = records.certificates.get(certificate)
     return _LETTERS_OF_CHAIN * max(0.0, len(found.chain) / 1024 - _CHAIN_KIB) if found else 0.0
 
@@ -89,7 +89,10 @@ def _estimate_rules(site: Site | None) -> float:
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
-    """Return the KiB of a matcher with the networks of IP policies. An entry or a whole host has a matcher."""
+    """Return the KiB of a matcher for the networks of IP policies.
+
+    The matcher belongs to one entry, or to all entries of a host.
+    """
     return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
 
 

@@ -39,17 +39,17 @@ _OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """A decision: clients with addresses in some networks are admitted or rejected. The networks do not overlap."""
+    """A decision to admit or reject the clients in some networks. The networks do not overlap."""
 
     is_admitted: bool
     networks: tuple[Network, ...]
 
 
 def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
-    """Return verdicts that cover all addresses. The first verdict with an address in its networks applies.
+    """Return verdicts that together cover all addresses.
 
-    `rejected` is the policy: the condition under which a connection is closed. IPv4-mapped IPv6 addresses are treated
-    like the IPv4 addresses.
+    The first verdict with a network around the client's address applies. `rejected` is the policy: the condition under
+    which a connection is closed. IPv4-mapped IPv6 addresses are treated like the IPv4 addresses.
     """
     networks = sorted({*_ROOTS, *_list_networks(rejected)}, key=_sort_key)
     found = _Networks(networks, port, region).find(rejected)
@@ -62,9 +62,10 @@ def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
 
 
 class _Networks:
-    """Computes with sets of addresses, which are integers with a bit for each network.
+    """Computes with sets of addresses.
 
-    Bit n is set if the set contains the n-th network, not counting the addresses in smaller networks of the list.
+    A set is an integer with one bit for each network. Bit n means the addresses in the n-th network that are not in a
+    smaller network of the list.
     """
 
     def __init__(self, networks: Sequence[Network], port: int, region: str) -> None:
@@ -111,7 +112,7 @@ def _list_networks(condition: Condition) -> Iterator[Network]:
 def _find_levels(admitted: Mapping[Network, bool]) -> Iterable[tuple[int, bool, Network]]:
     """Yield each network with its nesting level and whether its clients are admitted.
 
-    A network is left out if the smallest yielded network around it has the same decision.
+    A network is left out if its clients get the same decision as the clients of the smallest yielded network around it.
     """
     around: list[Network] = []
     for network in sorted(admitted, key=_sort_key):

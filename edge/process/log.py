@@ -50,7 +50,7 @@ ISSUER_EVENTS = (
     "renewal_information_unreadable",
     "replaced_certificate_deleted",
 )
-event_counts: Counter[str] = Counter()  # events that this process logged, by name
+event_counts: Counter[str] = Counter()  # how often this process has logged each event, by name
 
 
 def event(name: str, **fields: object) -> None:

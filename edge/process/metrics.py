@@ -96,7 +96,10 @@ def read_instances(sockets: Mapping[str, Path], path: str = "/metrics") -> ReadM
 
 
 async def read_each(sockets: Mapping[str, Path], path: str) -> Mapping[str, bytes]:
-    """Return by instance the responses of a process. Instances that do not answer are left out."""
+    """Send a request to all instances of a process. Return the responses by instance.
+
+    Instances that do not answer are left out.
+    """
     found = await asyncio.gather(*(read_from(it, path)() for it in sockets.values()), return_exceptions=True)
     return {instance: text for instance, text in zip(sockets, found, strict=True) if isinstance(text, bytes)}
 

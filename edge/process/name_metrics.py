@@ -34,7 +34,10 @@ class NameMetrics:
             self.refused.labels(reason)
 
     def on_load(self, result: str, seconds: float) -> None:
-        """Count a request of Envoy for a name, by its result. For "served", record the seconds until the answer."""
+        """Count one of Envoy's requests for a server name, by its result.
+
+        For the result "served", also record the seconds until the answer.
+        """
         self.loads.labels(result).inc()
         if result == "served":
             self.seconds.observe(seconds)

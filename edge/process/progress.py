@@ -63,7 +63,7 @@ class Heartbeat:
         self._progress, self._at = progress, time.monotonic()
 
     def silence(self) -> float:
-        """Return the seconds since the latest report."""
+        """Return the seconds since the latest report of the other process."""
         if self._progress.read_new():
             self._at = time.monotonic()
         return time.monotonic() - self._at

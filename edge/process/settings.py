@@ -48,7 +48,7 @@ class Limits:
     tunnel_timeout: int = 10
     upstream_timeout: int = 10
     idle_timeout: int = 300
-    tcp_idle_timeout: int = 7440  # the shortest timeout that RFC 5382 permits for NATs
+    tcp_idle_timeout: int = 7440  # the shortest idle timeout that RFC 5382 permits a NAT for TCP connections
     header_timeout: int = 15
     min_rate: int = 100
     min_rate_grace: int = 30

@@ -23,15 +23,19 @@ _COUNT = re.compile(r"^\w*cert_active(?:\{[^}]*\})? (\d+)$", re.MULTILINE)
 
 @dataclass
 class RequestedCertificates:
-    """Decides whether Envoy must be restarted.
+    """Decides by the number of requested certificates whether Envoy must be restarted.
 
-    `before` is how many certificates Envoy had requested when control last ran.
+    `before` is how many certificates Envoy had requested when control was last seen running.
     """
 
     before: int = 0
 
     def is_too_many(self, silence: float, count: int) -> bool:
-        """Return whether Envoy must be restarted. `silence` is the seconds since control last reported."""
+        """Return whether Envoy must be restarted.
+
+        `silence` is the seconds since control last reported. `count` is how many certificates Envoy has requested and
+        not dropped.
+        """
         if silence < 2 * _PERIOD:
             self.before = count
         return silence > _MAX_SILENCE and count - self.before >= _MAX_GROWTH

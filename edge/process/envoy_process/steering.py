@@ -57,7 +57,7 @@ def _list_sockets(pid: int) -> dict[str, int]:
 
 
 def _listening() -> Iterator[list[str]]:
-    """Yield for each address the inodes of its listening sockets."""
+    """Yield the inodes of the listening sockets at each TCP address (IP address and port)."""
     for table in ("tcp", "tcp6"):
         by_address: dict[str, list[str]] = {}
         with Path(f"/proc/net/{table}").open() as lines:

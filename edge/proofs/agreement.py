@@ -29,7 +29,7 @@ def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, ask
     """Return the records on which enough servers agree, or None while more answers are needed.
 
     `asked` is the number of queried servers, and `answers` are the answers that have arrived so far. Two servers agree
-    if `say` returns the same value for their records.
+    if the function `say` returns the same value for their records.
     """
     known = [it for it in answers if isinstance(it, Records)]
     answering = asked - len(answers) + len(known)  # how many servers have returned records, or still can

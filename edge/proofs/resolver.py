@@ -34,7 +34,10 @@ class Resolver:
         self._source = source
 
     async def look(self, domain: str, proof: Proof) -> CheckResult:
-        """Return whether the proof's TXT record, or a CNAME to the proof's target, proves a domain."""
+        """Return whether a domain is proved, by a TXT record or by a CNAME record.
+
+        The TXT record must have the value of the proof. The CNAME must point to the target of the proof.
+        """
         found = await asyncio.gather(
             _in_time(domain, self._text(domain, proof.value)),
             _in_time(domain, self._alias(domain, proof.cname_target)),
@@ -58,7 +61,10 @@ class Resolver:
             return None
 
     async def find_without(self, name: str, value: str) -> list[str]:
-        """Return the addresses of the name servers that do not return the TXT record `value`. Raises Unreachable."""
+        """Return the addresses of the name servers that lack the TXT record `value`.
+
+        Servers that do not answer are included. Raises Unreachable.
+        """
         key = dns.name.from_text(name)
         panel = await self._source.panel(key)
         answers = await asyncio.gather(*(asking.ask(it, key, TXT, panel.role) for it in panel.servers))
@@ -110,7 +116,7 @@ class Resolver:
     async def _agreed(self, text: str, kind: RdataType, say: Callable[[Records], Hashable]) -> Records:
         """Return the records of a name on which its name servers agree. Raises Unreachable, _Undecided.
 
-        Two servers agree if `say` returns the same value for their records.
+        Two servers agree if the function `say` returns the same value for their records.
         """
         try:
             name = dns.name.from_text(text)

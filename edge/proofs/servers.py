@@ -75,7 +75,8 @@ class Reach(Protocol):
 class Own:
     """Finds the authoritative name servers of a name's zone, by the resolver of this host.
 
-    At most `most` servers are queried, only at addresses that `may_ask` permits. At least `least` are required.
+    At most `most` servers are queried, only at addresses that `may_ask` permits. If there are fewer than `least` such
+    addresses, the name counts as unreachable.
     """
 
     def __init__(
@@ -110,9 +111,10 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
 
 
 def every_source(settings: Sequence[tuple[str, int]]) -> Source:
-    """Return a source like `source`, but with all name servers of a zone. Raises SettingError.
+    """Return a source that finds all name servers of a zone. Raises SettingError.
 
-    Their addresses may be private, and a single server is enough.
+    Unlike the servers from `source`, they can have private addresses, and a single server is enough. If `settings`
+    (DNS_SERVERS) is not empty, the source returns the resolvers in it.
     """
     if settings:
         return Fixed([Server(*it) for it in settings])

@@ -20,7 +20,10 @@ class ReferenceCounts:
         self._counts.update(self._keys[owner] - before)
 
     def reduce(self, owner: str, keys: Iterable[Key] = ()) -> list[Key]:
-        """Leave an owner only the resources `keys`. Return its other resources that have no owner now."""
+        """Remove all resources of an owner except `keys`.
+
+        Return the removed resources that no other owner uses.
+        """
         before, after = self._keys.pop(owner, frozenset()), frozenset(keys)
         if after:
             self._keys[owner] = after

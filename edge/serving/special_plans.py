@@ -93,7 +93,10 @@ def list_hosts(entries: Iterable[SpecialEntry]) -> frozenset[str]:
 
 
 def list_names(entry: SpecialEntry) -> list[str]:
-    """Return the special names of an entry. They are host names without ":443", or host:port for TCP."""
+    """Return the special names in an entry of the stored list.
+
+    They are host names without ":443", or host:port for TCP.
+    """
     if kinds.of(entry.owner.id) is kinds.TCP_EDGES:
         return list(entry.hostports)
     return [it.removesuffix(":443") for it in entry.hostports]

@@ -48,7 +48,7 @@ class SpecialServing:
         return [clusters.build_bytes_cluster(it, self._link_authority, self._settings) for it in gateways]
 
     def block(self, networks: Iterable[str], banned: Iterable[str]) -> Changes:
-        """Return the resources that refuse blocked networks and banned hosts."""
+        """Return the resources with which Envoy refuses blocked networks and banned hosts."""
         blocked = sorted(networks)
         rules = {it.key: it for it in blocking.build_rules(blocked, banned)}
         return {**rules, **self._listeners.block(blocked)}
@@ -74,7 +74,8 @@ class SpecialServing:
                 yield edge_listeners.build_edge_port_listener(port.edge, port.port, self._settings)
             elif port.tunnel:
                 yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings, port.refusals)
-        # Connections to closed hosts must fail: the internal chain forwards to the host's cluster, which is not built.
+        # Connections to a closed host must fail. The chain INTERNAL forwards them to the host's cluster, which does not
+        # exist.
         for host in sorted(plans.closed):
             yield self._build_part(host, https_listener.INTERNAL, refuses_challenges=False)
 
@@ -124,7 +125,10 @@ class SpecialServing:
 
 
 class _AccountResources:
-    """Resources by account. If several accounts have a resource with the same key, `find` returns the latest."""
+    """The resources of each account.
+
+    If several accounts have a resource with the same key, `find` returns the resource from the latest `put`.
+    """
 
     def __init__(self) -> None:
         self._found: dict[Key, dict[str, Resource]] = {}

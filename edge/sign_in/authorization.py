@@ -52,7 +52,7 @@ class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type
         self._service, self._webhooks, self._passwords = service, webhooks, passwords
 
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
-        """Return the decision about a visitor's request, which Envoy describes."""
+        """Decide about a visitor's request, which Envoy describes: forward it, or send a response."""
         if "passwords" in request.attributes.context_extensions:
             return _password_response(await self._passwords.check(_password(request)))
         if "webhook" in request.attributes.context_extensions:

@@ -16,10 +16,10 @@ from edge.sign_in.provider.limits import TooManyExchanges
 from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
 from edge.sign_in.sign_in_records import SecretUnreadable
 
-_WAIT, _SHORT_WAIT = 5.0, 1.5  # seconds that a request waits for a check: the highest and the lowest limit
-_POLL = 0.25  # seconds between reads of a session while another process checks it
-_TURN = 12.0  # seconds for which a process reserves the check of a session
-# after one of these errors, the session can be checked again after a second
+_WAIT, _SHORT_WAIT = 5.0, 1.5  # bounds in seconds on a request's wait for a check, see `_longest_wait`
+_POLL = 0.25  # seconds between two reads of a session while another sign-in process rechecks it
+_TURN = 12.0  # seconds for which a sign-in process reserves the recheck of a session
+# if a recheck fails with one of these errors, the session can be rechecked after a second
 _DELAYING = (ExchangeFailed, TooManyExchanges, SecretUnreadable, aws.AwsError)
 
 
@@ -110,7 +110,10 @@ def _longest_wait(rule: SignInRule) -> float:
 
 
 def with_facts(session: Session, rule: SignInRule, facts: Facts, now: float) -> Session:
-    """Return a session with the provider's new facts about its user."""
+    """Return a session with new facts about its user.
+
+    The provider has sent them at the time `now`.
+    """
     return dataclasses.replace(
         session,
         addresses=list(facts.addresses),

@@ -36,9 +36,10 @@ class SignInHost:
         return replies.page(404, _NOT_FOUND)
 
     def _callback(self, visit: Visit) -> Reply:
-        """Redirect from the provider's redirect to the host at which the sign-in began.
+        """Handle the provider's redirect: redirect the visitor to the host of the sign-in.
 
-        The decrypted state names the host. There, the service exchanges the authorization code.
+        The decrypted state names the host at which the sign-in began. There, the service exchanges the authorization
+        code.
         """
         sealed = visit.parameter("state")
         begun = self._starter.unseal(sealed)
@@ -59,7 +60,7 @@ class SignInHost:
         url = self._starter.authorize_url(rule, begun, sealed, fresh=visit.parameter("fresh") == "1")
         keys = self._records.state_keys()
         confirmed = confirmations.read(cookies.read(visit.cookies, confirmations.COOKIE), keys, self._clock())
-        site = f"{begun.account} {begun.host}"  # another account that gets the host later needs a new confirmation
+        site = f"{begun.account} {begun.host}"  # if another account gets the host, its visitors confirm again
         if confirmed.has(site):
             return replies.redirect(url)
         if visit.method == "POST" and self._is_confirmed(visit, begun):

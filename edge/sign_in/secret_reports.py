@@ -10,7 +10,7 @@ from cachetools import TTLCache
 from chalicelib.model.edges import application_errors
 from chalicelib.storage.client import aws
 
-_PAUSE = 60  # seconds until the same error is stored again
+_PAUSE = 60  # seconds until it is stored again that the same secret cannot be decrypted
 _MAX_REPORTED = 10_000
 
 

@@ -32,7 +32,7 @@ class SignInLink:
     ) -> None:
         self._server, self._address = server, address
         self._pair: LinkPair | None = None
-        self._new: grpc.ServerCertificateConfiguration | None = None  # None after gRPC has received it
+        self._new: grpc.ServerCertificateConfiguration | None = None  # for gRPC. None after gRPC has received it
         self._is_listening = False
         external_auth_pb2_grpc.add_AuthorizationServicer_to_server(_EnvoyOnly(answering), server)
 
@@ -89,7 +89,7 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
         self._answering = answering
 
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
-        """Return the decision about a visitor's request, if an edge host has sent it."""
+        """Return the decision about a visitor's request. Refuse clients that are not edge hosts."""
         if CLIENT.encode() not in context.auth_context().get(_NAMES, ()):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only edge hosts are answered")
         return await self._answering.Check(request, context)

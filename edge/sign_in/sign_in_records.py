@@ -97,7 +97,10 @@ class SignInRecords:
         return await _in_thread(_read_routes, account, edge)
 
     def client_id(self, rule: SignInRule) -> str:
-        """Return the client id of the OAuth application that a rule uses. Return "" if there is none."""
+        """Return the client id of the OAuth application that a rule uses.
+
+        Return "" if the rule uses a managed application that does not exist.
+        """
         if rule.client_id:
             return rule.client_id
         managed = self._apps.get(rule.provider)
@@ -177,11 +180,14 @@ class SignInRecords:
         return await _in_thread(vault.unseal_readable, session.tokens, sessions.context(session.account), Tokens.parse)
 
     async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
-        """Reserve the check of a session for `lasting` seconds. Return False if another process has reserved it."""
+        """Reserve the recheck of a session for this process, for `lasting` seconds.
+
+        Return False if another process has reserved it.
+        """
         return await _in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
 
     async def delay_check(self, id: str, now: float) -> None:
-        """Shorten the reservation of a failed check to a second, after which a new check can begin."""
+        """Permit the next check of a session after a second, because a check has failed."""
         await _in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:
@@ -199,7 +205,7 @@ class SignInRecords:
 
 
 def _limit(entries: OrderedDict[str, T]) -> None:
-    """Remove the oldest entries while there are more than `_MAX_RULES`."""
+    """Remove the oldest entries of a cache until it has at most `_MAX_RULES`."""
     while len(entries) > _MAX_RULES:
         entries.popitem(last=False)
 

@@ -15,7 +15,8 @@ class GuessLimits:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        # by route or reservation and visitor: the time from which MOST passwords without a pause are allowed again
+        # by (route or reservation, visitor): the time from which the visitor may again send MOST passwords without a
+        # pause
         self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def pause(self, holder: str, address: str) -> int:

@@ -1,1 +1,1 @@
-"""Identity providers: their table, their answers, and requests to them."""
+"""Identity providers: the table of their endpoints, requests to them, and their answers."""

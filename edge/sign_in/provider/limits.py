@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from edge.sign_in.visits import network_of
 
-_OF_ACCOUNT = 4  # the exchanges of one account are limited to a quarter of all exchanges
+_OF_ACCOUNT = 4  # an account may have a quarter of the exchanges that are allowed in total
 _OF_VISITOR = 8  # concurrent exchanges of one visitor: an IPv4 address or an IPv6 /64
 
 

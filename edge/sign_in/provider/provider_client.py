@@ -245,7 +245,7 @@ def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
     if error in _APPLICATION_ERRORS:
         raise ApplicationRejected
     if error in _GRANT_ERRORS or status in (401, 403):
-        raise Rejected(error if error in _GRANT_ERRORS else f"status {status}")  # other texts can contain user data
+        raise Rejected(error if error in _GRANT_ERRORS else f"status {status}")  # other error texts can have user data
     if status != 200 or error or answer is None:
         raise Unreadable(f"status {status}")
 

@@ -35,7 +35,10 @@ class Confirmations:
         return _digest(site) in self.sites
 
     def adding(self, site: str, now: float) -> "Confirmations":
-        """Return the confirmations with one more site. If there are too many sites, the oldest are left out."""
+        """Return these confirmations, with the confirmation of one more site added.
+
+        If there are more than _MAX_SITES, the oldest are left out.
+        """
         own = _digest(site)
         added = {**{name: end for name, end in self.sites.items() if name != own}, own: int(now) + VALIDITY}
         return Confirmations(dict(list(added.items())[-_MAX_SITES:]))

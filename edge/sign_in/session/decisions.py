@@ -100,7 +100,7 @@ def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
     if rule.inactivity_timeout:
         limits.append(rule.inactivity_timeout)
-        if not is_seen_late(session, rule, now):  # it expires before `seen_at` must be stored again
+        if not is_seen_late(session, rule, now):  # the token expires before `seen_at` must be stored again
             limits.append(max(session.seen_at + _quarter(rule) - int(now), 1 + _SKEW))
     usual = max(1, int(_quarter(rule)) - _SKEW)
     return max(0, min(usual, int(min(limits)) - _SKEW))

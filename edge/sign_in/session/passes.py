@@ -13,7 +13,10 @@ from edge.sign_in.session.tokens import SigningKey
 
 @dataclass(frozen=True)
 class Pass:
-    """The headers for the upstream, and Set-Cookie headers for the visitor."""
+    """The headers that are added because a request may pass.
+
+    `headers` are added to the request that the upstream receives. `cookies` are Set-Cookie headers for the visitor.
+    """
 
     headers: Mapping[str, str]
     cookies: tuple[str, ...]

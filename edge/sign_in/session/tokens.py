@@ -42,7 +42,7 @@ def list_headers(claims: Mapping[str, Any]) -> dict[str, str]:
 
 
 def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
-    """Return the signed session token with the claims."""
+    """Return a session token (JWT) with these claims, signed with the key."""
     return jwt.encode(dict(claims), key.private, algorithm="ES256", headers={"kid": key.kid})
 
 

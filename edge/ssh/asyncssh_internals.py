@@ -55,7 +55,7 @@ class Client(asyncssh.SSHServer):
         """Handle a valid signature by the client with the key or certificate that was validated last."""
 
     def on_rejected_key(self) -> None:
-        """Handle a key or certificate that was rejected."""
+        """Handle a rejected key or certificate of the client."""
 
     def on_forward_host(self, host: str) -> None:
         """Store the host of a forwarding request as the client sent it. `server_requested` is called next."""
@@ -64,7 +64,7 @@ class Client(asyncssh.SSHServer):
         """Handle a client that reads more slowly than the gateway writes."""
 
     def resume_writing(self) -> None:
-        """Handle a client that has read the waiting bytes."""
+        """Handle a client that has caught up with reading, after `pause_writing`."""
 
     def on_variable(self, name: str, value: str) -> None:
         """Handle an environment variable that the client sends for a session."""
@@ -196,7 +196,7 @@ class Connection(asyncssh.SSHServerConnection):
         return channel
 
     async def confirm(self) -> None:
-        """Send the client a request. Wait until it has answered, and all requests that it sent before are handled."""
+        """Send the client a request. Wait until it is answered, and all earlier requests of the client are handled."""
         await self._make_global_request(b"keepalive@openssh.com")
         while any(it._request_queue for it in self._channels.values()):
             await asyncio.sleep(_POLL)
@@ -227,11 +227,11 @@ class ReadWindow:
 
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        self._left = channel._recv_window  # bytes that the client may still send, plus undelivered bytes here
+        self._left = channel._recv_window  # bytes that the client may send, plus received bytes not delivered yet
         channel._deliver_data = self._deliver  # type: ignore[method-assign]
 
     def resize(self, size: int) -> None:
-        """Set the size of the channel's window. The client learns it with the next window adjustment."""
+        """Set the size of the channel's receive window. The next window adjustment sends it to the client."""
         self._channel._init_recv_window = size
 
     def close(self) -> None:

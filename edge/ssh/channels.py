@@ -167,9 +167,9 @@ class _Connection:
         return get_visitor(self.address)
 
     def open(self, relay: Relay) -> None:
-        """Start to open the channel.
+        """Start a task that opens the channel.
 
-        The task is never cancelled, because the relay must close a channel that opens late.
+        The task is never cancelled, because the relay must close a channel that the SSH client opens late.
         """
         self._task = asyncio.create_task(self._open(relay))
 

@@ -32,7 +32,7 @@ RESTART_SOON = "This gateway restarts within a minute. It disconnects clients th
 AWAY = "The gateway cannot reach its store just now: try again in a moment."
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-# the protocol of a tunnel with a host name, by the port in its request
+# the protocol of a tunnel with a host name, by the port in the client's `ssh -R`
 _PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}
 _LABELS_PORT = 80
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (how ssh names no host)
@@ -126,9 +126,10 @@ class Requester:
 
 
 def build_opening(requested: RequestedTunnel, requester: Requester, settings: Settings) -> Opening:
-    """Return the description of a requested tunnel that the store needs. Choose a random name if it has none.
+    """Return the values with which the store opens a requested tunnel.
 
-    Raises TunnelRefused if the client's grant does not permit the tunnel.
+    If the tunnel has no name, choose a random one. Raises TunnelRefused if the client's grant does not permit the
+    tunnel.
     """
     grant, address = requester.grant, requester.address
     opening = Opening(grant, requester.gateway, requester.session, address, address=address, client=requester.client)
@@ -162,7 +163,7 @@ def list_addresses(grant: Grant, settings: Settings) -> list[str]:
 
 
 def get_port(opening: Opening, port: int) -> int:
-    """Return the port of the tunnel's address if it is a TCP tunnel. Otherwise return the requested `port`."""
+    """Return the port of a TCP tunnel's address. For other tunnels, return the requested `port`."""
     return int(opening.name.rpartition(":")[2]) if opening.proto == "tcp" else port
 
 

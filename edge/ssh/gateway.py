@@ -128,7 +128,10 @@ class SshGateway:
         await tasks.retry(functools.partial(threads.call, self.store.change_gateway, here), Unavailable)
 
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield the coroutines of all work that runs while the gateway has its lease."""
+        """Yield the coroutines to run while the gateway has its lease.
+
+        They are the periodic tasks, the wait for the loss of the lease, the metrics, and the billing.
+        """
         blocking = PeriodicTask("blocks", self._block, _BLOCKS_PERIOD, failures=Unavailable)
         checks = self._checks.tasks(self.id, Follower(self.store.list_changes, time.time()))
         for task in (self.lease.task(), blocking, *checks, *self.tunnels.tasks()):
@@ -230,7 +233,10 @@ class SshGateway:
         self.tunnels.abort_blocked(self._blocked)  # Envoy checks visitors' networks only when a connection begins
 
     async def _drain_after(self, draining: asyncio.Event, clients: asyncio.Server) -> None:
-        """Wait for `draining`, then drain. Raises _Drained when the drain is complete."""
+        """Wait until `draining` is set, then drain the gateway.
+
+        Raises _Drained when the drain is complete.
+        """
         await draining.wait()
         self._drain = Drain(self, self._authority)
         clients.close()
@@ -240,7 +246,7 @@ class SshGateway:
     def _on_lease_lost(self) -> None:
         """Close all tunnels before any other event is handled. Ask the clients to connect again after random pauses."""
         for session in self.sessions:
-            # shown before the tunnels end, because the terminals end with the last tunnel
+            # this notice comes before the end of the tunnels, because a terminal ends with the client's last tunnel
             session.announce_loss(random.uniform(0, _MAX_WAIT))
         self.tunnels.shut("its gateway has lost its lease")
 

@@ -10,7 +10,7 @@ from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 from edge.store.threads import Threads
 
-_SKIPPED = 1.0  # if a renewal is skipped, it is tried again after so many seconds
+_SKIPPED = 1.0  # seconds until a skipped renewal of the lease is tried again
 
 
 class LeaseLost(Exception):
@@ -28,7 +28,7 @@ class GatewayLease:
     def __init__(self, store: Store, seconds: int, on_loss: Callable[[], None]) -> None:
         self._store, self._seconds, self._on_loss = store, seconds, on_loss
         self._id = ""
-        self._ends_at = float("inf")  # this time and the next two are from time.monotonic()
+        self._ends_at = float("inf")  # the times in this line and the next are from time.monotonic()
         self._renewed_at = self._log_read_at = 0.0
         self._is_lost = asyncio.Event()
         self._thread = Threads(1, "lease")  # a separate thread, so that a renewal never waits for other calls
@@ -56,7 +56,7 @@ class GatewayLease:
         Raises Unavailable.
         """
         start = time.monotonic()
-        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # it began or was renewed recently
+        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # the lease began or was renewed recently
             return wait
         if self._log_read_at <= self._renewed_at:
             log.event("renewal_skipped")

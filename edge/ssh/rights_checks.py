@@ -35,7 +35,7 @@ class RightsChecks:
 
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
         self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
-        self._changed: set[str] = set()  # ids of changed records. If a tunnel has such an id, `refusal` is read again
+        self._changed: set[str] = set()  # ids of changed records: if one is a tunnel, its `refusal` must be read again
         # by the id of each tunnel that must be checked: the monotonic time since which it must be checked
         self._unchecked: dict[str, float] = {}
         self._due_at: dict[str, float] = {}  # by account: the monotonic time at which `sweep` checks its tunnels next
@@ -123,7 +123,7 @@ class RightsChecks:
             self._unchecked.setdefault(tunnel.id, time.monotonic())
 
     async def _check(self, tunnels: Sequence[OnlineTunnel]) -> None:
-        """Check some tunnels. Close those with a client that has lost the right to the tunnel."""
+        """Close the tunnels to which their clients have lost the right."""
         for start in range(0, len(tunnels), _BATCH):
             some = tunnels[start : start + _BATCH]
             rights = [(it.record, it.opening) for it in some]
@@ -148,7 +148,7 @@ class RightsChecks:
 
 
 def _group(tunnels: Iterable[OnlineTunnel]) -> dict[str, list[OnlineTunnel]]:
-    """Return tunnels by account."""
+    """Return the tunnels of each account, by the id of the account."""
     found = defaultdict[str, list[OnlineTunnel]](list)
     for tunnel in tunnels:
         found[tunnel.record.account].append(tunnel)

@@ -44,7 +44,7 @@ class Tunnels:
         # by tunnel id: the usage of closed tunnels, if their records could not be ended yet
         self._unrecorded: dict[str, Traffic] = {}
         self._banned: Sequence[str] = ()
-        self._to_bill: list[tuple[str, Traffic]] = []  # usage of closed tunnels, by account, for the ledger
+        self._to_bill: list[tuple[str, Traffic]] = []  # (account, usage) of closed tunnels, not yet in the ledger
         self._closed_usage = Traffic()  # the usage of all closed tunnels together
         self.bodies_too_slow = 0
         # by account: the semaphore that limits how many tunnels are opened at the same time
@@ -240,7 +240,10 @@ class Tunnels:
         return is_online
 
     def _forget(self, tunnel: OnlineTunnel, reason: str) -> bool:
-        """Stop serving a tunnel. Return whether it was online."""
+        """Remove a tunnel from the online tunnels, and close its connections.
+
+        Return whether the tunnel was online.
+        """
         if self._online.pop(tunnel.id.lower(), None) is None:
             return False
         log.event("tunnel_closed", **tunnel.log_fields(), reason=reason)

@@ -81,5 +81,5 @@ class _ClientTransport:
         return getattr(self._transport, name)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return a property of the transport. "peername" is the client's address."""
+        """Return a property of the transport. For "peername", return the client's address."""
         return self._client if name == "peername" else self._transport.get_extra_info(name, default)

@@ -24,7 +24,7 @@ class PendingSignIn(Protocol):
     """A connection that is signing in."""
 
     def drop(self, reason: str) -> None:
-        """Close the connection at once."""
+        """Close the connection at once. `reason` is for the log."""
 
 
 @dataclass(frozen=True)

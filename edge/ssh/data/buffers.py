@@ -23,7 +23,10 @@ class Buffers:
         return self._taken.total()
 
     def open_window(self, tunnel: str) -> "Window":
-        """Return the window of a new channel. It has MIN_WINDOW bytes even if the budget is used up."""
+        """Return the window of a new channel of a tunnel.
+
+        The window has MIN_WINDOW bytes even if the budget of all buffers is used up.
+        """
         self._take(tunnel, MIN_WINDOW)
         return Window(self, tunnel)
 

@@ -28,7 +28,7 @@ class Deferral:
         return bool(self._calls)
 
     def add(self, call: Callable[[], None], size: int = 0) -> None:
-        """Add a waiting call. `size` is the number of bytes that it sends."""
+        """Delay a call that sends `size` bytes of the response."""
         self._calls.append(call)
         self._bytes += size
         if self._bytes > _MAX_BYTES:
@@ -41,7 +41,7 @@ class Deferral:
         self._has_moved = True
 
     def release(self) -> None:
-        """Call all waiting calls now."""
+        """Make all delayed calls now."""
         self.cancel()
         self._waited, self._bytes = 0.0, 0
         calls, self._calls = self._calls, []

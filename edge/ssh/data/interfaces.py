@@ -46,5 +46,5 @@ class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-# schedules a call: its parameters are the seconds to wait and the function to call
+# a function that schedules a call. Parameters: the seconds to wait, and the function to call
 CallLater: TypeAlias = Callable[[float, Callable[[], None]], Timer]

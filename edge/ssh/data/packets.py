@@ -39,7 +39,7 @@ class Unread:
 
         Nothing is copied if the buffer still contains `head` before the next bytes.
         """
-        if self._at < len(head):  # `_data` was replaced after `head` was taken
+        if self._at < len(head):  # the buffer was replaced after `head` was taken, so `head` must be copied
             return head + self._data[:end]
         return memoryview(self._data)[self._at - len(head) : self._at + end]
 

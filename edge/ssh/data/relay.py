@@ -266,7 +266,7 @@ class Relay:
     def _watch(self) -> None:
         """Start the idle timer. When it expires, both ends are aborted unless data has moved since its start.
 
-        The timer lasts for the idle timeout, or after the visitor has left at most for the upstream timeout.
+        The timer lasts for the idle timeout. After the visitor has left, it lasts at most for the upstream timeout.
         """
         if self._idle_timer:
             self._idle_timer.cancel()

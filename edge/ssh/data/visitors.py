@@ -21,7 +21,10 @@ def parse_address(head: bytes) -> str:
 
 @lru_cache(4096)
 def get_visitor(address: str) -> str:
-    """Return the visitor of an address: an IPv4 address itself, or the /64 of an IPv6 address."""
+    """Return the network that counts as one visitor.
+
+    That is an IPv4 address itself, or the /64 of an IPv6 address.
+    """
     return get_source(address)
 
 
@@ -87,5 +90,8 @@ class Body:
         return self._slow
 
     def reset_rate(self) -> None:
-        """Measure the rate again from zero: while the upstream does not read, the visitor cannot send."""
+        """Measure the rate of the body from zero again.
+
+        While the upstream does not read, the visitor cannot send, so the body does not count as slow.
+        """
         self._slow, self._received = 0.0, 0

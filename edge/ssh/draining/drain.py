@@ -75,7 +75,7 @@ class Drain:
         return self._gateway.tunnels.find_online(id) or self._handover.find(id)
 
     def _hold(self, id: str) -> Acceptor | None:
-        """Return the HeldTunnel of the tunnel with an id, which holds new connections, or None."""
+        """Hold new connections to all online tunnels. Return the HeldTunnel with an id, or None."""
         self._handover.add(self._gateway.tunnels.online)
         return self._handover.find(id)
 

@@ -78,7 +78,7 @@ class Handover:
 
     @property
     def held(self) -> int:
-        """Return how many connections are held now."""
+        """Return how many connections to all these tunnels are held now."""
         return sum(len(it.held) for it in self._tunnels.values())
 
     @property
@@ -124,7 +124,10 @@ class Handover:
             held.close()
 
     async def _read(self) -> None:
-        """Read changed tunnels of the accounts with tunnels that have no successor. Raises Unavailable."""
+        """Find successors among the accounts' changed tunnels. Raises Unavailable.
+
+        Only accounts with a tunnel that has no successor yet are read.
+        """
         changes = await threads.call(self._follower.read, time.time())
         scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}
         own = {it.tunnel.id for it in self._tunnels.values()}

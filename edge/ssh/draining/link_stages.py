@@ -18,7 +18,10 @@ _Connections = WeakSet[asyncio.Transport]
 
 @dataclass(frozen=True)
 class _Stage:
-    """A port for Envoy, and the connections of its stage. `find` returns the tunnel with an id for a new connection."""
+    """A port for Envoy, and the connections of its stage.
+
+    `find` returns the tunnel with an id, to which a new connection of the stage belongs.
+    """
 
     find: Find
     server: asyncio.Server
@@ -52,7 +55,10 @@ class LinkStages:
             self._stages.clear()
 
     async def open(self, find: Find) -> int:
-        """Begin the next stage, and return its port. In this stage, `find` returns the tunnel for a connection."""
+        """Begin the next stage. Return the port that is opened for it.
+
+        In this stage, `find` returns the tunnel to which a new connection belongs, by its id.
+        """
         settings, accepted = self._settings, _Connections()
         address = settings.hop_host, settings.link_port(len(self._stages))
         server = await link.serve(self._authority, self._gateway, *address, find, accepted=accepted)

@@ -29,7 +29,7 @@ class ConnectionEvents(Protocol):
 
 @dataclass(frozen=True)
 class _Unanswered:
-    """A request without a response. `start` is in seconds of time.monotonic()."""
+    """A request that has no response yet. `start` is in seconds of time.monotonic()."""
 
     client: str
     method: str

@@ -15,9 +15,9 @@ from edge.ssh.terminal.client_events import Event
 _CONTROL_C, _CONTROL_D = "\x03", "\x04"
 _SUBSYSTEM = "events"
 _MAX_UNREAD = 64 * 1024  # if a client has more unread characters, events are dropped
-_MAX_UNREAD_REQUESTS = 32 * 1024  # the same for events of requests: lower, to leave room for other events
+_MAX_UNREAD_REQUESTS = 32 * 1024  # the same limit for events of requests, lower to leave room for other events
 _PERIOD = 0.1  # the subsystem sends the events of requests together, after so many seconds
-_MAX_REQUESTS = 200  # the most events of requests that are sent together. Others are dropped
+_MAX_REQUESTS = 200  # the most events of requests in one period. Further events are dropped
 
 
 class Terminal(asyncssh.SSHServerSession[str]):

@@ -56,7 +56,10 @@ class Billing:
         return max(_SAVE_PERIOD, _PAUSE_FACTOR * duration)
 
     def _save(self) -> None:
-        """Collect the usage. Write the sums that are not in the store yet to the file."""
+        """Collect the usage of all tunnels, and write it to the file.
+
+        The file has the sums by account and hour that are not in the store yet.
+        """
         self._collect(self._ledger, _hour())
         text = self._ledger.to_text(self._gateway)
         if text == self._saved_text:
@@ -72,13 +75,13 @@ class Billing:
 
     async def _write(self) -> None:
         sums = self._ledger.list_unwritten()
-        with suppress(Unavailable):  # the next write includes these sums
+        with suppress(Unavailable):  # if the store does not answer, the next write includes these sums
             await threads.call(self._put, self._gateway, sums)
             self._ledger.mark_written(sums, _hour())
             self._save()
 
     async def _recover(self) -> None:
-        """Read the sums that the previous gateway left in the file, and write them to the store.
+        """Write the usage that the previous gateway left in the file to the store.
 
         Retry until that succeeds.
         """

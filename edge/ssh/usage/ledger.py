@@ -37,7 +37,10 @@ class Ledger:
         return [HourlyUsage(*key, usage) for key, usage in self._sums.items() if self._written.get(key) != usage]
 
     def mark_written(self, sums: Iterable[HourlyUsage], hour: str) -> None:
-        """Record that sums were written to the store. Forget written sums of other hours than the current `hour`."""
+        """Record that sums of usage were written to the store.
+
+        Forget the written sums of all hours except the current `hour`: they cannot change any more.
+        """
         self._written = {**self._written, **{(it.account, it.hour): it.usage for it in sums}}
         over = [key for key, usage in self._sums.items() if key[1] != hour and self._written.get(key) == usage]
         for key in over:

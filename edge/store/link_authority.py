@@ -50,7 +50,10 @@ def renew_sign_in_pair(link_authority: Authority) -> None:
 
 
 def _create() -> Item:
-    """Return the record of a new authority. The record has a unique key, so that a second one cannot be stored."""
+    """Return the record of a new CA.
+
+    Its unique key is the same for every CA, so that a second CA cannot be stored.
+    """
     made = authority.make("Hop of the live edge").to_pem().encode()
     sealed = {"authority": vault.seal(made, vault.context(EDGE, _ID))}
     return Item(_SCOPE, _ID, {"name": _ID}, sealed=sealed, unique_keys=(UniqueKey("edge_authority", _ID),))

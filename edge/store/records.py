@@ -111,7 +111,7 @@ class Opening:
 
     @property
     def targets(self) -> list[str]:
-        """Return what the ACL must permit to open the tunnel: the name, or each label as key=value."""
+        """Return the texts that the ACL must permit: the name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
     def is_permitted(self, grant: Grant | None) -> bool:
@@ -170,9 +170,9 @@ class Store(Protocol):
         """Return an address that the account can use now without a reservation, chosen at random, or None."""
 
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
-        """Return the ids of the tunnels that have lost their right.
+        """Return the ids of the tunnels to which the client has lost the right.
 
-        The credential does not permit the tunnel any more, or the account has lost the right to the name.
+        Either the credential does not permit the tunnel any more, or the account has lost the right to the name.
         """
 
     def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
@@ -233,9 +233,9 @@ class Store(Protocol):
         """Mark a gateway as ended if its lease has lapsed. Return False if it is live or already marked."""
 
     def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
-        """Reserve the work of ending the tunnels of an ended gateway, for `seconds`, for this edge host.
+        """Reserve for this edge host the work of ending an ended gateway's tunnels.
 
-        Return False if another host has reserved it.
+        It is reserved for `seconds`. Return False if another edge host has reserved it.
         """
 
     def remove_gateway(self, gateway: str) -> None:
@@ -275,7 +275,10 @@ class Store(Protocol):
         """Remove edge hosts, with their reports, `grace` seconds after the end of their lease."""
 
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
-        """Return the reports about edges that an edge host has stored, by account and edge."""
+        """Return an edge host's stored reports about edges, by account and edge.
+
+        A report contains the parts of an edge that Envoy has rejected, with Envoy's error messages.
+        """
 
     def write_status(self, account: str, edge: str, report: Report) -> None:
         """Store an edge host's report about an edge. Replaces an earlier report."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Literal
 
-Refusal = Literal["", "host", "account"]  # if a name is refused: the bound on memory that it would exceed
+Refusal = Literal["", "host", "account"]  # the bound on memory that a refused name would exceed, or "" if not refused
 
 _PRESSURE = 0.9  # memory is short if the loaded names take more than this share of `host_kib`
 _EARLY = 0.1  # if memory is short, secrets are removed after this share of `Bounds.period`

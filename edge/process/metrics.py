@@ -23,7 +23,7 @@ FindUnready = Callable[[], Awaitable[str]]  # returns the reason why a process i
 
 
 class Readable(Protocol):
-    """An object that returns the metrics of a process."""
+    """An object with a method that returns metrics as text."""
 
     async def read(self) -> bytes:
         """Return the metrics in Prometheus's text format."""

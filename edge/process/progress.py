@@ -15,7 +15,7 @@ PERIOD = 2.0  # seconds between two reports of a process that is serving
 
 
 class Progress:
-    """Writes and reads the report of the process `name`: one line in a file."""
+    """Writes and reads the progress report of the process `name`: one line in a file."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._file = directory / f"{name}.progress"

@@ -76,7 +76,10 @@ class _Part:
         self._serving = await self._start(self._settings)
 
     def replace(self) -> None:
-        """Start a second process, and then drain the first. Wait first until an earlier replacement has ended."""
+        """Start a task that starts a second process, and then drains the first.
+
+        The task first waits until an earlier replacement has ended.
+        """
         self._replacing = asyncio.create_task(self._replace(self._replacing))
 
     def restart(self) -> None:

@@ -44,9 +44,10 @@ class Rejection:
 class Sender:
     """Sends the resources of names to Envoy, and removes them. A cluster stays while any name uses it.
 
-    A call of `send` or `withdraw` stops an earlier `send` of the same name that still waits for Envoy. A special name,
-    which has a separate listener, can become normal. Its former scope then stays open until `wait_for_matcher` returns:
-    Envoy directs new connections to the new scope from then on.
+    A call of `send` or `withdraw` stops an earlier `send` of the same name that still waits for Envoy.
+
+    A special name has a separate listener. If it becomes normal, its former scope stays open until `wait_for_matcher`
+    returns: from then on, Envoy directs new connections to the new scope.
     """
 
     def __init__(self, discovery: Discovery, wait_for_matcher: Callable[[str], Awaitable[None]] | None = None) -> None:

@@ -14,7 +14,7 @@ class ReferenceCounts:
         self._keys: dict[str, frozenset[Key]] = {}  # by owner: the resources that it uses
 
     def add(self, owner: str, keys: Iterable[Key]) -> None:
-        """Add resources to those that an owner uses."""
+        """Record that an owner also uses these resources."""
         before = self._keys.get(owner, frozenset())
         self._keys[owner] = before.union(keys)
         self._counts.update(self._keys[owner] - before)

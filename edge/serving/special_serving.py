@@ -54,7 +54,7 @@ class SpecialServing:
         return {**rules, **self._listeners.block(blocked)}
 
     def _publish(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Resource | None]]:
-        """Yield the resources that have changed since they were last yielded, among the given keys."""
+        """Yield the resources with these keys that have changed since they were last yielded."""
         for key in keys:
             found = self._resources.find(key) or self._shields.find(key)
             if found != self._published.get(key):
@@ -111,9 +111,10 @@ class SpecialServing:
         yield self._build_part(plan.name, https_listener.INTERNAL, refuses_challenges=plan.site.refuses_challenges)
 
     def _build_shields(self, plans: SpecialPlans) -> Iterator[Resource]:
-        """Yield rules that exclude names from a special wildcard, because other edges or tunnels serve these names.
+        """Yield rules that exclude names from a special wildcard of the account.
 
-        Each rule is a part of the listener's matcher, which selects a filter chain by server name.
+        Other edges or tunnels serve these names. Each rule is a part of the listener's matcher, which selects a filter
+        chain by server name.
         """
         for name in sorted(plans.below.union(*(it.served_elsewhere for it in plans.edges))):
             yield self._build_part(name, tls_contexts.DEFAULT_VERSION, refuses_challenges=True)

@@ -47,7 +47,10 @@ class Forward:
 
 
 def webhook(status: int) -> Forward | Reply:
-    """Return the response to a webhook. Return Forward if its check returned the status 200."""
+    """Return the response to a webhook.
+
+    Return Forward if the check of its signature returned the status 200.
+    """
     if status == 200:
         return Forward({})
     text = _OF_WEBHOOKS.get(status, pages.NOT_VERIFIABLE)
@@ -55,7 +58,10 @@ def webhook(status: int) -> Forward | Reply:
 
 
 def password(status: int, retry_after: int) -> Forward | Reply:
-    """Return the response to a request with a password. Return Forward if its check returned the status 200."""
+    """Return the response to a request with a password.
+
+    Return Forward if the check of the password returned the status 200.
+    """
     if status == 200:
         return Forward({})
     headers = {"content-type": "text/plain", "cache-control": "no-store"}

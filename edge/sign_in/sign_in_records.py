@@ -70,9 +70,9 @@ class SignInRecords:
         self._private: dict[str, PrivateKeys] = {}
 
     async def refresh(self) -> None:
-        """Read the service's private keys and the managed OAuth applications. Create the next keys if they are due.
+        """Read the service's private keys and the managed OAuth applications.
 
-        Raises vault.Unreadable.
+        If it is time for the next keys, create them. Raises vault.Unreadable.
         """
         self._apps = await _in_thread(managed_apps.read_all)
         self._pairs, self._private = await _in_thread(_refresh_keys)
@@ -107,9 +107,10 @@ class SignInRecords:
         return managed.client_id if managed else ""
 
     async def application(self, rule: SignInRule) -> Application | None:
-        """Return the OAuth application of a rule with its decrypted client secret. Return None if there is none.
+        """Return the OAuth application of a rule, with its decrypted client secret.
 
-        Raises SecretUnreadable. That is also stored, so that the status of the edge shows it.
+        Return None if the application does not exist. Raises SecretUnreadable. This error is also stored, so that the
+        status of the edge shows it.
         """
         try:
             return await self._application(rule)

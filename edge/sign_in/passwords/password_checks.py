@@ -27,7 +27,7 @@ from edge.sign_in.secret_reports import SecretReports
 K = TypeVar("K")
 V = TypeVar("V")
 _MAX_MODULES = 10_000
-_MAX_PASSED = 10_000  # the most right credentials that are remembered
+_MAX_PASSED = 10_000  # the most credentials that are remembered as right
 _AT_ONCE = 2  # verifications that run at the same time: scrypt uses a core for some milliseconds
 _MOST_WAITING = 16  # the most passwords for one route or tunnel that wait to be verified
 _NOBODY = passwords.make_digest("")

@@ -19,7 +19,10 @@ class TooManyExchanges(Exception):
 
 
 class ExchangeLimits:
-    """Counts the running exchanges with providers. In total, `most` are allowed, and fewer per account and visitor."""
+    """Counts the running exchanges with providers, and limits their number.
+
+    In total, `most` exchanges are allowed. For one account, and for one visitor, fewer are allowed.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most

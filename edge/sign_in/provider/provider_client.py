@@ -251,7 +251,7 @@ def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
 
 
 def _error_of(answer: Any) -> str:
-    """Return the error in an answer, or "".
+    """Return the error in a provider's answer, or "".
 
     Facebook sends an object with an error number, and Twitch sends only a message.
     """

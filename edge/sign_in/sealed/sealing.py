@@ -21,7 +21,10 @@ def seal(plain: bytes, kid: str, key: bytes, purpose: bytes) -> str:
 
 
 def unseal(text: str, keys: Mapping[str, bytes], purpose: bytes) -> bytes | None:
-    """Return the bytes in a sealed text. None if it is malformed, has another purpose, or its key is unknown."""
+    """Return the bytes in a sealed text.
+
+    Return None if the text is malformed, has another purpose, or is encrypted with an unknown key.
+    """
     kid, _, sealed = text.partition(".")
     if (key := keys.get(kid)) is None:
         return None

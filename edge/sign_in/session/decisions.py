@@ -86,7 +86,10 @@ def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
 
 
 def _suffices(session: Session, rule: SignInRule) -> bool:
-    """Return whether the latest check of a session included all teams and organizations of the rule."""
+    """Return whether the latest check of a session is enough for the rule.
+
+    The check must have included all teams and organizations that the rule names.
+    """
     teams, organizations = set(map(fold, session.asked_teams)), set(map(fold, session.asked_organizations))
     return set(map(fold, rule.teams)) <= teams and set(map(fold, rule.organizations)) <= organizations
 
@@ -94,7 +97,7 @@ def _suffices(session: Session, rule: SignInRule) -> bool:
 def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
     """Return how many seconds a session token is valid.
 
-    Envoy must not accept it after the next recheck is due, after the longest duration of a session, or after the
+    Envoy must not accept the token after the next recheck is due, after the longest duration of a session, or after the
     inactivity timeout.
     """
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]

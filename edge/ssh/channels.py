@@ -1,4 +1,4 @@
-"""The channels of one SSH connection. Each connection from Envoy to one of its tunnels has a channel."""
+"""The channels of one SSH connection. Each connection from Envoy to one of the client's tunnels has a channel."""
 
 import asyncio
 from collections.abc import Callable

@@ -168,7 +168,7 @@ def get_port(opening: Opening, port: int) -> int:
 
 
 def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
-    """Return the refusal to show for an error of `Store.open`."""
+    """Return the refusal that the client sees after an error of `Store.open`."""
     kind = "port" if ":" in name else "name"
     match error:
         case NameTaken():

@@ -70,7 +70,7 @@ class SshGateway:
         task.add_done_callback(self._closing.discard)
 
     def on_session_end(self, session: Session) -> None:
-        """Forget the connection of a client."""
+        """Remove the connection of a client, which has ended, from the gateway's sessions."""
         self.sessions.discard(session)
 
     async def serve(self, draining: asyncio.Event | None = None) -> None:

@@ -35,7 +35,10 @@ class CheckingLoop(asyncio.SelectorEventLoop):
 
 
 def check_before_events(check: Callable[[], None] | None) -> None:
-    """Call a function before the running loop handles events, if it is a CheckingLoop."""
+    """Make the running loop call a function before it handles events.
+
+    Does nothing if the loop is not a CheckingLoop.
+    """
     loop: Any = asyncio.get_running_loop()
     if isinstance(loop, CheckingLoop):
         loop.check_before_events(check)

@@ -66,7 +66,10 @@ class RightsChecks:
                 await self._tunnels.close_leftover(record)
 
     async def sweep(self) -> None:
-        """Check the tunnels of the accounts that are due. Each account is due once in RIGHTS_SWEEP seconds."""
+        """Check the tunnels of the accounts that are due for a check.
+
+        Each account is due once in RIGHTS_SWEEP seconds.
+        """
         now, by_account = time.monotonic(), _group(self._tunnels.online)
         # random times at first, so that not all accounts are checked at once
         first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}
@@ -139,7 +142,10 @@ class RightsChecks:
             await self._tunnels.close(tunnel, _MISSING)
 
     async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
-        """Read whether edge hosts serve the ports of TCP tunnels. If that has changed, show it to the client."""
+        """Read whether edge hosts serve the ports of TCP tunnels.
+
+        If that has changed for a tunnel, show it to the client.
+        """
         for tunnel in [it for it in tunnels if it.record.proto == "tcp"]:
             reason = await threads.call(self._store.read_refusal, tunnel.record)
             if reason != tunnel.refusal and self._tunnels.find(tunnel.id):

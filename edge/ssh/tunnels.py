@@ -154,7 +154,7 @@ class Tunnels:
             self._unrecorded[tunnel.id] = tunnel.meter.usage()
 
     def has(self, id: str) -> bool:
-        """Return whether the tunnel with an id is online, or was released because the gateway drains."""
+        """Return whether the tunnel with an id is online, or moves to another gateway in a drain."""
         return id.lower() in self._online or id.lower() in self._released
 
     async def close_leftover(self, record: ServedTunnel) -> None:

@@ -63,7 +63,7 @@ class Relay:
         self._open_timer = self._owner.call_later(self._limits.upstream_timeout, self.close)
 
     def on_refused(self) -> None:
-        """Handle a channel that cannot be opened. Envoy answers the visitor with an error."""
+        """Handle a failed attempt to open the channel. Envoy answers the visitor with an error."""
         self.close()
 
     def on_opening_end(self) -> None:
@@ -180,7 +180,10 @@ class Relay:
         self._watch()
 
     def on_visitor_left(self) -> None:
-        """Handle a visitor that has left before the SSH client has read all its data. Can be called several times."""
+        """Handle a visitor that has left. The SSH client has not read all of the visitor's data yet.
+
+        Can be called several times.
+        """
         if self._channel and not self._has_visitor_left:
             self._has_visitor_left = True
             self._watch()

@@ -80,7 +80,10 @@ class Drain:
         return self._handover.find(id)
 
     async def _wait_for_connections(self, stage: int, seconds: float) -> None:
-        """Wait at most `seconds` until Envoy's connections of a stage have ended. Then close those that are open."""
+        """Wait until Envoy's connections of a stage have ended, at most `seconds`.
+
+        Then close the connections of the stage that are still open.
+        """
         start = time.monotonic()
         await _wait_until(lambda: time.monotonic() >= start + _SETTLE and not self._links.count(stage), seconds)
         self._links.close(stage)
@@ -109,7 +112,10 @@ class Drain:
             await asyncio.sleep(start + number / rate - time.monotonic())
 
     async def _leave(self) -> None:
-        """End the tunnels that are not online at another gateway. Wait until edge hosts have no connection here."""
+        """End the tunnels that are not online at another gateway.
+
+        Then wait at most _LEAVE_TIME seconds until no edge host has a connection to this gateway.
+        """
         await self._gateway.tunnels.close_released(self._handover.find_unsucceeded())
         stages = range(3)
         await _wait_until(lambda: not any(map(self._links.count, stages)), _LEAVE_TIME)

@@ -21,7 +21,7 @@ _MAX_REQUESTS = 200  # the most events of requests in one period. Further events
 
 
 class Terminal(asyncssh.SSHServerSession[str]):
-    """One SSH session channel of a connection."""
+    """A session channel of an SSH connection: a terminal, or the subsystem `events`."""
 
     def __init__(self, on_open: Callable[["Terminal"], None], on_end: Callable[["Terminal"], None]) -> None:
         self._on_open, self._on_end = on_open, on_end

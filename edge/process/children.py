@@ -21,8 +21,8 @@ _PR_SET_PDEATHSIG = 1
 class Program:
     """A program to start as a child process.
 
-    Without `folder`, `environment` or `log` (a file for its output), it has the same ones as this process. `stop` is
-    the signal that ends the program at once.
+    Without `folder`, `environment` or `log` (a file for its output), the child has the folder, environment or output of
+    this process. `stop` is the signal that ends the program at once.
     """
 
     name: str

@@ -148,7 +148,8 @@ async def serve_at_port(
 ) -> AsyncIterator[None]:
     """Serve the metrics of all `processes` and the readiness at a TCP port.
 
-    `processes` has a function for each process name. A second instance of this process can share the port.
+    `processes` has, by the name of each process, the function that returns the process's metrics. A second instance of
+    this process can share the port.
     """
     handle = _MetricsServer(processes, checks).handle
     async with await asyncio.start_server(handle, host, port, limit=4096, reuse_port=True):

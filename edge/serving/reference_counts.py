@@ -7,7 +7,7 @@ from edge.envoy.resources import Key
 
 
 class ReferenceCounts:
-    """The number of owners of each resource. An owner is a server name, or any text that identifies another user."""
+    """The number of owners of each resource. An owner is a server name, or a text for another user of the resource."""
 
     def __init__(self) -> None:
         self._counts: Counter[Key] = Counter()

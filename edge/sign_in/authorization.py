@@ -39,7 +39,7 @@ from edge.sign_in.sign_in_records import REFRESH, SignInRecords
 from edge.sign_in.visits import Visit
 from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
-_MAX_HEADERS = 1 << 20  # bytes of a check request, not counting the body
+_MAX_HEADERS = 1 << 20  # the most bytes of a check request, not counting the body
 _TOLD = {429: "stopped"}
 _FAILURES = (aws.AwsError, vault.Unreadable)
 _PERMISSION_DENIED = 7  # PERMISSION_DENIED in google.rpc.Code

@@ -30,7 +30,7 @@ _NOT_FOUND = "404: this path belongs to the sign-in service, which has no such p
 
 
 class Callbacks:
-    """Answers requests to the paths below /_service/ on a visitor's host."""
+    """Answers requests to the paths below /_service/ on the host that a visitor requests."""
 
     def __init__(self, dependencies: Dependencies, starter: Starter) -> None:
         self._needs, self._starter = dependencies, starter
@@ -144,7 +144,10 @@ class Callbacks:
         return with_facts(session, rule, facts, now)
 
     def _token_cookies(self, rule: SignInRule, session: Session) -> tuple[str, ...]:
-        """Return the Set-Cookie header with a new session's first token. Return none if the user may not pass."""
+        """Return the Set-Cookie header with a new session's first token.
+
+        Return no header if the user may not pass.
+        """
         now = self._clock()
         decision = decisions.decide(session, rule, session.client_id, now)
         if decision.access is not Access.PASS:

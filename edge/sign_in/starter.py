@@ -35,7 +35,7 @@ class Starter:
         return f"{self._url}/callback"
 
     def callback_url(self, begun: State, query: str) -> str:
-        """Return the URL that completes a sign-in at the visitor's host."""
+        """Return the URL that completes a sign-in at the host that the visitor requested."""
         return f"https://{begun.host}{self._port}{SERVICE}callback?{query}"
 
     async def begin(self, visit: Visit, rule: SignInRule, path: str, *, fresh: bool) -> Reply:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 SERVICE = "/_service/"
-_MAX_PATH = 2048  # bytes of a path to which a visitor may be redirected
+_MAX_PATH = 2048  # the most bytes of a path to which a visitor may be redirected
 _HOST = re.compile(r"([a-z0-9_-][a-z0-9._-]*)(?::[0-9]*)?", re.ASCII)
 
 

@@ -205,7 +205,7 @@ def describe_tunnel(id: str, opening: Opening) -> str:
 
 
 def describe_port(url: str, refusal: str) -> str:
-    """Return the sentence that says whether the port of a TCP tunnel is open. `refusal` is "" if it is."""
+    """Return the sentence that says whether the port of a TCP tunnel is open. It is open if `refusal` is ""."""
     if not refusal:
         return f"{url} is open now."
     return f"{url} is not open: {refusal}. The edge tries again every few seconds."

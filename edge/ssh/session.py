@@ -25,7 +25,7 @@ from edge.ssh.terminal.client_events import Notice
 from edge.ssh.terminal.terminal import Terminal
 
 _NO_FORWARDING = "The certificate does not permit tunnels: it needs the extension permit-port-forwarding."
-_MAX_REASON = 1000  # characters of a logged reason: some reasons list all algorithms of the client
+_MAX_REASON = 1000  # the most characters of a logged reason: some reasons list all algorithms of the client
 
 
 class SessionHost(TunnelHost, Protocol):

@@ -58,7 +58,10 @@ class Tunnels:
         return list(self._online.values())
 
     def collect(self, ledger: Ledger, hour: str) -> None:
-        """Add the tunnels' usage since the previous call to an hour of the ledger."""
+        """Add the usage of all tunnels to the sum of an hour in the ledger.
+
+        That is the usage since the previous call of this method.
+        """
         for account, usage in self._to_bill:
             ledger.add(account, hour, usage)
         self._to_bill.clear()
@@ -101,7 +104,10 @@ class Tunnels:
         return self._online.get(id.lower())
 
     async def ban(self, patterns: Sequence[str]) -> None:
-        """Close the tunnels with names that match a pattern. Refuse such names from now on."""
+        """Close the tunnels with names that match any of the operator's patterns.
+
+        Refuse tunnels with such names from now on.
+        """
         if patterns == self._banned:
             return
         self._banned = patterns

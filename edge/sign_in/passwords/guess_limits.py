@@ -20,7 +20,10 @@ class GuessLimits:
         self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def pause(self, holder: str, address: str) -> int:
-        """Return the seconds until the visitor may send a password, or 0. `holder` is the route or reservation."""
+        """Return the seconds until the visitor may send a password, or 0.
+
+        `holder` is the id of the route or reservation that has the passwords.
+        """
         free_at, now = self._free_at.get((holder, network_of(address)), 0.0), self._clock()
         return max(0, -int(-(free_at - now - (MOST - 1) * PAUSE) // 1))
 

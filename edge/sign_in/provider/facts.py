@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 
-_MAX_ADDRESS = 254  # characters of an e-mail address
+_MAX_ADDRESS = 254  # the most characters of an e-mail address
 _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
 
 

@@ -18,8 +18,8 @@ from edge.sign_in.provider.id_tokens import InvalidIdToken
 from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.provider.reading import ProviderAnswer, UnreadableAnswer
 
-MAX_ANSWER = 1024 * 1024  # bytes of a provider's answer
-_MAX_TOKENS = 4096  # bytes of stored tokens: KMS encrypts no more at once
+MAX_ANSWER = 1024 * 1024  # the most bytes of a provider's answer
+_MAX_TOKENS = 4096  # the most bytes of stored tokens: KMS encrypts no more at once
 # Providers report errors as texts of RFC 6749 or GitHub, as numbers (Facebook) or as messages (Twitch).
 _APPLICATION_ERRORS = (
     *("invalid_client", "unauthorized_client", "incorrect_client_credentials"),

@@ -16,7 +16,7 @@ from edge.sign_in.provider.provider_table import Provider
 _PERSONAL_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"  # the tenant of personal Microsoft accounts
 _MAX_PAGES = 100
 _PER_PAGE = 100
-_MAX_NAME, _MAX_ID = 200, 255  # characters
+_MAX_NAME, _MAX_ID = 200, 255  # the most characters of a user's name and of an id
 
 
 class UnreadableAnswer(Exception):

@@ -45,7 +45,7 @@ class Confirmations:
 
 
 def read(text: str, keys: Mapping[str, bytes], now: float) -> Confirmations:
-    """Return the confirmations in a cookie that have not expired. A malformed cookie has no confirmations."""
+    """Return the unexpired confirmations in a cookie. A malformed cookie has no confirmations."""
     plain = sealing.unseal(text, keys, _PURPOSE)
     found = json.loads(plain) if plain else {}
     return Confirmations({host: end for host, end in found.items() if end > now})

@@ -24,7 +24,10 @@ def get_surroundings(address: str) -> str:
 
 
 class Networks:
-    """A set of IP networks. It finds out whether an address is in one of them without a comparison with each."""
+    """A set of IP networks.
+
+    Its method `contain` does not compare an address with each of the networks.
+    """
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
         # By IP version and number of host bits: the network addresses as integers, shifted right by the host bits.

@@ -7,7 +7,7 @@ from edge.ssh.terminal.client_events import Event, Notice
 from edge.ssh.terminal.exchange import HttpView, StreamView
 from edge.ssh.terminal.terminal import Terminal
 
-_MAX_EVENTS = 20  # recent events that a new terminal shows
+_MAX_EVENTS = 20  # the number of recent events that a new terminal shows
 _USAGE = Notice("There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …")
 
 

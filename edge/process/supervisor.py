@@ -60,7 +60,7 @@ def _handle_signals(gateway: "_Part", envoy: "_Part") -> None:
 
 
 class _Part:
-    """One of the parts control, gateway, sign-in or Envoy.
+    """A part of the edge: control, gateway, sign-in service or Envoy.
 
     A part has a process that serves. After a replacement, it also has the former process, which drains.
     """

@@ -110,7 +110,7 @@ class Sender:
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
         """Send the clusters that an owner uses. Remove its earlier clusters that no other owner uses.
 
-        `owner` is a text that is not a server name. Each server name is also an owner.
+        `owner` is a text that is not a server name. Server names are owners too: `send` sends their clusters.
         """
         made = {it.key: it for it in clusters}
         self._counts.add(owner, made)
@@ -170,7 +170,10 @@ class Sender:
             self._discovery.apply(expired)
 
     def _expired(self) -> Changes:
-        """Return the changes that remove replaced scopes from Envoy after _RETENTION seconds."""
+        """Return the changes that remove expired scopes from Envoy.
+
+        A replaced scope expires after _RETENTION seconds.
+        """
         gone = [key for key, end in self._closed.items() if end <= time.monotonic()]
         for key in gone:
             del self._closed[key]

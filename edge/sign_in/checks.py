@@ -102,9 +102,9 @@ class SessionChecks:
 
 
 def _longest_wait(rule: SignInRule) -> float:
-    """Return how many seconds a request waits for a check at most.
+    """Return the most seconds for which a request waits for a recheck.
 
-    Envoy ends the request after `max_stream` seconds, so the wait is shorter.
+    Envoy ends the request after `max_stream` seconds, so the wait must be shorter.
     """
     return min(_WAIT, max(_SHORT_WAIT, rule.max_stream / 4), rule.max_stream * 3 / 4)
 

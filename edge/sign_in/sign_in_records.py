@@ -78,7 +78,7 @@ class SignInRecords:
         self._pairs, self._private = await _in_thread(_refresh_keys)
 
     async def rule(self, account: str, edge: str, route: str, audience: str) -> SignInRule | None:
-        """Return the OAuth rule of a route. Return None if OAuth is off.
+        """Return the OAuth rule of a route. Return None if OAuth is off for the route.
 
         Rules are cached by audience, which identifies a route and the version of its OAuth module.
         """
@@ -88,7 +88,7 @@ class SignInRecords:
         return await self.current_rule(account, edge, route)
 
     async def current_rule(self, account: str, edge: str, route: str) -> SignInRule | None:
-        """Read the OAuth rule of a route from the store. Return None if OAuth is off."""
+        """Read the OAuth rule of a route from the store. Return None if OAuth is off for the route."""
         found = await _in_thread(_read_rule, account, edge, route)
         return self._remember(found) if found else None
 

@@ -86,7 +86,10 @@ def safe_path(text: str | None) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return an IPv4 address, or the /64 of an IPv6 address: one visitor. Return "" for a malformed address."""
+    """Return the network that counts as one visitor: an IPv4 address, or the /64 of an IPv6 address.
+
+    Return "" for a malformed address.
+    """
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

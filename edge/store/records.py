@@ -272,7 +272,7 @@ class Store(Protocol):
         """Mark an edge host as live for `lease` seconds."""
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
-        """Remove edge hosts, with their reports, `grace` seconds after the end of their lease."""
+        """Remove the records and reports of edge hosts `grace` seconds after the end of their lease."""
 
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         """Return an edge host's stored reports about edges, by account and edge.

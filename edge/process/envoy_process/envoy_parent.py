@@ -65,7 +65,8 @@ async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout:
 async def _steer_away(pid: int) -> None:
     """Steer new connections to the other Envoy of this host.
 
-    Then wait until this Envoy has accepted the connections that the kernel assigned to it before.
+    Then wait _ACCEPT_TIME seconds, so that this Envoy can accept the connections that the kernel has already assigned
+    to it.
     """
     try:
         steering.steer_away(pid)

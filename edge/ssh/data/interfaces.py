@@ -27,7 +27,7 @@ class Observer(Protocol):
 
 
 class Exchange(Protocol):
-    """Receives a copy of the relayed bytes, and follows their requests and responses if they are HTTP/1."""
+    """Receives a copy of the relayed bytes, and follows the HTTP/1 requests and responses in them, if any."""
 
     @property
     def is_requesting(self) -> bool:

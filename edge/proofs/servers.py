@@ -111,7 +111,7 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
 
 
 def every_source(settings: Sequence[tuple[str, int]]) -> Source:
-    """Return a source that finds all name servers of a zone. Raises SettingError.
+    """Return a source that finds up to eight name servers of a zone. Raises SettingError.
 
     Unlike the servers from `source`, they can have private addresses, and a single server is enough. If `settings`
     (DNS_SERVERS) is not empty, the source returns the resolvers in it.

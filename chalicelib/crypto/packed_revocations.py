@@ -143,11 +143,11 @@ def _record(entry: Entry) -> bytes:
             raise ValueError(f"a fingerprint is {_FINGERPRINT_BYTES} bytes")
         return entry.fingerprint
     if entry.number < 1 or (entry.valid_until is not None and entry.valid_until < 1):
-        raise ValueError("serials and their ends are positive")
+        raise ValueError("serial numbers and expiry times must be positive")
     try:
         return _SERIAL.pack(entry.number, _NO_END if entry.valid_until is None else entry.valid_until)
     except struct.error:
-        raise ValueError("serials and their ends are numbers of 64 bits") from None
+        raise ValueError("serial numbers and expiry times must fit into 64 bits") from None
 
 
 def _split(packed: bytes) -> tuple[bytes, bytes]:

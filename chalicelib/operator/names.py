@@ -45,7 +45,8 @@ def forget_settings(*, is_forced: bool) -> str:
         raise CommandError(
             f"Nothing was changed: {len(used):,} names exist, for example {min(used)}. Names of another "
             "TUNNEL_DOMAIN and ports outside of TCP_PORTS are not served. Delete the resources that have these names "
-            "and wait for the end of their cooldowns. If these names stay served, or no longer matter, use --force."
+            "and wait for the end of their cooldowns. If the new settings serve the names, or no one needs them, use "
+            "--force."
         )
     if not (former := base_names.forget_settings()):
         raise CommandError("This table stores no TUNNEL_DOMAIN, so there is nothing to forget.")

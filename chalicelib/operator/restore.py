@@ -56,7 +56,7 @@ def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> C
     `later` is the table that was used until the restore. In `folder`, the comparison stores its progress in files.
     """
     if later == dynamodb.table_name():
-        raise CommandError(f"{later} is this table itself: TABLE_NAME must be the restored table.")
+        raise CommandError(f"TABLE_NAME must name the restored table, and {later} is the one to compare it with.")
     return Comparison(later, folder, report)
 
 

@@ -108,7 +108,7 @@ def parse_request(host: str, port: int, settings: Settings) -> RequestedTunnel:
         return _parse_port(host, port, settings)
     if "=" in host:
         if port != _LABELS_PORT:
-            raise TunnelRefused(f"A tunnel with labels must request port {_LABELS_PORT}, for any protocol.")
+            raise TunnelRefused(f"A tunnel with labels must request port {_LABELS_PORT}, whatever its protocol.")
         return LabelledTunnel(_parse_labels(host))
     name = "" if host in _ANY else _parse_own_domain(host, domain) or f"{_parse_name(host, domain)}.{domain}"
     return NamedTunnel(name, _PROTOCOLS[port])

@@ -80,7 +80,7 @@ def permits(acl: Sequence[str], target: str) -> bool:
     """
     wanted = _parse_target(target)
     if isinstance(wanted, Label) and _EVERYTHING in (wanted.key, wanted.value):
-        raise ValueError("must be a label with a key and a value other than '*'")
+        raise ValueError("must be one label, for example app=web: '*' is allowed in rules only")
     return not acl or any(rule == _EVERYTHING or _covers(_parse_rule(rule), wanted) for rule in acl)
 
 

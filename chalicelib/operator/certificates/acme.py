@@ -103,5 +103,5 @@ def _renew(domain: str) -> None:
 def _rotate() -> None:
     directory = os.environ.get("ACME_DIRECTORY", "").strip()
     if not directory or not acme_accounts.request_rotation(directory):
-        raise CommandError("There is no account at the CA of ACME_DIRECTORY: start an issuer first.")
+        raise CommandError("There is no account at the CA of ACME_DIRECTORY: start python -m edge issuer.")
     print("The issuer changes the key within a minute, and then starts again.")

@@ -39,7 +39,7 @@ def _check(found: Any) -> Mapping[str, Mapping[str, str]]:
         if name not in PROVIDERS or not isinstance(endpoints, dict):
             names = ", ".join(PROVIDERS)
             raise SettingError(
-                f"OAUTH_ENDPOINTS: each key must be one of {names}, with an object as value, not {name}."
+                f"OAUTH_ENDPOINTS: {name} must be one of the providers {names}, and its value must be an object."
             )
         known = {"authorize", "token", "api"} if name == "github" else {"authorize", "token", "userinfo", "issuer"}
         for key, url in endpoints.items():

@@ -83,7 +83,7 @@ def test_a_port_says_what_visitors_speak(host: str, port: int, asked: NamedTunne
         ),
         ("demo", 20022, "A TCP port belongs to the whole domain and has no name: write -R 20022:…."),
         ("demo.t.example.com", 0, "A TCP port belongs to the whole domain and has no name: write -R 0:…."),
-        ("app=web", 443, "A tunnel with labels must request port 80, for any protocol."),
+        ("app=web", 443, "A tunnel with labels must request port 80, whatever its protocol."),
         ("a_b", 80, "a_b is not a tunnel name"),
         ("-a", 80, "-a is not a tunnel name"),
         ("a-", 80, "a- is not a tunnel name"),

@@ -43,7 +43,7 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
     [
         ("demo:22", "Port 22 is not served here: request a port from "),
         ("demo:0", "A TCP port belongs to the whole domain and has no name: write -R 0:…."),
-        ("app=web:443", "A tunnel with labels must request port 80, for any protocol."),
+        ("app=web:443", "A tunnel with labels must request port 80, whatever its protocol."),
         ("a_b:80", "a_b is not a tunnel name"),
         (
             "example.com:80",

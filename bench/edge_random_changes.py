@@ -53,7 +53,7 @@ class _Name:
 
 @dataclass(frozen=True)
 class _Visit:
-    """A visit, and the body of its answer. `is_kept` tells that its connection began with an earlier visit."""
+    """A visit, and the body of its answer. If `is_kept`, its connection began with an earlier visit."""
 
     name: _Name
     began: float

@@ -9,7 +9,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Protocol
 
 from chalicelib.model.names import proofs
 from chalicelib.model.names.proof_checks import DueCheck
@@ -18,9 +18,6 @@ from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
 from edge.store.threads import Threads
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _POLL = 2.0  # seconds between reads of due checks
 _CLAIM_LEASE = 60  # seconds: longer than a claimed check takes, which is twice three seconds and the writes

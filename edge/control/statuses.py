@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import ParamSpec, TypeVar
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_status import Report
@@ -17,9 +16,6 @@ from edge.process import log
 from edge.process.tasks import PeriodicTask, retry
 from edge.store.records import Store, Unavailable
 from edge.store.threads import Threads
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _POLL = 0.2  # seconds between checks of pending writes
 _WRITE_PAUSE = 2.0  # seconds between two writes for one edge

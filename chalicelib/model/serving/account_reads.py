@@ -4,7 +4,7 @@ Results are by place: the primary key of a record, or the partition key of a lis
 a name unique.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +54,7 @@ def complete(
     wanted: Wanted,
     known: Mapping[Place, Found],
     tunnel_domain: str,
-    read: Callable[[Iterable[Place]], Mapping[Place, Found]] = read_places,
+    read: Callable[[Collection[Place]], Mapping[Place, Found]] = read_places,
 ) -> dict[Place, Found]:
     """Return the values at all places that `wanted` requires. `known` has values of earlier reads.
 

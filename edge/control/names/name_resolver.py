@@ -5,7 +5,7 @@ the records of earlier rounds refer.
 """
 
 import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -82,9 +82,11 @@ class NameResolver:
     def resync(self, records: AccountRecords) -> AccountRecords:
         """Read all records of an account again, and return them.
 
-        Equal values stay the same objects, because plans refer to them.
+        Known records are read together: one call, and a concurrent call for each list. Equal values stay the same
+        objects, because plans refer to them.
         """
-        read = account_reads.complete(records.wanted, {}, self._tunnel_domain, self._read)
+        known = self._read([place for place in records.found if place.scope != gateways.GATEWAYS])
+        read = account_reads.complete(records.wanted, known, self._tunnel_domain, self._read)
         same = {place: it for place, it in records.found.items() if read.get(place) == it}
         return AccountRecords.of(
             records.wanted, same | {place: read[place] for place in read.keys() - same.keys()}, records.rejected
@@ -162,7 +164,7 @@ class NameResolver:
             wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
         )
 
-    def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
+    def _read(self, places: Collection[Place]) -> dict[Place, Found]:
         """Read records in one call, and each list of records in a concurrent call.
 
         If there are live gateways among `places`, return only these gateways, as `refresh_gateways` has read them.

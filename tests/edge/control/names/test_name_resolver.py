@@ -491,6 +491,18 @@ def test_after_a_change_the_records_are_those_of_a_full_read(
     name_bans.lift_name_ban(NAME)
 
 
+def test_a_resync_reads_all_known_items_in_one_call(resolver: NameResolver, table: TableStore, admin: Client) -> None:
+    reserve(admin, OWN)
+    create_certificate(admin, OWN)
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
+    open_tunnel(table, admin, "", app="shop")
+    create_edge(admin, OWN, backend=group)
+    known = load(resolver, OWN)
+    with calls() as made:
+        assert resolver.resync(known) == known
+    assert sorted(made) == ["BatchGetItem"] + ["Query"] * 3  # the lists: certificates, routes and labelled tunnels
+
+
 def test_a_resync_takes_no_memory_for_values_that_did_not_change(resolver: NameResolver, admin: Client) -> None:
     edge = create_edge(admin, NAME)
     create_edge(admin, DEEP)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 JsonSchema = dict[str, Any]
 
 MAX_ENCODED = "x-max-encoded"  # the limit of a value in characters, as `rules.max_encoded` counts them
-MAX_BYTES = "x-max-bytes"  # the limit of a string in bytes of UTF-8: JSON Schema counts only characters
+MAX_BYTES = "x-max-bytes"  # the limit of a string or object in bytes of UTF-8: JSON Schema counts characters
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,32 +1,68 @@
-"""The characters that a module may take of a response, which `make openapi` computes from its shape."""
+"""The sizes that declarations may reach, which `make openapi` computes from the shapes of requests."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
 
-from chalicelib import modules
+from chalicelib import edges, modules, resources
 from chalicelib.http.module import Enabled, Module
+from chalicelib.http.resource import EditableResource, Resource
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import StoredModule
 from chalicelib.model.edges.enforced import enforced_modules
-from chalicelib.model.edges.modules.compression import MODULE, CompressionModule
+from chalicelib.model.edges.modules.compression import MODULE
 from chalicelib.schema.rules import entries, form, max_bytes, max_encoded
 from infra.build.openapi import budgets
 from infra.build.openapi.budgets import OverBudget
 
 _FIXED = 7 + 6 + 2 + (7 + 6 + 25) + (5 + 6)  # the names "planted", "enabled" and "field", and a boolean
+_DECLARED = {module.name: module for module in enforced_modules.EVERY}
+_RESOURCES: tuple[Resource, ...] = (*resources.load_all(), *edges.load_all())
 
 
-def planted(rule: Any, budget: int) -> None:
-    """Check the budget of a planted module of routes with one field."""
-    described = Annotated[rule, Field(description="A field.")]
-    shape = type("Planted", (Enabled,), {"__annotations__": {"field": described}, "field": None})
-    module = Module(path=MODULE.paths[0].replace("compression", "planted"), shape=shape, stored=CompressionModule)
-    budgets.check([replace(MODULE, name="planted", budget=budget)], [module])
+@dataclass(frozen=True)
+class Plant:
+    """A module whose fields have certain rules. Events show them only if it is `audited`."""
+
+    rules: Sequence[Any]
+    budget: int
+    kind: Kind = kinds.HTTPS_EDGE_ROUTES
+    audited: bool = False
+    excludes: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Check all declarations, and the planted one."""
+        rules = {
+            f"field{number or ''}": Annotated[it, Field(description="A field.")] for number, it in enumerate(self.rules)
+        }
+        shape = type("Planted", (Enabled,), {"__annotations__": rules, **dict.fromkeys(rules)})
+        stored = type("Stored", (StoredModule,), {"AUDITED": ("enabled", *(rules if self.audited else ()))})
+        declared = replace(MODULE, name="planted", holders=(self.kind,), budget=self.budget, excludes=self.excludes)
+        module = Module(path=f"{self.kind.one}/planted", shape=shape, stored=stored)
+        budgets.check([*enforced_modules.EVERY, declared], [*modules.load_all(), module], _RESOURCES)
 
 
-def test_every_module_keeps_its_budget() -> None:
-    budgets.check(enforced_modules.EVERY, modules.load_all())
+def message_of(plant: Plant) -> str:
+    with pytest.raises(OverBudget) as error:
+        plant.check()
+    return str(error.value)
+
+
+def room(kind: Kind, what: str) -> int:
+    """Return how much more a response, record or event of a kind could take."""
+    resource = next(it for it in _RESOURCES if it.kind is kind)
+    assert isinstance(resource, EditableResource)
+    own = [it for it in modules.load_all() if it.home == kind.one]
+    (total,) = (it for it in budgets.totals(resource, own, _DECLARED) if it.what.startswith(f"The {what} "))
+    return total.limit - total.own - sum(total.modules.values())
+
+
+def test_every_declaration_keeps_its_budget() -> None:
+    budgets.check(enforced_modules.EVERY, modules.load_all(), _RESOURCES)
 
 
 @pytest.mark.parametrize(
@@ -40,28 +76,60 @@ def test_every_module_keeps_its_budget() -> None:
     ],
 )
 def test_a_module_that_exceeds_its_budget_is_named_with_the_excess(rule: Any, size: int) -> None:
-    planted(rule, _FIXED + size)
-    with pytest.raises(OverBudget) as error:
-        planted(rule, _FIXED + size - 5)
-    budget = f"{_FIXED + size - 5:,}"
-    assert str(error.value) == f"The module planted exceeds its budget of {budget} characters by 5."
-
-
-def test_the_modules_of_a_route_fit_together() -> None:
-    every = {module.name: module for module in enforced_modules.EVERY}
-    total = sum(it.budget for it in every.values() if MODULE.holders[0] in it.holders) - every["basic_auth"].budget
-    room = budgets.ROUTE - budgets.OWN_FIELDS - total
-    assert room >= 0
-    budgets.check([*every.values(), replace(MODULE, name="planted", budget=room)], [])
-    budgets.check([*every.values(), replace(MODULE, name="planted", budget=9_000, excludes=("oauth",))], [])
-    others = [replace(it, excludes=("planted",)) if it.name == "oauth" else it for it in every.values()]
-    budgets.check([*others, replace(MODULE, name="planted", budget=9_000)], [])
-    with pytest.raises(OverBudget) as error:
-        budgets.check([*every.values(), replace(MODULE, name="planted", budget=room + 5)], [])
-    sentence = f"The modules of a route have budgets of {total + room + 5:,} characters together: 5 more than fit."
-    assert str(error.value) == sentence
+    Plant([rule], _FIXED + size).check()
+    budget = _FIXED + size - 5
+    assert message_of(Plant([rule], budget)) == f"The module planted exceeds its budget of {budget:,} characters by 5."
 
 
 def test_a_field_without_a_limit_is_refused() -> None:
-    with pytest.raises(OverBudget, match="planted has a field without a limit"):
-        planted(str, 1_000_000)
+    assert message_of(Plant([str], 1_000)) == "The module planted has a field without a limit: its budget is 1,000."
+
+
+def test_the_modules_of_a_route_fit_together() -> None:
+    free = room(kinds.HTTPS_EDGE_ROUTES, "response")
+    Plant([], free).check()
+    Plant([], 9_000, excludes=("oauth",)).check()
+    total, limit = 20_000 - free, budgets.ROUTE
+    assert message_of(Plant([], 20_000)) == (
+        f"The response for the kind HTTPS edge route can take {limit + total:,} characters: {total:,} more than fit. "
+        "Its largest module is planted, which takes 20,000."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit"), [(kinds.HTTPS_EDGES, budgets.EDGE), (kinds.TCP_EDGES, budgets.RESPONSE)], ids=["https", "tcp"]
+)
+def test_the_response_of_an_edge_fits_with_its_modules(kind: Kind, limit: int) -> None:
+    free = room(kind, "response")
+    Plant([], free, kind).check()
+    assert message_of(Plant([], free + 5, kind)).startswith(
+        f"The response for the kind {kind.name} can take {limit + 5:,} characters: 5 more than fit. "
+        f"Its largest module is planted, "
+    )
+
+
+def test_a_record_fits_with_its_modules() -> None:
+    kind, size = kinds.TCP_EDGES, 200_000
+    excess = size - room(kind, "record") + _record_of(1)
+    assert message_of(Plant([Annotated[str, max_bytes(size)]], 2_000_000, kind)) == (
+        f"The record of the kind TCP edge can take {budgets.ITEM + excess:,} bytes: {excess:,} more than fit. "
+        f"Its largest module is planted, which takes {size + _record_of(1):,}."
+    )
+
+
+def _record_of(count: int) -> int:
+    """Return the bytes of a planted module beside its texts: the names of the module and of its fields."""
+    names = sum(len(f"field{number or ''}") + 1 for number in range(count))
+    return len("planted") + 3 + len("enabled") + 1 + 21 + names
+
+
+def test_an_audit_event_fits_with_its_modules() -> None:
+    kind, texts = kinds.RESERVED_ADDRS, [Annotated[str, max_bytes(4096)]] * 50
+    Plant(texts, 2_000_000, kind).check()
+    values = 2 * sum(len(f"planted.field{number or ''}") + 3 + 4096 for number in range(50))
+    enabled = 2 * (len("planted.enabled") + 3 + 71)
+    total = budgets.ITEM - room(kind, "audit event") + values + enabled
+    assert message_of(Plant(texts, 2_000_000, kind, audited=True)) == (
+        f"The audit event of the kind reserved address can take {total:,} bytes: {total - budgets.ITEM:,} more than "
+        f"fit. Its largest module is planted, which takes {values + enabled:,}."
+    )

@@ -34,7 +34,7 @@ Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "
 BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # the names of two indexes of the table; only events are in them
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the partition key of events without an account
-_MAX_BYTES = 4096  # the most bytes of a value in an event's details; longer values become digests
+MAX_BYTES = 4096  # the most bytes of a value in an event's details; longer values become digests
 _DAY = 24 * 60 * 60  # seconds
 _MAX_KNOWN = 10_000  # the most accounts in `_with_edge`: with more, it is cleared
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
@@ -291,9 +291,9 @@ def _shown(value: Any) -> str | list[str]:
     shown = [_text(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
     if isinstance(shown, list):
         written = json.dumps(shown)
-        return shown if len(written) <= _MAX_BYTES else details.digest(written)
+        return shown if len(written) <= MAX_BYTES else details.digest(written)
     text = _text(shown)
-    return text if len(text.encode()) <= _MAX_BYTES else details.digest(text)
+    return text if len(text.encode()) <= MAX_BYTES else details.digest(text)
 
 
 def _text(value: Any) -> str:

@@ -49,7 +49,11 @@ def _with_openid(names: list[str]) -> list[str]:
     return names
 
 
-Claims = Annotated[dict[str, Annotated[Any, After(_patterns)]], entries(1, 20), After(_names)]
+Claims = Annotated[
+    dict[str, Annotated[Any, After(_patterns)]],
+    entries(1, 20),
+    After(_names, {"propertyNames": {"maxLength": _MAX_NAME}}),
+]
 Audience = Annotated[str, After(_audience, {"minLength": 1}), max_bytes(_MAX_AUDIENCE)]
 Audiences = Annotated[list[Audience], entries(1, 10)]
 Flag = Annotated[bool, if_null(False)]

@@ -7,6 +7,7 @@ from chalicelib.http.resource import EditableResource
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.schema.fields import DescribedShape, Line, Shown, Text
+from chalicelib.schema.json_schema import MAX_BYTES
 from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
 # Headers of the connection instead of the response (RFC 9110, 7.6.1 and 8.6), and headers that Envoy does not accept.
@@ -23,6 +24,9 @@ def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
     if sum(len(f"{name}{value}".encode()) for name, value in headers.items()) > _MAX_HEADER_BYTES:
         raise ValueError(f"must be at most {_MAX_HEADER_BYTES} bytes of UTF-8 together")
     return headers
+
+
+_ONE_HEAD = After(_as_one_head, {MAX_BYTES: _MAX_HEADER_BYTES})
 
 
 def _of_a_response(name: str) -> str:
@@ -42,7 +46,7 @@ class Answer(DescribedShape):
     status_code: Annotated[int, between(200, 599), if_zero(200)] = 200
     """HTTP status of the response. A status below 200 would not complete the response."""
 
-    headers: Annotated[dict[HeaderName, Line], entries(0, 50), After(_as_one_head), if_null({})] = {}
+    headers: Annotated[dict[HeaderName, Line], entries(0, 50), _ONE_HEAD, if_null({})] = {}
     f"""Headers of the response by name, at most {_MAX_HEADER_BYTES // 1024} KiB together.
 
     These are not allowed, in any case: {", ".join(_NOT_OF_A_RESPONSE)}."""

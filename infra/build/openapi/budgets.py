@@ -1,115 +1,123 @@
-"""Checks that a response with all routes and modules of an edge is never longer than Lambda permits.
+"""Checks that responses, records and audit events are never larger than Lambda and DynamoDB permit.
 
-Lambda counts the response as JSON inside a JSON string, so a quotation mark takes several characters. An edge can have
-a hundred routes. So each route has a budget of characters, and each of its modules has a part of this budget. How many
-characters a module can take follows from the limits of the fields in its request.
+An edge can have a hundred routes, and its response contains them all. So each route has a budget of characters, and
+each of its modules has a part of this budget. How much a module or resource can take follows from the limits of the
+fields in its requests.
 """
 
-import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.edges.routes import MAX_ROUTES
+from chalicelib.http.messages import MAX_BYTES
 from chalicelib.http.module import Module
+from chalicelib.http.resource import EditableResource, Resource
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_modules import EdgeModule
-from chalicelib.schema import json_schema, sizes
-from infra.build.openapi import schemas
-from infra.build.openapi.schemas import REF, Words
+from chalicelib.storage.records.references import MAX_REFERRERS
+from infra.build.openapi import audited, largest
+from infra.build.openapi.largest import BYTES, CHARACTERS, UNBOUNDED
 
-_LAMBDA = 6 << 20  # characters that Lambda accepts in a response
-_EDGE = 60_000  # characters that the response for an HTTPS edge has besides its routes
-ROUTE = (_LAMBDA - _EDGE) // MAX_ROUTES
-# characters that a route takes without its modules: metadata, description, match, and the ids and names of its fields
-OWN_FIELDS = 23_000
-_REFERENCE = 200  # characters of the object Ref, which responses contain instead of an id
-_UNBOUNDED = 10**9
-# how many characters a character of a text becomes as JSON inside a JSON string
-_COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}
-_BEGINNINGS = ("", "/", "a")
+RESPONSE = 6 << 20  # characters that Lambda accepts in a response
+ITEM = 400 << 10  # bytes that DynamoDB stores in a record
+EDGE = 60_000  # characters that the response for an HTTPS edge has besides its routes
+ROUTE = (RESPONSE - EDGE) // MAX_ROUTES
+_GENERATED = 1_000  # of a response or record: ids, times and addresses, which no request sets
+_REFERRER = 120  # bytes of the path of a resource that names another one, in the record of the other one
+_EVENT = 3_000  # bytes of an event beside its details
+_DEEPEST = 4  # characters of a response for each byte of a request, at most
+
+Declared = Iterable[EdgeModule[Any, Any]]
 
 
 class OverBudget(Exception):
-    """A module, or all modules of a route together, can take more characters of a response than their budget."""
+    """A declaration can exceed its part of a response, a record or an audit event."""
 
 
-def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -> None:
-    """Raise OverBudget if a module, or all modules of a route together, can exceed their budget."""
+@dataclass(frozen=True)
+class Total:
+    """What a resource of a kind and its modules take together, of `limit`."""
+
+    what: str
+    unit: str
+    limit: int
+    own: int
+    modules: Mapping[str, int]
+
+    def check(self) -> None:
+        """Raise OverBudget if the total exceeds the limit. The message names the largest module."""
+        total = self.own + sum(self.modules.values())
+        if total <= self.limit:
+            return
+        name = max(self.modules, key=lambda it: self.modules[it], default="")
+        largest = f" Its largest module is {name}, which takes {self.modules[name]:,}." if name else ""
+        raise OverBudget(f"{self.what} can take {total:,} {self.unit}: {total - self.limit:,} more than fit.{largest}")
+
+
+def check(declared: Declared, modules: Sequence[Module], resources: Iterable[Resource]) -> None:
+    """Raise OverBudget if a declaration can exceed the budget of its module, or of a response, record or event."""
     budgets = {module.name: module for module in declared}
     for module in modules:
         if found := budgets.get(module.name):
-            _check_one(module, found.budget)
-    _check_sum([module for module in budgets.values() if kinds.HTTPS_EDGE_ROUTES in module.holders])
+            _check_module(module, found.budget)
+    for resource in resources:
+        if isinstance(resource, EditableResource):
+            own = [it for it in modules if it.home == resource.kind.one]
+            for total in totals(resource, own, budgets):
+                total.check()
 
 
-def _check_sum(modules: Iterable[EdgeModule[Any, Any]]) -> None:
-    """Check that a route with all its modules fits into the budget of a route.
+def totals(
+    resource: EditableResource, modules: Sequence[Module], declared: Mapping[str, EdgeModule[Any, Any]]
+) -> Iterable[Total]:
+    """Yield the response, record and event of a kind with all its modules, at their largest."""
+    kind = resource.kind
+    words, characters = largest.of(resource.create, replace(CHARACTERS, bound=_DEEPEST * MAX_BYTES))
+    response = {it.name: declared[it.name].budget if it.name in declared else size(it) for it in modules}
+    limit = {kinds.HTTPS_EDGE_ROUTES: ROUTE, kinds.HTTPS_EDGES: EDGE}.get(kind, RESPONSE)
+    own = characters.fields(words) + _GENERATED
+    yield Total(f"The response for the kind {kind.name}", "characters", limit, own, _together(response, declared))
+    words, stored = largest.of(resource.create, BYTES)
+    own = stored.fields(words) + _GENERATED + MAX_REFERRERS * _REFERRER
+    record = {it.name: _record(it) for it in modules}
+    yield Total(f"The record of the kind {kind.name}", "bytes", ITEM, own, _together(record, declared))
+    own = 2 * audited.largest(resource.stored, words, stored) + _EVENT
+    event = {it.name: _event(it) for it in modules}
+    yield Total(f"The audit event of the kind {kind.name}", "bytes", ITEM, own, _together(event, declared))
 
-    Of modules that exclude each other, only the largest budget counts.
-    """
-    budget, counted = ROUTE - OWN_FIELDS, list[EdgeModule[Any, Any]]()
-    for module in sorted(modules, key=lambda it: it.budget, reverse=True):
-        if not any(map(module.is_excluded_by, counted)):
-            counted.append(module)
-    total = sum(module.budget for module in counted)
-    if total > budget:
-        raise OverBudget(
-            f"The modules of a route have budgets of {total:,} characters together: {total - budget:,} more than fit."
-        )
+
+def size(module: Module) -> int:
+    """Return the most characters of a response that a module can take, including its name."""
+    words, sizes = largest.of(module.shape, CHARACTERS)
+    return len(module.name) + 6 + sizes.size(words)
 
 
-def _check_one(module: Module, budget: int) -> None:
-    if (excess := largest(module) - budget) >= _UNBOUNDED // 2:
+def _record(module: Module) -> int:
+    """Return the bytes of a module in a record. One request sets the whole module."""
+    words, sizes = largest.of(module.shape, BYTES)
+    return len(module.name) + sizes.size(words)
+
+
+def _event(module: Module) -> int:
+    """Return the bytes of a module's fields in the event of a change: of the values before and after it."""
+    words, sizes = largest.of(module.shape, BYTES)
+    return 2 * audited.largest(module.stored, words, sizes, module.name)
+
+
+def _together(sizes: Mapping[str, int], declared: Mapping[str, EdgeModule[Any, Any]]) -> Mapping[str, int]:
+    """Return the sizes of modules that an item can have together: of modules that exclude each other, the largest."""
+    found = dict[str, int]()
+    for name in sorted(sizes, key=lambda it: sizes[it], reverse=True):
+        module = declared.get(name)
+        if not any(module and it in declared and module.is_excluded_by(declared[it]) for it in found):
+            found[name] = sizes[name]
+    return found
+
+
+def _check_module(module: Module, budget: int) -> None:
+    excess = size(module) - budget
+    if excess >= UNBOUNDED // 2:
         raise OverBudget(f"The module {module.name} has a field without a limit: its budget is {budget:,}.")
     if excess > 0:
         raise OverBudget(f"The module {module.name} exceeds its budget of {budget:,} characters by {excess:,}.")
-
-
-def largest(module: Module) -> int:
-    """Return the most characters of a response that a module can take, including its name."""
-    made = schemas.of({(module.shape, "validation"): module.name})
-    return len(module.name) + 6 + _largest(made[module.name], made)
-
-
-def _largest(words: Words, made: Mapping[str, Words]) -> int:
-    if limit := words.get(json_schema.MAX_ENCODED):
-        return int(limit)
-    if "$ref" in words:
-        return _largest(made[words["$ref"].removeprefix(REF)], made)
-    if choices := words.get("allOf") or words.get("anyOf") or words.get("oneOf"):
-        return max(_largest(it, made) for it in choices)
-    if "enum" in words or "const" in words:
-        values = words.get("enum", [words.get("const")])
-        return max(sizes.encoded(json.dumps(it)) for it in values)
-    match words.get("type"):
-        case "string":
-            return _largest_text(words)
-        case "array":
-            return 2 + int(words.get("maxItems", _UNBOUNDED)) * (1 + _largest(words["items"], made))
-        case "object":
-            return 2 + _largest_object(words, made)
-    return 25  # more characters than any number, boolean or null takes
-
-
-def _largest_text(words: Words) -> int:
-    """Return the most characters of a response that a text of this schema can take.
-
-    It assumes a text of the characters that take most, among the characters that the schema's pattern allows.
-    """
-    pattern = words.get("pattern", "")
-    if pattern.endswith("_[0-9A-Za-z]{27}$"):
-        return _REFERENCE
-    quantified = re.search(r"\{\d+,(\d+)\}\)*\$$", pattern)
-    length = words.get("maxLength") or (int(quantified[1]) if quantified else _UNBOUNDED)
-    costs = [cost for sign, cost in _COSTS.items() if any(re.search(pattern, f"{it}{sign}") for it in _BEGINNINGS)]
-    return 4 + int(length) * max(costs, default=1)
-
-
-def _largest_object(words: Words, made: Mapping[str, Words]) -> int:
-    fields = words.get("properties", {})
-    found = sum(len(name) + 6 + _largest(field, made) for name, field in fields.items())
-    if others := words.get("additionalProperties"):
-        names = _largest_text(words.get("propertyNames", {}))
-        found += int(words.get("maxProperties", _UNBOUNDED)) * (names + 2 + _largest(others, made))
-    return found

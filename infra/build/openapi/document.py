@@ -22,8 +22,9 @@ the account of the caller.
 Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every error has one form;
 an unknown path is a 404 `no_such_route`, an unsupported method a 405 `method_not_allowed` with the header `Allow`.
 
-`x-max-bytes` is the maximum length of a string in bytes of UTF-8. The description of a field explains formats that JSON
-Schema does not define. Integers are written without a fraction: `2.0` is refused.
+`x-max-bytes` is the maximum length of a string, or of all names and values of an object, in bytes of UTF-8. The
+description of a field explains formats that JSON Schema does not define. Integers are written without a fraction:
+`2.0` is refused.
 """
 _INFO = {
     "title": "Tunnel and edge management API",

@@ -24,6 +24,10 @@ Words = dict[str, Any]  # JSON Schema
 Use = tuple[type[Shape], Any]  # a shape, and "validation" for requests or "serialization" for responses
 
 
+class NoDescription(Exception):
+    """A field of a shape lacks the text below it, which describes it. The message names the field."""
+
+
 class _Generator(GenerateJsonSchema):
     """Pydantic's generator without titles.
 
@@ -77,9 +81,9 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     wanted = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
     names = {name: wanted.get(name) or _own(name) for name in made.get("$defs", {})}
     renamed = {names[name]: _renamed(words, names) for name, words in made["$defs"].items()}
-    for words in renamed.values():
-        for field in words.get("properties", {}).values():
-            field["description"] = field.get("description") or _about(field, renamed)
+    for shape, words in renamed.items():
+        for name, field in words.get("properties", {}).items():
+            field["description"] = field.get("description") or _about(f"{shape}.{name}", field, renamed)
             if "$ref" in field:  # some generators ignore keywords beside $ref
                 field["allOf"] = [{"$ref": field.pop("$ref")}]
     return renamed
@@ -128,10 +132,15 @@ def _long(words: Words) -> Words:
     return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 
-def _about(field: Words, made: Mapping[str, Words]) -> str:
-    """Return the description of a field without docstring: the docstring of the shape that the field contains."""
+def _about(path: str, field: Words, made: Mapping[str, Words]) -> str:
+    """Return the description of a field without docstring: the docstring of the shape that the field contains.
+
+    Raises NoDescription.
+    """
     choices = [*field.get("anyOf", []), field.get("items", {}), field]
-    shape = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
+    shape = next((made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice), {})
+    if "description" not in shape:
+        raise NoDescription(f"The field {path} has no description: add a text below it in its shape.")
     return f"{shape['description']} Null if unset." if "anyOf" in field else str(shape["description"])
 
 

@@ -1,0 +1,49 @@
+"""The most bytes that the audited fields of a record take in an audit event, from the shape of requests."""
+
+from dataclasses import dataclass, replace
+
+from chalicelib.model.audit.trail import MAX_BYTES
+from chalicelib.model.base.records import Stored
+from chalicelib.schema import json_schema
+from infra.build.openapi.largest import UNBOUNDED, Largest, entries_of
+from infra.build.openapi.schemas import Words
+
+_DIGEST = 71  # bytes of the digest that replaces a longer value, and of digests that replace values of any length
+_ENTRY = 3  # bytes of a value beside itself and its path
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Values in an event: their number, the bytes of their paths, and their own bytes."""
+
+    count: int = 0
+    paths: int = 0
+    bytes: int = 0
+
+    def plus(self, other: "_Values", times: int = 1) -> "_Values":
+        return _Values(
+            self.count + times * other.count, self.paths + times * other.paths, self.bytes + times * other.bytes
+        )
+
+
+def largest(stored: type[Stored], shape: Words, sizes: Largest, name: str = "") -> int:
+    """Return the bytes of the audited fields of a stored type, of which `name` is the path.
+
+    A field that requests do not have counts as the longest value that an event shows.
+    """
+    fields, at = shape["properties"], len(name) + 1
+    found = [_values(fields.get(it, {}), sizes, at + len(it)) for it in stored.AUDITED]
+    return sum(it.paths + it.bytes + _ENTRY * it.count for it in found)
+
+
+def _values(words: Words, sizes: Largest, at: int) -> _Values:
+    words, limit = sizes.resolve(words), words.get(json_schema.MAX_ENCODED, UNBOUNDED)
+    if words.get("type") != "object":
+        return _Values(1, at, max(_DIGEST, min(MAX_BYTES, sizes.size(words))))
+    found = _Values()
+    for name, field in words.get("properties", {}).items():
+        found = found.plus(_values(field, sizes, at + 1 + len(name)))
+    if words.get("additionalProperties"):
+        each = _values(entries_of(words), sizes, at + 1 + sizes.text(words.get("propertyNames", {})))
+        found = found.plus(each, int(words.get("maxProperties", UNBOUNDED)))
+    return replace(found, bytes=max(_DIGEST * found.count, min(found.bytes, limit)))

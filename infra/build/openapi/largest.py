@@ -1,0 +1,135 @@
+"""The largest value of a JSON Schema: in characters of a response, or in bytes of a record.
+
+Lambda counts a response as JSON inside a JSON string, so a quotation mark takes several characters. DynamoDB counts the
+bytes of names and values, and one byte for each entry.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chalicelib.http.messages import MAX_BYTES
+from chalicelib.schema import json_schema, sizes
+from chalicelib.schema.shapes import Shape
+from infra.build.openapi import schemas
+from infra.build.openapi.schemas import REF, Words
+
+UNBOUNDED = 10**9
+_REFERENCE = 200  # of an id: as the object Ref of a response, or with its entry in a record's references
+_SEALED = 256  # bytes that encryption adds to a secret
+_BEGINNINGS = ("", "/", "a")
+# texts whose check limits their length, although their schema does not
+_FORMATS = {
+    "acl-rule": 300,
+    "date-time": 40,
+    "network": 60,
+    "oidc-issuer": 255,
+    "own-domain": 260,
+    "private-key": 4_500,
+    "scope": 100,
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The costs of the parts of a value, beside the characters of its texts and names.
+
+    `other` is the most that a number, boolean or null takes. `costs` are the costs of characters, of which only those
+    count that a text may contain. `bound` is the size of a value without a limit.
+    """
+
+    text: int
+    name: int
+    container: int
+    other: int
+    secret: int
+    costs: Mapping[str, int]
+    counts_bytes: bool = False
+    bound: int = UNBOUNDED
+
+
+# how many characters a character of a text becomes as JSON inside a JSON string
+_ESCAPED = {"\0": 7, "é": 7, '"': 4, "\\": 4}
+CHARACTERS = Unit(text=4, name=6, container=2, other=25, secret=0, costs=_ESCAPED)
+BYTES = Unit(text=0, name=1, container=3, other=21, secret=_SEALED, costs={"é": 4}, counts_bytes=True, bound=MAX_BYTES)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest values of a schema in a unit. `made` are the schemas to which others refer."""
+
+    unit: Unit
+    made: Mapping[str, Words]
+
+    def size(self, words: Words) -> int:
+        """Return the size of the largest value."""
+        limit = int(words.get(json_schema.MAX_ENCODED, UNBOUNDED))
+        if self.unit.counts_bytes and json_schema.MAX_BYTES in words:
+            limit = int(words[json_schema.MAX_BYTES]) + 2 * int(words.get("maxProperties", 0)) + self._of_secret(words)
+        return min(limit, self._size(words), self.unit.bound)
+
+    def resolve(self, words: Words) -> Words:
+        """Return the schema to which a schema refers, or the schema itself."""
+        (first, *_) = words.get("allOf") or words.get("anyOf") or [words]
+        return self.resolve(self.made[first["$ref"].removeprefix(REF)]) if "$ref" in first else first
+
+    def _size(self, words: Words) -> int:
+        if "$ref" in words:
+            return self.size(self.made[words["$ref"].removeprefix(REF)])
+        if choices := words.get("allOf") or words.get("anyOf") or words.get("oneOf"):
+            return max(map(self.size, choices))
+        if "enum" in words or "const" in words:
+            return max(sizes.encoded(json.dumps(it)) for it in words.get("enum", [words.get("const")]))
+        match words.get("type"):
+            case "string":
+                return self.text(words)
+            case "array":
+                count = int(words.get("maxItems", UNBOUNDED))
+                return self.unit.container + count * (1 + self.size(words["items"]))
+            case "object":
+                return self.unit.container + self.fields(words)
+            case None:
+                return UNBOUNDED  # a value of any type
+        return self.unit.other
+
+    def text(self, words: Words) -> int:
+        """Return the size of the largest text.
+
+        It is a text of the characters that take most, among the characters that the schema's pattern allows.
+        """
+        pattern = words.get("pattern", "")
+        if pattern.endswith("_[0-9A-Za-z]{27}$"):
+            return _REFERENCE
+        quantified = re.search(r"\{\d+,(\d+)\}\)*\$$", pattern)
+        known = int(quantified[1]) if quantified else _FORMATS.get(words.get("format", ""), UNBOUNDED)
+        cost = max((it for sign, it in self.unit.costs.items() if _can_contain(pattern, sign)), default=1)
+        return self.unit.text + int(words.get("maxLength") or known) * cost + self._of_secret(words)
+
+    def _of_secret(self, words: Words) -> int:
+        return self.unit.secret if words.get("format") == "password" else 0
+
+    def fields(self, words: Words) -> int:
+        """Return the size of the largest fields of an object, which several requests can set."""
+        fields = words.get("properties", {})
+        found = sum(len(name) + self.unit.name + self.size(field) for name, field in fields.items())
+        if words.get("additionalProperties"):
+            pair = self.text(words.get("propertyNames", {})) + 2 + self.size(entries_of(words))
+            found += int(words.get("maxProperties", UNBOUNDED)) * pair
+        return found
+
+
+def _can_contain(pattern: str, sign: str) -> bool:
+    return any(re.search(pattern, f"{it}{sign}") for it in _BEGINNINGS)
+
+
+def entries_of(words: Words) -> Words:
+    """Return the schema of the entries of an object, which is empty for values of any type."""
+    others = words["additionalProperties"]
+    return others if isinstance(others, dict) else {}
+
+
+def of(shape: type[Shape], unit: Unit) -> tuple[Words, Largest]:
+    """Return the schema of a request, and the largest values of this schema."""
+    made = schemas.of({(shape, "validation"): shape.__name__})
+    return made[shape.__name__], Largest(unit, made)

@@ -1,4 +1,4 @@
-"""Short names for the messages of Envoy's API, version 3, that the edge builds."""
+"""Short names for the messages of Envoy's API, version 3, that several files of the edge build."""
 
 from envoy.config.accesslog.v3.accesslog_pb2 import (
     AccessLog,
@@ -86,14 +86,7 @@ from envoy.extensions.access_loggers.file.v3.file_pb2 import FileAccessLog
 from envoy.extensions.access_loggers.filters.cel.v3.cel_pb2 import ExpressionFilter
 from envoy.extensions.bootstrap.internal_listener.v3.internal_listener_pb2 import InternalListener
 from envoy.extensions.common.ratelimit.v3.ratelimit_pb2 import LocalRateLimitDescriptor, RateLimitDescriptor
-from envoy.extensions.compression.gzip.compressor.v3.gzip_pb2 import Gzip
 from envoy.extensions.filters.common.set_filter_state.v3.value_pb2 import FilterStateValue
-from envoy.extensions.filters.http.compressor.v3.compressor_pb2 import (
-    Compressor,
-    CompressorOverrides,
-    CompressorPerRoute,
-    ResponseDirectionOverrides,
-)
 from envoy.extensions.filters.http.ext_authz.v3.ext_authz_pb2 import (
     BufferSettings,
     CheckSettings,

@@ -8,12 +8,18 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import iter_modules
 
 from google.protobuf.compiler.plugin_pb2 import CodeGeneratorRequest, CodeGeneratorResponse
 
+from edge.envoy import filters
 from infra import ROOT
 
-_IMPORTING = ("edge.envoy.v3", "edge.envoy.ads.discovery")  # modules of the edge that import messages
+# modules of the edge that import messages
+_IMPORTING = (
+    *("edge.envoy.v3", "edge.envoy.ads.discovery"),
+    *(f"{filters.__name__}.{file.name}" for file in iter_modules(filters.__path__)),
+)
 _FOLDER = ROOT / "build" / "stubs"
 _GENERATOR = Path(sys.executable).parent / "protoc-gen-mypy"
 _OTHERS = "envoy/service/discovery/v3/ads_pb2_grpc.pyi"  # not generated, because gRPC services have no descriptor

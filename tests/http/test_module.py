@@ -7,17 +7,13 @@ import pytest
 from chalicelib import ids
 from chalicelib.http.module import Module
 from chalicelib.schema.models import model
-from tests.modules.samples import OF_EDGES, SAMPLES, anywhere, each_module, on_a_holder
+from tests.modules.samples import SAMPLES, anywhere, each_module, on_a_holder
 from tests.refusals import NO_TOKEN, assert_invalid, assert_not_found, assert_refused
 from tests.transports import Answer, Client
 
 
 def assert_unset(answer: Answer, module: Module) -> None:
     assert_refused(answer, 404, "not_found", f"The module {module.name} is not set.")
-
-
-def test_every_module_of_an_edge_or_route_has_samples() -> None:
-    assert {module.path for module in OF_EDGES} == SAMPLES.keys(), "add lines to tests/modules/samples.py"
 
 
 @each_module

@@ -1,6 +1,8 @@
-"""Two valid examples of every module: the lines a new module adds, for the tests of the conventions to cover it."""
+"""Two valid examples of every module, for the tests of the conventions to cover it.
 
-import json
+They are made of the document's examples, except for modules whose response differs from the request.
+"""
+
 from dataclasses import dataclass
 from inspect import get_annotations
 from typing import Any
@@ -8,15 +10,19 @@ from typing import Any
 import pytest
 
 from chalicelib import edges, ids, modules
+from chalicelib.http import messages
 from chalicelib.http.module import Module
 from chalicelib.modules.oauth import EndpointOAuthProvider
+from chalicelib.schema.models import model
+from infra.build.openapi import examples
+from infra.build.openapi.examples import NoSample
+from infra.build.openapi.names import Operation
 from tests.samples import Collection
 from tests.transports import Client
 
 BASE_URL = "http://localhost"
 AUTHORITIES = [ids.new("ca") for _ in range(2)]
 BACKEND = ids.new("bkdwd")
-POLICY = json.dumps({"inbound": [{"name": "n", "expressions": ["true"], "actions": [{"type": "deny"}]}]}, indent=1)
 NO_PROVIDER = dict.fromkeys(get_annotations(EndpointOAuthProvider))
 PROVIDER = {"client_id": "", "client_secret": "", "scopes": [], "email_addresses": [], "email_domains": []}
 GITHUB = {
@@ -86,7 +92,7 @@ _CIRCUIT = {
 _WEBHOOK = {"provider": "SVIX", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
 
 # By the module's path: an example that sets every field, and one that sets as few as may be.
-SAMPLES: dict[str, tuple[Sample, Sample]] = {
+_WRITTEN: dict[str, tuple[Sample, Sample]] = {
     "/edges/https/{edge_id}/routes/{id}/oauth": (
         Sample(
             {"enabled": False, "provider": {"github": GITHUB}, **_OAUTH},
@@ -125,27 +131,9 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
             {"enabled": True, "credentials": [{"username": "a", "password": ""}, {"username": "é b", "password": ""}]},
         ),
     ),
-    "/edges/https/{edge_id}/routes/{id}/compression": (
-        Sample({"enabled": False}, {"enabled": False}),
-        Sample({}, {"enabled": True}),
-    ),
-    **{
-        f"/edges/https/{{edge_id}}/routes/{{id}}/{name}": (
-            Sample(
-                {"enabled": False, "add": {"X-Edge": "one"}, "remove": ["X-Debug"]},
-                {"enabled": False, "add": {"X-Edge": "one"}, "remove": ["X-Debug"]},
-            ),
-            Sample({}, {"enabled": True, "add": {}, "remove": []}),
-        )
-        for name in ("request_headers", "response_headers")
-    },
     "/edges/https/{edge_id}/routes/{id}/backend": _BACKENDS,
     "/edges/tls/{id}/backend": _BACKENDS,
     "/edges/tcp/{id}/backend": _BACKENDS,
-    "/edges/tcp/{id}/traffic_policy": (
-        Sample({"enabled": False, "value": POLICY}, {"enabled": False, "value": POLICY}),
-        Sample({"value": "{}"}, {"enabled": True, "value": "{}"}),
-    ),
     "/edges/https/{edge_id}/ip_restriction": _IP_RESTRICTION,
     "/edges/https/{edge_id}/routes/{id}/ip_restriction": _IP_RESTRICTION,
     "/edges/tls/{id}/ip_restriction": _IP_RESTRICTION,
@@ -161,8 +149,26 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
     ),
 }
 
+
+def make(module: Module) -> tuple[Sample, Sample]:
+    """Return the samples of a module whose response has the fields of the request: from the document's example."""
+    if module.shows or module.to_response:
+        raise NoSample(
+            f"tests/modules/samples.py lacks samples of {module.path}: its response differs from the request."
+        )
+    operation, fields = Operation.of(module.endpoints()[0]), model(module.shape).model_fields
+    full = {**examples.request(operation), "enabled": False}
+    if missing := fields.keys() - full.keys():
+        raise NoSample(f'infra/build/openapi/examples.json: "{operation.example}" lacks {", ".join(sorted(missing))}.')
+    least = {name: full[name] for name, field in fields.items() if field.is_required()}
+    shape, _ = messages.read(module.shape, least, {})
+    assert shape
+    return Sample(full, {**examples.response(operation), "enabled": False}), Sample(least, shape.values())
+
+
 HOMES = {resource.kind.one for resource in edges.load_all()}
 OF_EDGES = tuple(module for module in modules.load_all() if module.home in HOMES)
+SAMPLES = {module.path: _WRITTEN.get(module.path) or make(module) for module in OF_EDGES}
 each_module = pytest.mark.parametrize("module", OF_EDGES, ids=lambda module: module.path)
 
 

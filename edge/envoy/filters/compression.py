@@ -3,6 +3,14 @@
 Envoy compresses neither responses with Content-Encoding or `no-transform`, nor upgrades. It removes strong ETags.
 """
 
+from envoy.extensions.compression.gzip.compressor.v3.gzip_pb2 import Gzip
+from envoy.extensions.filters.http.compressor.v3.compressor_pb2 import (
+    Compressor,
+    CompressorOverrides,
+    CompressorPerRoute,
+    ResponseDirectionOverrides,
+)
+
 from chalicelib.model.edges.modules.compression import CompressionModule
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import parts, v3
@@ -16,14 +24,14 @@ _TYPES = (  # text/event-stream is missing on purpose: events would wait in the 
     *("application/xhtml+xml", "application/xml", "image/svg+xml"),
     *("text/css", "text/csv", "text/html", "text/javascript", "text/markdown", "text/plain", "text/xml"),
 )
-_FAST = v3.Gzip(compression_level=v3.Gzip.BEST_SPEED)  # because visitors of all accounts share the processors
+_FAST = Gzip(compression_level=Gzip.BEST_SPEED)  # because visitors of all accounts share the processors
 FILTER = v3.HttpFilter(
     name=_NAME,
     disabled=True,
     typed_config=parts.pack(
-        v3.Compressor(
-            response_direction_config=v3.Compressor.ResponseDirectionConfig(
-                common_config=v3.Compressor.CommonDirectionConfig(
+        Compressor(
+            response_direction_config=Compressor.ResponseDirectionConfig(
+                common_config=Compressor.CommonDirectionConfig(
                     min_content_length=parts.number(_LEAST), content_type=_TYPES
                 ),
                 uncompressible_response_codes=[_PART_OF_A_FILE],
@@ -33,7 +41,7 @@ FILTER = v3.HttpFilter(
     ),
 )
 _ENABLED = parts.pack(
-    v3.CompressorPerRoute(overrides=v3.CompressorOverrides(response_direction_config=v3.ResponseDirectionOverrides()))
+    CompressorPerRoute(overrides=CompressorOverrides(response_direction_config=ResponseDirectionOverrides()))
 )
 
 

@@ -6,6 +6,7 @@ The declaration of each module names the function in `edge.envoy` that configure
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeAlias
 
 from chalicelib.model.edges.enforced import enforced_modules
@@ -24,6 +25,18 @@ def configure(route: v3.Route, plan: Plan, target: RouteTarget) -> None:
 
 
 @cache
+def list_filters() -> Mapping[str, v3.HttpFilter]:
+    """Return the filters of Envoy that these functions enable for routes, by the name of the module.
+
+    A file of such a function has its filter in FILTER. The filter is disabled unless a route enables it. Filters of
+    modules that restrict visitors are first.
+    """
+    modules = sorted(enforced_modules.EVERY, key=lambda it: (not it.restricts_visitors, it.name))
+    found = {it.name: getattr(_import(it.configures_route), "FILTER", None) for it in modules if it.configures_route}
+    return {name: it for name, it in found.items() if isinstance(it, v3.HttpFilter)}
+
+
+@cache
 def _functions() -> Mapping[str, Configure]:
     """Return the functions that configure routes, by the name of the module."""
     named = {module.name: module.configures_route for module in enforced_modules.EVERY if module.configures_route}
@@ -32,6 +45,10 @@ def _functions() -> Mapping[str, Configure]:
 
 def find(path: str) -> Configure:
     """Return a function in `edge.envoy` by its dotted name."""
-    file, _, name = path.rpartition(".")
-    function: Configure = getattr(import_module(f"edge.envoy.{file}"), name)
+    function: Configure = getattr(_import(path), path.rpartition(".")[2])
     return function
+
+
+def _import(path: str) -> ModuleType:
+    """Import the file of a function in `edge.envoy` by the function's dotted name."""
+    return import_module(f"edge.envoy.{path.rpartition('.')[0]}")

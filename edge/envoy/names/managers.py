@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from chalicelib.model.serving import pages
 from edge.envoy import http_manager, parts, v3
-from edge.envoy.filters import access_log, compression, kept_headers, passwords, visitor_addresses, webhooks
+from edge.envoy.filters import access_log, kept_headers, passwords, route_modules, webhooks
 from edge.process.settings import Settings
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -41,7 +41,6 @@ def _reply(flags: list[str], status: int, text: str, *conditions: v3.AccessLogFi
     )
 
 
-_FIRST_FILTERS = (visitor_addresses.FILTER, compression.FILTER, kept_headers.RECORDER)
 _SCOPED_ROUTES = v3.ScopedRoutes(
     name="names",
     scope_key_builder=v3.ScopedRoutes.ScopeKeyBuilder(
@@ -119,7 +118,8 @@ def _template(settings: Settings, client: Headers) -> v3.HttpConnectionManager:
     limits = settings.limits
     manager = http_manager.build_manager(
         settings,
-        *_FIRST_FILTERS,
+        *route_modules.list_filters().values(),
+        kept_headers.RECORDER,
         http_manager.build_client_headers(settings, dict(client)),
         passwords.build_filter(settings),
         webhooks.build_filter(settings),

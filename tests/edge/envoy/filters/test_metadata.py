@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import pytest
+
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
@@ -40,7 +42,7 @@ def _of_script(config: Config) -> set[str]:
     return found
 
 
-# The namespaces that a filter's configuration can write. A filter that is new here needs an entry.
+# The namespaces that a filter's configuration can write. A new filter whose configuration has texts needs an entry.
 WRITES: Mapping[str, Callable[[Config], set[str]]] = {
     TOKENS: lambda _: {f"envoy.filters.{TOKENS}"},
     "http.header_to_metadata": _of_headers,
@@ -55,6 +57,20 @@ WRITES: Mapping[str, Callable[[Config], set[str]]] = {
         )
     },
 }
+
+
+def list_namespaces(name: str, config: Config) -> set[str]:
+    """Return the namespaces that a filter can write. One with nothing but numbers to configure has only its own."""
+    if name in WRITES:
+        return WRITES[name](config)
+    assert not _has_texts(config), f"the filter {name} is not in WRITES, and its configuration could name a namespace"
+    return {f"envoy.filters.{name}"}
+
+
+def _has_texts(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(_has_texts(it) for name, it in value.items() if name != "@type")
+    return any(map(_has_texts, value)) if isinstance(value, list) else isinstance(value, str)
 
 
 def make_route(admin: Client, edge: str, name: str, body: Config) -> ServedRoute:
@@ -99,7 +115,7 @@ def test_no_filter_of_any_module_writes_that_a_visitor_is_signed_in(admin: Clien
 
     found = {name: set[str]() for name in WRITES}
     for name, config in list_configs(every):
-        found[name] |= WRITES[name](config)
+        found.setdefault(name, set()).update(list_namespaces(name, config))
 
     assert [name for name, namespaces in found.items() if not namespaces] == []
     own = found.pop(TOKENS)
@@ -107,3 +123,10 @@ def test_no_filter_of_any_module_writes_that_a_visitor_is_signed_in(admin: Clien
     assert own.isdisjoint(set[str]().union(*found.values()))
     assert found["http.header_to_metadata"] == {"cookies"}
     assert found["http.lua"] == {"passwords"}
+
+
+def test_a_new_filter_needs_an_entry_if_its_configuration_has_texts() -> None:
+    of_numbers = {"@type": "any", "buffer": {"max_request_bytes": 1}, "flags": [True]}
+    assert list_namespaces("http.planted", of_numbers) == {"envoy.filters.http.planted"}
+    with pytest.raises(AssertionError, match=r"the filter http\.planted is not in WRITES"):
+        list_namespaces("http.planted", {**of_numbers, "rules": [{"metadata_namespace": TOKENS}]})

@@ -7,7 +7,13 @@ import pytest
 
 from chalicelib.model.edges.edge_modules import EdgeModule
 from chalicelib.model.edges.enforced import enforced_modules
+from edge.envoy import v3
 from edge.envoy.filters import route_modules
+from edge.envoy.names import managers
+from tests.edge.drawn_worlds import SAMPLED
+from tests.edge.envoy import messages
+from tests.edge.envoy.filters.routes import PLAN, TARGET
+from tests.edge.envoy.values import SETTINGS
 
 
 @pytest.mark.parametrize("module", enforced_modules.EVERY, ids=lambda it: it.name)
@@ -18,3 +24,22 @@ def test_a_declaration_names_a_function_of_the_edge(module: EdgeModule[Any, Any]
         assert len(parameters) == 4
     elif module.built_by:
         assert callable(route_modules.find(module.built_by))
+
+
+def test_a_filter_of_a_module_acts_only_on_routes_that_enable_it() -> None:
+    for name, found in route_modules.list_filters().items():
+        assert found.disabled, f"the filter of the module {name} is not disabled: it would act on all routes"
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_route_configures_only_filters_that_envoy_has(name: str) -> None:
+    (module,) = (it for it in enforced_modules.EVERY if it.name == name)
+    manager = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
+    names = {it["name"] for it in manager["http_filters"]}
+    for value in SAMPLED[name] if module.configures_route else ():
+        route = v3.Route()
+        route_modules.find(module.configures_route)(route, value, PLAN, TARGET)
+        unknown = {*route.typed_per_filter_config} - names
+        assert not unknown, (
+            f"the manager lacks the filters {unknown} of the module {name}: name them FILTER in its file"
+        )

@@ -1,8 +1,9 @@
 """The HTTP manager of loaded names, whole."""
 
+from chalicelib.model.edges.enforced import enforced_modules
 from chalicelib.model.edges.headers import claims
 from edge.envoy import v3
-from edge.envoy.filters import blocking, passwords, visitor_addresses
+from edge.envoy.filters import blocking, kept_headers, passwords, route_modules, visitor_addresses
 from edge.envoy.names import managers
 from edge.envoy.names.managers import SCOPE_HEADER
 from edge.process.settings import Settings
@@ -13,8 +14,10 @@ from tests.edge.envoy.values import SETTINGS, TYPE
 def test_how_requests_are_treated() -> None:
     found = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
     access_log, filters = found.pop("access_log"), found.pop("http_filters")
-    blocked, rate, addresses, compressing, _kept, client, memory, asking, verifying, *filters = filters
-    assert [it["disabled"] for it in (compressing, memory, asking, verifying)] == [True] * 4
+    blocked, rate, addresses, *filters = filters
+    of_modules = [messages.to_json(it) for it in route_modules.list_filters().values()]
+    _kept, client, memory, asking, verifying, *filters = (it for it in filters if it not in of_modules)
+    assert [it["disabled"] for it in (memory, asking, verifying)] == [True] * 3
     assert [memory, asking] == [
         messages.to_json(passwords.MEMORY),
         messages.to_json(passwords.build_filter(Settings())),
@@ -97,3 +100,14 @@ def test_an_edge_with_oauth_has_its_guards_replies_and_log() -> None:
     fields = log["typed_config"]["log_format"]["json_format"]
     assert fields.pop("session") == "%TYPED_CEL('tunnel-auth-provider' in request.headers)%"
     assert log == plain_log
+
+
+def test_the_filters_of_modules_that_restrict_visitors_are_first() -> None:
+    manager = managers.build_names_manager(SETTINGS)
+    names = [it["name"] for it in messages.to_json(manager)["typed_config"]["http_filters"]]
+    own = route_modules.list_filters()
+    first = names.index(next(iter(own.values())).name)
+    assert names[first : first + len(own) + 1] == [*(it.name for it in own.values()), kept_headers.RECORDER.name]
+    restricting = [it.restricts_visitors for name in own for it in enforced_modules.EVERY if it.name == name]
+    assert restricting == sorted(restricting, reverse=True)
+    assert {True, False} == {*restricting}

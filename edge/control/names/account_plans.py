@@ -54,10 +54,8 @@ class AccountPlans:
 
     def find_pair(self, name: str) -> KeyPair | None:
         """Return the key pair for the certificate of a loaded name."""
-        plan = self._plans.get(name)
-        if plan and plan.certificate == OPERATOR:
-            return self._shared.builder.operator_pair()
-        return self._pairs.get(plan.certificate if plan else "")
+        certificate = plan.certificate if (plan := self._plans.get(name)) else ""
+        return self._shared.builder.operator_pair() if certificate == OPERATOR else self._pairs.get(certificate)
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
         """Replace the records, and add key pairs. Plan a name again if its records have changed and all can be read."""
@@ -112,9 +110,10 @@ class AccountPlans:
         self.unreadable.update(it.name for it in plans)
         await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
 
-    async def end_pages(self, names: Iterable[str]) -> None:
-        """Remove the 404 pages of names from Envoy, except names that are served now."""
+    async def end_pages(self, names: Collection[str]) -> None:
+        """Remove the 404 pages of names from Envoy, and the pages' certificates of names that are served now."""
         await self._sender.withdraw([it for it in names if not self._is_served(it)])
+        await self.remove_secrets(filter(self._is_served, names))  # the next handshakes request the right secrets
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
         """Remove the secrets of names from Envoy, except names that were requested since the removal was scheduled."""
@@ -241,8 +240,8 @@ class AccountPlans:
         if plan.certificate == OPERATOR:
             return self._shared.builder.operator_pair()
         if plan.certificate not in self._pairs:
-            read = self._shared.reader.key_pair
-            if found := await self._shared.reads.for_visitor(read, plan.certificate, self.records):
+            read = self._shared.reads.for_visitor(self._shared.reader.key_pair, plan.certificate, self.records)
+            if found := await read:
                 self._pairs[plan.certificate] = found
         return self._pairs.get(plan.certificate)
 

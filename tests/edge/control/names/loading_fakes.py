@@ -169,7 +169,7 @@ class Envoy:
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
         for name in names:
-            del self.secrets[name]
+            self.secrets.pop(name, None)
 
     async def remove_scopes(self, names: Iterable[str]) -> None:
         for name in names:

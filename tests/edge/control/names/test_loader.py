@@ -353,6 +353,25 @@ def test_a_withdrawn_name_with_a_page_is_served_again_at_once() -> None:
     run(test)
 
 
+def test_withdrawn_names_with_pages_do_not_keep_the_operator_s_certificate_when_they_are_served_again() -> None:
+    async def test(world: World) -> None:
+        names = [f"{label}.team.{D}" for label in "abcdef"]
+        changed = world.records.serve(A, f"*.team.{D}")
+        await world.visit(*names)
+        world.records.serve(A, f"*.team.{D}", "")
+        await world.change(changed)
+        await world.visit(*names)
+        assert world.envoy.secrets == dict.fromkeys(names, "operator")
+        world.records.serve(A, f"*.team.{D}")
+        await world.change(changed)
+        assert world.envoy.scopes == dict.fromkeys(names, "1")
+        assert {*world.envoy.secrets.values()} <= {"cert_1"}
+        await world.visit(*names)
+        assert world.envoy.secrets == dict.fromkeys(names, "cert_1")
+
+    run(test)
+
+
 def test_when_the_store_is_away_loaded_names_stay_and_others_are_refused() -> None:
     async def test(world: World) -> None:
         changed = world.records.serve(A, NAME)

@@ -40,7 +40,7 @@ _MAX_RESTORING = 32  # names from Envoy's earlier configuration that are loaded 
 
 
 class Loader:
-    """The names that one edge host has loaded. Reads of cold names by other parts of control also use its `budget`.
+    """The names that one edge host has `loaded`. Reads of cold names by other parts of control also use its `budget`.
 
     `report` receives Envoy's errors about a plan, and an empty NameErrors when the name is unloaded.
     """
@@ -59,20 +59,19 @@ class Loader:
         limits, self._domain = settings.limits, settings.tunnel_domain
         self.metrics = NameMetrics(limits.max_loaded_mib << 20)
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
-        self._loaded = LoadedNames(loading.find_bounds(limits))
+        self.loaded = LoadedNames(loading.find_bounds(limits))
         self.budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
         bounds = limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
-        self._missed: set[Place] = set()
-        self._suspects: set[Place] = set()  # changes that a resync found, but the change log has not reported
+        self._missed, self._suspects = set[Place](), set[Place]()  # changes that a resync found; that the log lacks too
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
         self._banned, self._turns = tuple[str, ...](), Turns(self._load, _MAX_SEARCHES)
         self._restored: set[str] = set()  # names that Envoy had when this process started, and that are not loaded yet
         self._tasks: set[asyncio.Task[None]] = set()
-        state = self._loaded, self._pages, self._missed, report, self._answer, resync_period
+        state = self.loaded, self._pages, self._missed, report, self._answer, resync_period
         self._shared = Loading(reader, builder, sender, reads, *state)
 
     @property
@@ -87,7 +86,7 @@ class Loader:
     @property
     def secrets(self) -> int:
         """Return how many secrets (certificates with keys) Envoy has."""
-        return self._loaded.secrets + len(self._pages)
+        return self.loaded.secrets + len(self._pages)
 
     @property
     def is_restored(self) -> bool:
@@ -140,16 +139,28 @@ class Loader:
         for account in self._accounts.values():
             account.replan()
 
+    def sweep(self, now: float) -> None:
+        """Remove unused names, secrets and answers that are due at a monotonic time."""
+        for loaded in self.loaded.take_unrequested(now):
+            self._accounts[loaded.account].remove_secret(loaded.name)
+        for loaded in self.loaded.list_unused(now):
+            self._accounts[loaded.account].unload(loaded.name)
+        self._end_pages(self._unserved.take_expired(now))
+        self.budget.forget_idle(now)
+        self._restore_next()
+        self.metrics.loaded.set(len(self.loaded))
+        self.metrics.loaded_bytes.set(self.loaded.kib << 10)
+
     async def serve(self) -> None:
         """Unload unused names, and check the loaded accounts, until cancelled."""
         turns = cycle(range(_PARTS))
 
-        async def sweep() -> None:
-            self._sweep(time.monotonic())
+        async def check() -> None:
+            self.sweep(time.monotonic())
             self._check_accounts(list(self._accounts.values())[next(turns) :: _PARTS])
 
         try:
-            await PeriodicTask("names", sweep, _SWEEP).run()
+            await PeriodicTask("names", check, _SWEEP).run()
         finally:
             self._turns.cancel()
             for task in self._tasks:
@@ -176,7 +187,7 @@ class Loader:
     def _start(self, name: str, *server_names: str) -> None:
         """Start to load a name, or to send its secret again."""
         self._pending[name] = Request(time.monotonic(), {*server_names})
-        loaded = self._loaded.find(name)
+        loaded = self.loaded.find(name)
         if loaded and self._is_followed(name):
             self._accounts[loaded.account].want(name)
         else:
@@ -184,7 +195,7 @@ class Loader:
 
     def _is_followed(self, name: str) -> bool:
         """Return whether a name is loaded and not withdrawn. A withdrawn name may belong to another account now."""
-        loaded = self._loaded.find(name)
+        loaded = self.loaded.find(name)
         return loaded is not None and not loaded.is_withdrawn
 
     async def _load(self, name: str) -> None:
@@ -200,7 +211,7 @@ class Loader:
             log.failure("name_failed", error, account="")
             await self._answer(name, "", "failed")
         else:
-            loaded, account = self._loaded.find(name), found.account
+            loaded, account = self.loaded.find(name), found.account
             if loaded and loaded.account != account and account:
                 self._accounts[loaded.account].release(name)
             if account and account not in self._accounts:
@@ -263,23 +274,12 @@ class Loader:
         """Remove 404 pages from Envoy. A loaded name may be served now, so its AccountNames decides."""
         unfollowed = []
         for name in names:
-            if loaded := self._loaded.find(name):
+            if loaded := self.loaded.find(name):
                 self._accounts[loaded.account].end_page(name)
             else:
                 unfollowed.append(name)
         if unfollowed:
             self._spawn(self._sender.withdraw(unfollowed))
-
-    def _sweep(self, now: float) -> None:
-        for loaded in self._loaded.take_unrequested(now):
-            self._accounts[loaded.account].remove_secret(loaded.name)
-        for loaded in self._loaded.list_unused(now):
-            self._accounts[loaded.account].unload(loaded.name)
-        self._end_pages(self._unserved.take_expired(now))
-        self.budget.forget_idle(now)
-        self._restore_next()
-        self.metrics.loaded.set(len(self._loaded))
-        self.metrics.loaded_bytes.set(self._loaded.kib << 10)
 
     def _check_accounts(self, every: Iterable[AccountNames]) -> None:
         for account in every:

@@ -55,8 +55,8 @@ class User(Switchable):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the name's two unique keys, one for users and one for bots.
 
-        Both keys together prevent that a user and a bot of an account have the same name. Users and bots that version
-        2.0.0 of the service created have only one of them.
+        Together, they prevent a user and a bot of an account from having the same name. Users and bots that version
+        2.0.0 of the service created have only one of the two keys.
         """
         variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
         scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]

@@ -23,14 +23,14 @@ from chalicelib.storage.records import decoding, direct_writes, places, unique_k
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-KIND = "token"  # the kind of the unique keys of tokens
+KIND = "token"  # `UniqueKey.kind` of token records
 _ID = 27  # characters at the start of a token: the id of the API key, without the prefix of the id
 _HOUR = 60 * 60  # seconds
 _MAX_RECORDED = 10_000
 _DAY = 24 * _HOUR
 _PREFIX = "te_"  # the start of tokens; tokens of earlier versions lack it
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_CHECKSUM = 6  # characters at the end of a token
+_CHECKSUM = 6  # characters of the checksum at the end of a token
 
 # The Unix second at which this process last recorded the use of a key, by the key's id. The context of a request can
 # contain an older time, if the gateway has cached the result of its authorizer.
@@ -48,7 +48,7 @@ class ApiKey(Owned):
     limits: dict[str, int] = field(default_factory=dict)
 
     AUDITED = ("scopes", "expires_at", "owner_id", "created_by", "allowed_networks", "limits")
-    IS_SHOWN_ONCE = True  # the response to the creation shows the token
+    IS_SHOWN_ONCE = True  # only the response that creates a key shows its token
 
     def audited_fields(self) -> dict[str, Any]:
         return {
@@ -143,7 +143,10 @@ def locked(id: str) -> UniqueKey:
 
 
 def new_token(id: str) -> tuple[str, str]:
-    """Return a new bearer token for an API key, and its digest. It has 192 random bits and a checksum."""
+    """Return a new bearer token for an API key, and the token's digest.
+
+    The token has 192 random bits. From record format 4 on, it also has a checksum.
+    """
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
     if places.is_latest_format():
         token = f"{_PREFIX}{token}{_checksum(f'{_PREFIX}{token}')}"
@@ -217,9 +220,9 @@ def record_use(key: str, used: int) -> None:
 
 
 def remember(seconds: dict[str, int], key: str, second: int) -> None:
-    """Store a Unix second for an API key in the dictionary `seconds`. Empty a full dictionary first."""
+    """Set `seconds[key]` to a Unix second. Clear the dictionary first if it has _MAX_RECORDED entries."""
     if len(seconds) >= _MAX_RECORDED:
-        seconds.clear()  # as a result, the use of some keys is recorded twice within an hour
+        seconds.clear()  # after this, the use of a key can be recorded twice within an hour
     seconds[key] = second
 
 

@@ -44,7 +44,7 @@ def rules_of(kind: str, account: Item) -> dict[str, Any]:
     copied = {api_keys.KIND: key_rules.copied_fields, federated_credentials.KIND: key_rules.fields_for_exchanges}
     try:
         return copied[kind](key_rules.of_account(account)) if account.body and kind in copied else {}
-    except MalformedRecord as malformed:  # a malformed rule must not prevent that keys are switched off
+    except MalformedRecord as malformed:  # a malformed rule must not prevent switching keys off
         decoding.report(account.scope, account.id, malformed)
         return {}
 

@@ -12,8 +12,8 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
 MAX_COUNTED = 100  # the most exchanges of a credential that are counted, and the most refusals in an hour
 
-_ISSUED = ("api_key.create", "ssh_user_certificate.create")  # audit actions of exchanges
-_REFUSALS = "refused"  # the id of the record with the refusals
+_ISSUED = ("api_key.create", "ssh_user_certificate.create")  # actions of the audit events that exchanges write
+_REFUSALS = "refused"  # the id of the record with a credential's refusals
 _MINUTE, _HOUR = 60, 60 * 60  # seconds
 
 # The Unix second at which this process last recorded a refusal, by the credential's id.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chalicelib.federation.tokens import Claims
 
 _TOLERANCE = 60  # seconds by which clocks may differ
-_MAX_ENTRIES = 20  # entries of a claim that an audit event shows
+_MAX_ENTRIES = 20  # the most entries of a claim's list that an audit event shows
 
 
 class Refused(Exception):
@@ -112,7 +112,7 @@ def verify(audience: str, token: str) -> VerifiedToken:
 
     One read if the issuer's keys are cached. Raises Refused, issuer_keys.IssuerUnreachable, aws.Unavailable.
     """
-    from chalicelib.federation import tokens  # here, because only exchanges need PyJWT
+    from chalicelib.federation import tokens  # imported here, because only exchanges need PyJWT
 
     try:
         unverified = tokens.read_unverified(token)

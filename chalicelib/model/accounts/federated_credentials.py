@@ -19,7 +19,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 KIND = "federated"  # the kind of unique keys for the ids of federated credentials
 IDENTITY = "identity"  # the kind of unique keys for an issuer's subjects; the record of a subject names its user
-MAX_COUNT = 200  # federated credentials of an account
+MAX_COUNT = 200  # the most federated credentials of an account
 MAX_BYTES = 4096  # bytes of the attributes of a credential's unique key, as JSON
 MAX_CHAIN = 8  # the most federated credentials from which a key can descend (see `trees.py`)
 MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
@@ -89,10 +89,10 @@ def count_new(account: str) -> Write:
 
 
 def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
-    """Return the conditions under which a new key or certificate may have the chain `ids` (see `trees.py`).
+    """Return the condition checks for a new key or certificate with the chain `ids` (see `trees.py`).
 
     The first credential of the chain must be enabled. The others must be enabled or deleted: a credential can be
-    deleted only while no valid API key descends from it. If a condition is false, the transaction fails with `failing`.
+    deleted only while no valid API key descends from it. If a check fails, the transaction raises `failing`.
     """
     enabled, values = "#body.#enabled = :enabled", {"enabled": True}
     first, others = Condition(enabled, values), Condition(f"attribute_not_exists(#id) OR {enabled}", values)

@@ -15,8 +15,8 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import unique_keys
 
-MAX_DENIED = 100  # counted requests of a key per hour, so that a client cannot cause unlimited writes
-_DENIED = "denied"  # the id of the record with the denied requests
+MAX_DENIED = 100  # the most denied requests of a key that are counted per hour, to limit a client's writes
+_DENIED = "denied"  # the id of the record with a key's denied requests
 _HOUR = 60 * 60  # seconds
 
 # The Unix second until which denied requests of a key are not counted, by the key's id.
@@ -46,7 +46,7 @@ def record_denied(key: str) -> None:
     try:
         dynamodb.do(write)
     except ConditionFailed:
-        with suppress(ConditionFailed):  # other requests filled the set
+        with suppress(ConditionFailed):  # other requests have filled the set of denied requests again
             if _remove_old_denied(key, now):
                 dynamodb.do(write)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-MAX_NETWORKS = 10  # networks of an API key or an account
+MAX_NETWORKS = 10  # the most networks of an API key or an account
 
 
 def check(text: str) -> str:

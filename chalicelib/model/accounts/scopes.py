@@ -16,7 +16,7 @@ ALL, READ_ALL = "*", "*:read"
 MAX_COUNT, MAX_BYTES = 50, 2048  # limits for one key's scopes, so that reading its token record costs one read unit
 
 READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
-ACCOUNT = "account"  # the collection of the account's own settings
+ACCOUNT = "account"  # the collection of paths below /account: the settings of an account
 CERTIFICATES = ("ssh_host_certificates", "ssh_user_certificates")
 _AUTHORITIES = "ssh_certificate_authorities"
 _WITHOUT_CREATE = frozenset((ACCOUNT, "audit_events", "tunnels"))
@@ -130,7 +130,7 @@ def find_unreadable(held: Sequence[str], values: Mapping[str, Any]) -> dict[str,
 
 
 def _covering(wanted: str) -> Iterator[str]:
-    """Yield the scopes, except `*`, of which each covers the scope `wanted`."""
+    """Yield all scopes that cover the scope `wanted`, except `*`."""
     yield wanted
     name, at, id = wanted.partition("@")
     collection, _, right = name.partition(":")
@@ -205,7 +205,10 @@ def _rights_with_id(collection: str) -> tuple[str, ...]:
 
 @cache
 def _named_kinds(collection: str) -> tuple[Kind, ...]:
-    """Return the kinds of resources that the id in a scope of a collection can name."""
+    """Return the kinds of ids that a scope of a collection can contain.
+
+    For example, a scope of `ssh_user_certificates` can contain the id of an SSH authority.
+    """
     if collection in CERTIFICATES:
         return (kinds.SSH_CERTIFICATE_AUTHORITIES,)
     found = [kind for kind in kinds.TABLE if kind.path and _collection_of(kind) == collection and "{" not in kind.path]

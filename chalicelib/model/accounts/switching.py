@@ -26,7 +26,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from chalicelib.storage.records.writes import Overtaken
 
-_MARKER = "may_let_in"  # the marker of a switched-off record, as long as some of its API keys may be active
+_MARKER = "may_let_in"  # hidden attribute of a switched-off record, while some of its API keys may still be active
 
 
 class LastAdmin(Exception):
@@ -49,7 +49,7 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
         return False
     for owner in accounts.list_owners(account):
         update_keys(account, owner.id)
-    remove_marker(switched)  # the marker stays if the record has changed since: then another switch updates the keys
+    remove_marker(switched)  # the marker stays if another switch has changed the record: that switch updates the keys
     return True
 
 
@@ -128,10 +128,10 @@ def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]
 
 
 def update_new_credential(item: Item) -> None:
-    """Copy the state of the owner to the unique keys of a new SSH credential.
+    """Copy the field `active` of the owner to the unique keys of a new SSH credential.
 
-    Does nothing if a switch has already copied it. Without the copy, each sign-in also has to read the owner's record.
-    Raises aws.Unavailable.
+    Does nothing if a switch has already copied this field. Without the copy, each sign-in must also read the owner's
+    record. Raises aws.Unavailable.
     """
     active = copies.are_active(copies.read_owner_and_account(item.account, ownership.owner_of(item)))
     for key in item.unique_keys:
@@ -180,7 +180,8 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
         try:
             removal.commit()
         finally:
-            # Also deactivates keys that were created since. If the removal failed, activates all keys again.
+            # After a removal, this call deactivates keys that were created meanwhile. After a failed removal, it
+            # activates all keys again.
             update_keys(bot.account, id)
         return True
 

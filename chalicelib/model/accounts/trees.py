@@ -25,12 +25,12 @@ from chalicelib.storage.records.writes import Overtaken
 # the attribute with the chain's ids, in the records of API keys and federated credentials, and in token records
 ROOT = "federated"
 
-_MARKER = "may_let_in"  # hidden attribute of a disabled credential, as long as keys of its tree may be active
-_MARGIN = 300  # seconds by which clocks may differ
+_MARKER = "may_let_in"  # hidden attribute of a disabled credential, while keys of its tree may still be active
+_MARGIN = 300  # seconds by which the clocks of two machines may differ
 
 
 def live_keys(account: str, credential: str) -> list[Item]:
-    """Return the valid API keys of a tree, oldest first. Raises aws.Unavailable."""
+    """Return the valid API keys that descend from a federated credential, oldest first. Raises aws.Unavailable."""
     prefix, now = kinds.API_KEYS.prefix, clock.seconds()
     since = ids.first_at(prefix, now - MAX_LIFETIME - _MARGIN)
     found = table.between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")
@@ -39,9 +39,10 @@ def live_keys(account: str, credential: str) -> list[Item]:
 
 
 def update_keys(account: str, credential: str) -> Item:
-    """Disable the keys of a tree, or enable them if no credential of their chain is disabled.
+    """Disable or enable the API keys that descend from a federated credential.
 
-    Returns the credential's record. Restarts if one of the credentials changes meanwhile. Raises aws.Unavailable.
+    A key is enabled if no credential of its chain is disabled. Returns the credential's record. Restarts if one of the
+    credentials changes meanwhile. Raises aws.Unavailable.
     """
     scope = items.scope(account, kinds.FEDERATED_CREDENTIALS.path)
 
@@ -76,7 +77,7 @@ def close(credential: Item) -> None:
 
 
 def reopen(credential: Item) -> None:
-    """Permit exchanges with a federated credential again, if its record says that it is enabled.
+    """Permit exchanges with a federated credential again if its record is enabled.
 
     Does nothing if the record has changed meanwhile. Raises aws.Unavailable.
     """
@@ -86,9 +87,10 @@ def reopen(credential: Item) -> None:
 
 
 def mark(before: Item, after: Item) -> Item:
-    """Return a changed federated credential, with or without the marker.
+    """Return a changed federated credential, with or without the marker (a hidden attribute).
 
-    A change that disables the credential adds the marker. While it is enabled, it has no marker.
+    A change that disables the credential adds the marker, because keys of its tree may still be active. An enabled
+    credential has no marker.
     """
     if is_enabled(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
@@ -101,7 +103,7 @@ def is_enabled(credential: Item) -> bool:
 
 
 def shown(credential: Item) -> Item:
-    """Return a credential as it is shown: enabled until all keys of its tree are disabled."""
+    """Return a federated credential as the API shows it: enabled until all keys of its tree are disabled."""
     if _MARKER not in credential.unseen:
         return credential
     body: dict[str, Any] = {**credential.body, "enabled": True}

@@ -28,12 +28,15 @@ def scopes(account: str) -> list[str]:
 
 
 def possible(account: str, id: str) -> tuple[str, str]:
-    """Return the partition keys that an event from the API can have: the first shard, or the further one for its id."""
+    """Return the two partition keys that an event from the API can have.
+
+    They are the first shard, and the further shard that the event's id selects.
+    """
     return first(account), further(first(account)).scope_of(id)
 
 
 def is_first(event: Item) -> bool:
-    """Return whether an event belongs to the first shard."""
+    """Return whether an event is in the first shard of its account."""
     return event.scope == first(event.account)
 
 
@@ -57,7 +60,7 @@ def without_edge(account: str) -> Write:
 
 
 def with_edge(account: str) -> Write:
-    """Return the write that removes the marker of `without_edge`: then the edge can write events."""
+    """Return the write that removes the marker WITHOUT_EDGE, so that the edge can write events for the account."""
     return Write.delete(first(account), WITHOUT_EDGE)
 
 

@@ -18,13 +18,13 @@ from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import merged
 
-Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
+Page = tuple[list[Item], bool]  # events, newest first, and whether there are more
 
 _SKEW = 60  # seconds by which the clocks of two processes may differ
-_READ = 500  # items that the next read requests, if the last one returned no event
-_END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # sorts after the ids of all events
-_KEYS = 100  # API keys in one page of an owner's keys
-_MAX_KEYS = 20  # keys of an owner; for owners of more keys, the newest events of the account are filtered instead
+_READ = 500  # the number of items to request after a read that returned no event
+_END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # an id that sorts after the ids of all events
+_KEYS = 100  # the most API keys in a page of `page_of_keys`
+_MAX_KEYS = 20  # keys of an owner; with more keys, the newest events of the account are filtered instead
 
 
 def read(account: str, id: str) -> Item | None:
@@ -74,7 +74,7 @@ def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> P
 
 
 def of_operator() -> list[Item]:
-    """Return the events without an account, newest first. They are about the service. Raises aws.Unavailable."""
+    """Return the events about the service, which belong to no account, newest first. Raises aws.Unavailable."""
     return table.newest(trail.OF_THE_OPERATOR)
 
 
@@ -91,9 +91,9 @@ def keys_of(account: str, owner: str) -> list[str]:
 
 
 def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[str], bool]:
-    """Return the ids of some present and former API keys of an owner, newest first, and whether there are more.
+    """Return a page of ids of an owner's present and former API keys, newest first, and whether there are more.
 
-    The ids are older than the key `before`. Raises aws.Unavailable.
+    All keys in the page are older than the key `before`. Raises aws.Unavailable.
     """
     last = ids.unprefixed(before) if before else None
     found, has_more = table.page(trail.keys_scope(account, owner), before=last, count=_KEYS)

@@ -31,12 +31,12 @@ from chalicelib.storage.records.items import Item
 
 Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "lapsed"]
 
-BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # the names of two indexes of the table; only events are in them
+BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table that contain only audit events
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the partition key of events without an account
 MAX_BYTES = 4096  # the most bytes of a value in an event's details; longer values become digests
 _DAY = 24 * 60 * 60  # seconds
-_MAX_KNOWN = 10_000  # the most accounts in `_with_edge`: with more, it is cleared
+_MAX_KNOWN = 10_000  # the most accounts in `_with_edge`; a full set is cleared
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
 _MAX_REVISION = 1 << 53  # larger integers are inexact in some JSON readers
 
@@ -108,7 +108,7 @@ def operated_by(name: str, reason: str = "") -> Iterator[None]:
 
 
 def _as(name: str) -> Trail:
-    """Return the trail of a new operation. The person `name` starts it as the operator, on this host."""
+    """Return the trail of a new operation that the person `name` starts as the operator on this machine."""
     actor = EventActor("operator", name=details.cleaned(name))
     return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
@@ -235,12 +235,12 @@ def spread(event: Item) -> Item:
 
 
 def acting(key: str, shard: int) -> str:
-    """Return an actor's partition key in the index by actor, without the account. Each shard has another key."""
+    """Return the name with which the index by actor lists the events of an actor in a shard."""
     return f"{key}#{shard}" if shard else key
 
 
 def keys_scope(account: str, owner: str) -> str:
-    """Return the partition key of the list of an owner's API keys, also removed keys. Entries have unprefixed ids."""
+    """Return the partition key of the list of an owner's API keys, including removed keys."""
     return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
 

@@ -61,7 +61,7 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
-        """Create an item. Its audit event shows `details` (by default, the audited fields) and `more`."""
+        """Create an item. Its audit event shows `details` (default: the item's audited fields), and also `more`."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
@@ -159,9 +159,10 @@ class Change:
         )
 
     def _resharded(self, throttled: Throttled) -> "Change":
-        """Return the change with its throttled writes moved to other shards (partitions) of their collections.
+        """Return the change with other partition keys for the writes that DynamoDB throttled.
 
-        Raises Throttled if these collections cannot be divided into shards.
+        Each of these writes moves to another shard (partition) of its collection. Raises Throttled if these collections
+        cannot be divided into shards.
         """
         if places.written_format() < 3:
             raise throttled
@@ -214,9 +215,9 @@ def delete(change: Change, scope: str, id: str) -> bool:
 
 
 class _Endings:
-    """The writes that end an item with a lapsed lease when another item takes one of its unique keys.
+    """Ends items with lapsed leases when other items take their unique keys.
 
-    The item's stored type determines these writes.
+    The stored type of the ended item determines the writes.
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> Place | None:

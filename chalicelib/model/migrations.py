@@ -113,7 +113,7 @@ def apply(record: Record, forms: Forms) -> bool:
 
 
 def filter_cost(record: Record) -> int:
-    """Return the cost of a route's enabled user agent filter, 0 for any other record."""
+    """Return the RE2 instructions per byte that a route's enabled user agent filter costs, 0 for other records."""
     if _kind(record) is not kinds.HTTPS_EDGE_ROUTES:
         return 0
     rules = Modules.of(Item.from_record(record).modules, kinds.HTTPS_EDGE_ROUTES).get(user_agent_filter.MODULE)
@@ -160,7 +160,7 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     found = Write.update(item.scope, item.id, there, sets={"acted": acted})
-    acting = ApiKey(owner_id=actor["owner_id"])  # the event does not contain the end of the key
+    acting = ApiKey(owner_id=actor["owner_id"])  # audit events do not contain the expiry of the key
     return (found, *(_kept(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
 
 

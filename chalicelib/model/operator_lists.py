@@ -16,7 +16,7 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(Created):
-    """The stored form of a list entry."""
+    """The stored form of an entry in a list of the operator."""
 
     reason: str = ""
 
@@ -29,7 +29,7 @@ class OperatorList:
     noun: str
 
     def add(self, text: str) -> None:
-        """Add a text to the list, or replace its entry. Raises aws.Unavailable."""
+        """Add a text to the list, or replace the entry of a text that is in the list. Raises aws.Unavailable."""
         body = Entry(created_at=clock.rfc3339(clock.now()), reason=trail.reason()).to_record()
         change = Change(trail.OPERATOR).also(trail.operator_event(f"{self.noun}.create", text))
         before = table.find(self._scope, text)
@@ -39,15 +39,15 @@ class OperatorList:
             change.also(Write.put(Item(self._scope, text, body).to_record())).commit()
 
     def remove(self, text: str) -> bool:
-        """Remove a text. Return False if it is not in the list. Raises aws.Unavailable."""
+        """Remove a text from the list. Return False if the list does not contain it. Raises aws.Unavailable."""
         change = Change(trail.OPERATOR).also(trail.operator_event(f"{self.noun}.delete", text))
         return changes.delete(change, self._scope, text)
 
     def entries(self) -> list[tuple[str, Entry]]:
-        """Return all texts, sorted, with their entries. One query.
+        """Return all texts in the list, sorted, with their entries. One query.
 
-        Raises aws.Unavailable, and MalformedRecord for a malformed entry, because a shorter list would admit more
-        clients.
+        Raises aws.Unavailable. Raises MalformedRecord for a malformed entry: a list without this entry would
+        admit more clients.
         """
         found = sorted(table.newest_of_all(self._scope), key=lambda item: item.id)
         return [(item.id, records.decode(Entry, item)) for item in found]

@@ -50,7 +50,10 @@ class Request:
         return Done(body["digest"], Item.from_record(body["made"]), body["once"])
 
     def keep(self, item: Item, *, once: bool) -> Write:
-        """Return the write that stores the key. The write fails with Repeated if another request has stored it."""
+        """Return the write that stores the idempotency key.
+
+        The write fails with Repeated if another request has stored the key.
+        """
         made = replace(item, modules={}, sealed={}).to_record()
         record = {
             "scope": self._scope,

@@ -30,8 +30,8 @@ class Kind:
     stored: str = ""
     named_by: tuple[str, ...] = ()
     served: bool = True
-    # the name of the path variable for the id of such a resource. API Gateway allows only one name at each position
-    # of a path, so the paths of other kinds can require this name
+    # the variable for a resource's id in paths, for example edge_id in /edges/https/{edge_id}. API Gateway allows one
+    # name at each position of a path, so a kind uses the same name as the paths of its child kinds
     variable: str = "id"
     is_shown_in_parent: bool = False  # if true, a change also raises the revision of the parent
     lets_edge_act: bool = False  # if true, the edge can write audit events for an account that has such a resource
@@ -77,7 +77,7 @@ class Kind:
         return _type(self.stored) if self.stored else Stored
 
 
-EDGE = "edge"  # replaces the account's id in the partition keys of internal records
+EDGE = "edge"  # takes the place of an account's id in the partition keys of internal records
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
@@ -220,7 +220,7 @@ TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", "chalicelib.mo
 ACCOUNTS = Kind("acct", name="account", stored="chalicelib.model.accounts.accounts.Account", served=False)
 ENDPOINTS = Kind("ep", served=False)
 TUNNEL_SESSIONS = Kind("ts", served=False)
-# all kinds of backends that other systems provide, by one regular expression: SPEC 2.1 lists some of them
+# Backends that only other systems have. One regular expression matches the prefixes of all their ids.
 OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)
 
 EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
@@ -228,7 +228,7 @@ EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
 TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 
 _MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # the package of the modules of edges, routes and reservations
-_OTHER_MODULES: Mapping[str, str] = {  # modules that are not in this package: their stored types, by module name
+_OTHER_MODULES: Mapping[str, str] = {  # the stored types of modules outside _MODULES_OF_EDGES, by name
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",
 }

@@ -42,9 +42,9 @@ class NotReady(Exception):
     """
 
     def make_room(self) -> bool:
-        """Write the records without which the transaction fails. Return whether it can be tried again.
+        """Make the writes without which the transaction fails again.
 
-        Raises aws.Unavailable.
+        Return whether to try the transaction again. Raises aws.Unavailable.
         """
         return False
 
@@ -87,13 +87,13 @@ class Stored:
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
     def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record of this value. Fields of an earlier record that this class does not know are kept."""
+        """Return this value as a record. Fields of an earlier `record` that this class does not know are copied."""
         own = {field.name for field in fields(self)}
         unknown = {name: value for name, value in record.items() if name not in own}
         return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
 
     def _with_values(self) -> dict[str, Any]:
-        """Return the record as `packed` does, but with objects for the fields that contain other Stored values."""
+        """Return the same mapping as `packed`, but leave fields that contain other Stored values as objects."""
         return {
             name: getattr(self, name) if _holds_stored(getattr(self, name)) else value
             for name, value in self.packed().items()
@@ -112,10 +112,13 @@ class Stored:
 
     def audited_fields(self) -> dict[str, Any]:
         """Return the fields that audit events show. Of an encrypted secret, events show only that it exists."""
-        return {name: _told(getattr(self, name)) for name in self.AUDITED}
+        return {name: _audited_value(getattr(self, name)) for name in self.AUDITED}
 
     def references(self) -> References:
-        """Return the ids of the resources that this one names, by field. With STRICT_REFERENCES, they must exist."""
+        """Return the ids of the resources to which this resource refers, by field.
+
+        With STRICT_REFERENCES, these resources must exist.
+        """
         return {}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
@@ -134,8 +137,8 @@ class Stored:
         """Return further writes for the transaction that changes an item.
 
         `before` is None for a new item, `after` for a removed one. Each attempt of the transaction calls this method.
-        Writes that must stay even if the transaction fails are not returned: the method makes them. Raises
-        aws.Unavailable.
+        If a write must stay even if the transaction fails, the method makes it immediately and does not return it.
+        Raises aws.Unavailable.
         """
         return ()
 
@@ -240,12 +243,12 @@ def decode(form: type[S], item: Item) -> S:
     return form.of(item.body)
 
 
-def _told(value: Any) -> Any:
-    """Return the value of a field as audit events show it: of Stored values, only their `AUDITED` fields."""
+def _audited_value(value: Any) -> Any:
+    """Return the value of a field as audit events show it. Of a Stored value, events show only `AUDITED` fields."""
     if isinstance(value, Stored):
         return value.audited_fields()
     if isinstance(value, Mapping):
-        return {name: _told(entry) for name, entry in value.items()}
+        return {name: _audited_value(entry) for name, entry in value.items()}
     return value
 
 
@@ -269,7 +272,7 @@ def _over(before: Any, value: Any) -> Any:
 
 
 def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
-    """Return the body of a changed item. Unchanged fields keep their stored form."""
+    """Return the body of a changed item. Fields with the same value before and after stay as they are stored."""
     if after == before:
         return item.body
     old, own, new = vars(before), after.packed(), after.over(item.body)

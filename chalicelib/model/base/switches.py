@@ -20,7 +20,7 @@ SUSPENDED = "suspended"
 # exports do not contain private keys
 WITHOUT_KEY = "without_key"
 WALK = "walk"  # the hidden attribute with the progress of the removal of a user, bot or key (see `offboarding`)
-OFFBOARDED = "offboarded"  # the hidden attribute with the Unix second from which this removal can be completed
+OFFBOARDED = "offboarded"  # the hidden attribute with the Unix second from which an offboarding can be completed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def add_marker(item: Item, name: str, value: int = True) -> Item:
 
 
 def remove_marker(item: Item, *names: str) -> Item:
-    """Return the item without the named hidden attributes."""
+    """Return the item without the hidden attributes `names`."""
     return replace(item, unseen={name: value for name, value in item.unseen.items() if name not in names})
 
 

@@ -22,7 +22,7 @@ _SENTENCES = {
     "secret": "The client secret cannot be decrypted: set client_secret again.",
     "webhook": "The webhook secret cannot be decrypted: set the secret again.",
 }
-# the keys in _SENTENCES for the error that a module's secret cannot be decrypted, by module name
+# by module name: the key in _SENTENCES for the error that the module's secret cannot be decrypted
 _UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verification": "webhook"}
 
 

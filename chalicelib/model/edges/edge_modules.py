@@ -68,7 +68,7 @@ class EdgeModule(Generic[S, V]):
         return tuple(f"{kind.one}/{self.name}" for kind in self.holders)
 
     def is_excluded_by(self, other: "EdgeModule[Any, Any]") -> bool:
-        """Return whether an item cannot have this module and the other one."""
+        """Return whether an item cannot have both this module and the module `other`."""
         return self.name in other.excludes or other.name in self.excludes
 
     @property

@@ -23,7 +23,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 State = Literal["waiting", "live", "partly", "refused", "unproved"]
 
 HOSTS = items.scope(EDGE, "/hosts")
-MAX_ERROR = 400  # characters, so that the errors of the largest edge fit into one record
+MAX_ERROR = 400  # the most characters of an error, so that all errors of the largest edge fit into one record
 
 _AT_ONCE = 100  # the most reports that one request removes
 _VALIDITY = timedelta(days=1)  # how long the errors of a trial are shown; a live host repeats the trial more often
@@ -142,12 +142,15 @@ def list_hosts() -> list[str]:
 
 
 def write_trial(account: str, edge_id: str, trial: Report) -> None:
-    """Store the result of a trial of an edge. It replaces the earlier result. Raises aws.Unavailable."""
+    """Store the result of a trial, in which a live host connects to the changed edge.
+
+    It replaces the edge's earlier result. Raises aws.Unavailable.
+    """
     _put(*_trial_place(account, edge_id), trial)
 
 
 def remove_trial(account: str, edge_id: str) -> None:
-    """Remove the result of the trial of a deleted edge. Raises aws.Unavailable."""
+    """Remove the stored trial result of a deleted edge. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(*_trial_place(account, edge_id)))
 
 

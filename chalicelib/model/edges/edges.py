@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-_TRIES = 3  # attempts to delete an edge, because other requests can add routes to it
+_TRIES = 3  # attempts to delete an edge; an attempt fails if another request adds a route meanwhile
 _NO_ROUTES: tuple[str, Iterator[Item]] = ("", iter(()))
 
 

@@ -22,7 +22,7 @@ from chalicelib.storage.records.references import InUse
 
 MAX_POLICIES = 100  # per account
 MAX_RULES = 100  # per policy
-MAX_NETWORKS = 2000  # the most networks per edge; those in the module of the edge itself count again for each route
+MAX_NETWORKS = 2000  # the most networks per edge; networks of the edge's own module count again for each route
 REFUSE_ALL = (Constant(True),)
 TOO_MANY = (
     f"The IP policies of the edge and its routes have more than {MAX_NETWORKS:,} networks: no visitor is admitted."
@@ -154,10 +154,10 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return the copies of rules in the record of a policy. For a rule, return the copy that its policy must have.
+    """Return the copies of rules that an import compares, given the item of a policy or of a rule.
 
-    Each copy is a policy id, a rule id and a text "<action> <network>". An import checks that the policies have exactly
-    the copies of their rules. Raises MalformedRecord and ValueError.
+    For a policy, these are the copies in its record. For a rule, this is the copy that its policy must have. Each copy
+    is a policy id, a rule id and a text "<action> <network>". Raises MalformedRecord and ValueError.
     """
     if kinds.IP_POLICIES.has(item.id):
         return {(item.id, rule, text) for rule, text in _copies(item).items()}
@@ -178,7 +178,7 @@ def put_copy(policy: Item, rule: Item) -> list[Write]:
 
 
 def change_rule(change: Change, rule: Item, after: Item) -> Item | None:
-    """Replace a rule and its copy. Raises the errors of `Change.commit`."""
+    """Replace a rule, and its copy in the record of its policy. Raises the errors of `Change.commit`."""
     changed = change.rewrite(rule, lambda _: after)
     policy = find_policy(rule.account, IpPolicyRule.of(after.body).ip_policy_id)
     if changed.steps[0].writes and policy and rule.id in _copies(policy):
@@ -187,7 +187,10 @@ def change_rule(change: Change, rule: Item, after: Item) -> Item | None:
 
 
 def remove_rule(change: Change, scope: str, id: str) -> bool:
-    """Remove a rule and its copy. Return False if it does not exist. Raises the errors of `Change.commit`."""
+    """Remove a rule, and its copy in the record of its policy. Return False if the rule does not exist.
+
+    Raises the errors of `Change.commit`.
+    """
 
     def attempt() -> bool:
         rule = table.find(scope, id)
@@ -226,7 +229,7 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
             removed.add(rule)
         emptied = table.find(scope, id)
         if _copies(emptied).keys() - removed:
-            raise writes.Overtaken  # another request has added a rule
+            raise writes.Overtaken  # another request has added a rule meanwhile
         if emptied:
             Change(change.by).remove(emptied).commit()
         return True

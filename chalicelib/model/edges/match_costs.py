@@ -11,15 +11,15 @@ from itertools import accumulate
 from typing import Any
 
 _ONE = (
-    r"\\[dDsSwW]|\\[!-/:-@\[-`{-~]"  # classes and escaped characters
-    r"|\[\^?[^]\[\\]+\]"  # a class without escaped characters
+    r"\\[dDsSwW]|\\[!-/:-@\[-`{-~]"  # a class such as \d, or an escaped character
+    r"|\[\^?[^]\[\\]+\]"  # a class in brackets, without escaped characters
     r"|[^\\^$.|?*+()\[\]{}]|\."
 )
 _TOKENS = rf"(?s)({_ONE})([*+?]\??)?"
 _SEQUENCE = rf"\^*(?:(?:{_ONE})(?:[*+?]\??)?)*\$*"
 _SIMPLE = rf"(?s)(\(\?i\))?({_SEQUENCE}(?:\|{_SEQUENCE})*)"
 _ALTERNATIVE = rf"(?s)\^*((?:(?:{_ONE})(?:[*+?]\??)?)*)\$*(?:\||\Z)"
-_REPEATED = 3  # the instructions per byte that a repeated or optional element costs
+_REPEATED = 3  # instructions per byte that an element costs if *, + or ? follows it
 
 
 class Uncompilable(ValueError):
@@ -94,7 +94,7 @@ def _options() -> Any:
     import re2
 
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # the encoding that Envoy uses
-    options.log_errors = False  # otherwise the pattern of a client would be logged
+    options.encoding = re2.Options.Encoding.LATIN1  # Envoy compiles patterns with this encoding
+    options.log_errors = False  # if True, RE2 would log the patterns that it cannot compile
     options.max_mem = 1024 * 1024
     return options

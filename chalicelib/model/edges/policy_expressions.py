@@ -23,7 +23,7 @@ from chalicelib.model.edges.policy_tokens import (
 Network: TypeAlias = IPv4Network | IPv6Network
 Condition: TypeAlias = "Constant | ClientIn | PortIs | RegionIn | Not | AllOf | AnyOf"
 _NUMBERS = range(-(1 << 63), 1 << 63)  # the range of integers in CEL
-_LONGEST_NUMBER = 40  # characters of a number in an expression
+_LONGEST_NUMBER = 40  # the most characters of a number in an expression
 _MAPPED_BITS = 96  # bits before the IPv4 address in an IPv4-mapped IPv6 address
 T = TypeVar("T")
 
@@ -66,14 +66,14 @@ class Not:
 
 @dataclass(frozen=True)
 class AllOf:
-    """All conditions are true."""
+    """A condition that is true if all of its `conditions` are true."""
 
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """At least one condition is true."""
+    """A condition that is true if at least one of its `conditions` is true."""
 
     conditions: tuple[Condition, ...]
 

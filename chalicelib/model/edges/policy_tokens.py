@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 CLIENT_IP, SERVER_PORT, SERVER_REGION = "conn.client_ip", "conn.server_port", "conn.server_region"
-MAX_OPERATORS = 500  # operators per expression
+MAX_OPERATORS = 500  # the most operators in one expression
 MAX_DEPTH = 32  # levels of nesting: in an expression, and in a policy's JSON document
 _WORD = r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
     |(?P<string>"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')
@@ -76,7 +76,7 @@ def _shorten(text: str) -> str:
 
 
 def _read_tokens(text: str) -> Iterator[Token]:
-    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)  # compiled here, because few processes parse policies
+    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)  # not compiled at import: rarely used
     while start < len(text):
         found = pattern.match(text, start)
         if found is None:

@@ -147,7 +147,7 @@ def decode_part(item: Item) -> ServedPart:
 
 
 def empty_part(account: str, id: str) -> ServedPart:
-    """Return a backend, authority or IP policy without a value, because its record is malformed."""
+    """Return a backend, authority or IP policy with a malformed record: it has an account and id, but no value."""
     if kinds.of(id) is kinds.IP_POLICIES:
         return ServedPolicy(account, id, None)
     is_ca = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
@@ -166,7 +166,7 @@ def _decode_authority(item: Item) -> ServedAuthority:
     return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
-_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # parts of other kinds are backends
+_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # all other kinds are backends: `_decode_backend`
     kinds.CERTIFICATE_AUTHORITIES: _decode_authority,
     kinds.IP_POLICIES: ServedPolicy.of,
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-MAX_DURATION = 14 * 24 * 60 * 60  # seconds of a session
+MAX_DURATION = 14 * 24 * 60 * 60  # the longest session, in seconds
 _DAY = 24 * 60 * 60
 
 

@@ -19,10 +19,10 @@ _DEFAULT_VERSIONS = (None, "", "1.2")  # values of `min_version` with which an e
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of an edge in the list. There is none if the entry stays the same.
+    """Return the write that changes an edge's entry in the list of special names, or no write.
 
-    The edge's routes are read if nothing in the edge itself makes it special: OAuth on a route also can. Raises
-    aws.Unavailable.
+    No write is returned if the entry stays the same. The edge's routes are read only if the edge itself is not special,
+    because OAuth on a route also makes an edge special. Raises aws.Unavailable.
     """
     old, new = (_special_hostports(item) if item else () for item in (before, after))
     if new == old:
@@ -34,10 +34,10 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def list_route(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of a route's edge in the list.
+    """Return the write that changes the entry of a route's edge in the list of special names, or no write.
 
-    Returns no write unless the change switches OAuth on or off. Only then, the edge and its other routes are read.
-    Raises aws.Unavailable.
+    No write is returned unless the change switches OAuth on or off for the route. Only after such a change, the edge
+    and its other routes are read. Raises aws.Unavailable.
     """
     route = after or before
     if route is None or _requires_sign_in(before) == _requires_sign_in(after):
@@ -58,9 +58,9 @@ def owner_of(route: Item) -> SpecialOwner:
 
 
 def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes or removes the entry of an HTTPS edge after a change of the edge's hostports.
+    """Return the write for the entry of an HTTPS edge in the list of special names, after its hostports changed.
 
-    Only for an edge that nothing but OAuth on a route can make special.
+    Call this only for an edge that is not special itself: then only OAuth on a route can make it special.
     """
     if before is None or before.path != kinds.HTTPS_EDGES.path:
         return []
@@ -86,7 +86,7 @@ def _requires_sign_in(route: Item | None) -> bool:
 
 
 def _special_hostports(edge: Item) -> tuple[str, ...]:
-    """Return all hostports of an edge if it is special even without its routes, otherwise none."""
+    """Return all hostports of an edge if it is special itself, without regard to its routes. Otherwise return ()."""
     if edge.path == kinds.HTTPS_EDGES.path and not edge.malformed and edge.body.get("terminate_at") != UPSTREAM:
         enabled = _list_enabled(edge)
         if "mutual_tls" not in enabled and _has_default_version(enabled.get("tls_termination", {})):

@@ -11,8 +11,8 @@ from chalicelib.model.edges import policy_expressions, policy_tokens
 from chalicelib.model.edges.policy_expressions import AllOf, AnyOf, ClientIn, Condition, Constant, Not
 from chalicelib.model.edges.policy_tokens import MAX_DEPTH, UnsupportedPolicy, quote
 
-MAX_RULES = 1000  # rules per document
-MAX_ADDRESSES = 2000  # addresses and networks per document
+MAX_RULES = 1000  # the most rules of a policy
+MAX_ADDRESSES = 2000  # the most addresses and networks in a policy
 _Object: TypeAlias = Mapping[str, Any]
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|(?P<opened>[\[{])|(?P<closed>[\]}])', re.DOTALL)
 _WORD = re.compile(r"[\w.-]{1,40}", re.ASCII)

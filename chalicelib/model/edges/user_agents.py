@@ -10,8 +10,8 @@ from functools import lru_cache
 from chalicelib.model.edges import match_costs
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 
-MAX_BYTES = 512  # bytes of the User-Agent header
-MAX_COST = 300  # RE2 instructions per byte
+MAX_BYTES = 512  # the most bytes of a User-Agent header that are matched with patterns
+MAX_COST = 300  # the most RE2 instructions per byte of a User-Agent header
 _STEP = 40  # instructions per byte that an expression costs in addition to the cost of the patterns in it
 _MAX_WORD = 64
 _LITERAL = r"""(?:[A-Za-z0-9 _/,:;@#%&=!"'<>~`-]|\\[!-/:-@\[-`{-~])"""
@@ -35,7 +35,7 @@ def build_expressions(patterns: Sequence[str]) -> list[str]:
 
 
 def matching_cost(rules: UserAgentModule) -> int:
-    """Return the maximal number of RE2 instructions per byte of a User-Agent. Raises Uncompilable."""
+    """Return the most RE2 instructions that a filter costs per byte of a User-Agent header. Raises Uncompilable."""
     return _cost(tuple(rules.allow)) + _cost(tuple(rules.deny))
 
 

@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-_OWN = "tunnel-auth-.*"  # set only by the edge, so the setting `keep_headers` cannot admit it
+_OWN = "tunnel-auth-.*"  # headers that only the edge sets; the setting `keep_headers` cannot admit them
 _PATTERNS = (
     # Headers with the visitor's address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy.
     # Upstreams read them with request-ip and fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's
@@ -82,9 +82,10 @@ _PATTERNS = (
 # endings of names that visitors may send although they begin like the names above, for example X-Authorization, and
 # X-User-Agent of gRPC-Web
 _PASSING = ("token", "key", "secret", "signature", "orization", "agent")
-_FIRST, _LAST = "!", "~"  # the range of characters in header names
-# Ranges of ASCII instead of classes, and no capturing groups: Envoy compiles the expression for each listener, and
-# compiles this form 0.1 ms faster.
+_FIRST, _LAST = "!", "~"  # all characters of header names are in this range
+
+# The expression has ASCII ranges instead of classes, and no capturing groups: Envoy compiles the expression for each
+# listener, and compiles this form 0.1 ms faster.
 _READ_AS = {"-": "[!-/:-`{-~]", ".": "[!-~]", "(": "(?:"}
 # Patterns with the same beginning are joined to make the expression shorter, because Envoy has a copy of the expression
 # for each special name: a host or port that Envoy must know before a visitor comes.

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 N = TypeVar("N", bound=Iterable[str])
 
-MAX_CHANGES = 10  # headers in `add`, and as many in `remove`
+MAX_CHANGES = 10  # the most headers in `add`, and also the most in `remove`
 MAX_NAME, MAX_VALUE = 64, 1024  # characters
 
 NAME = rf"[A-Za-z0-9!#$%&'*+.^_`|~-]{{1,{MAX_NAME}}}"

@@ -7,7 +7,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.records import StoredModule
 from chalicelib.model.edges.edge_modules import EdgeModule, Memory
 
-TlsEnd = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
+TlsEnd = Literal["edge", "upstream"]  # an HTTPS edge's field `terminate_at`: where TLS ends
 EDGE: Final = "edge"  # the default of an edge's `terminate_at`
 UPSTREAM: Final = "upstream"
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")

@@ -17,7 +17,7 @@ from chalicelib.model.limits.shared_counts import SECONDS
 from chalicelib.storage import snapshot
 from chalicelib.storage.client.aws_errors import AwsError
 
-PART = 16  # a process reports its count if it uses at least a sixteenth of a limit
+PART = 16  # a count of at least 1/16 of the limit is reported to the other processes
 _MAX_COUNTERS = 10_000
 _NO_WINDOW = (0, 0)
 
@@ -47,15 +47,15 @@ class Standing(NamedTuple):
 
 
 class Counter:
-    """A token bucket with this process's share of a limit, and its counts of recent windows."""
+    """A token bucket with this process's share of a limit, and the process's counts of recent time windows."""
 
     __slots__ = ("at", "before", "count", "is_due", "last", "level", "share", "window")
 
     def __init__(self, rate: Rate, now: float) -> None:
         self.level, self.at, self.share = float(rate.burst), now, 1.0
         self.window, self.count, self.is_due = int(now // SECONDS), 0, False
-        # pairs of a window's number and its count: `last` for the latest complete window, `before` for the window that
-        # was reported last
+        # Each is the number of a time window and the count of requests in it: `last` is the latest complete window,
+        # `before` is the last window that was reported.
         self.last = self.before = _NO_WINDOW
 
     def refill(self, rate: Rate, now: float) -> None:
@@ -65,7 +65,7 @@ class Counter:
         self.level, self.at = (level if level < size else size), now
 
     def note(self, use: Use, now: float) -> None:
-        """Count a request in its window, whether it is admitted or not."""
+        """Count a request in the current time window, whether the request is admitted or not."""
         window = int(now // SECONDS)
         if window != self.window:
             is_next, self.last = window == self.window + 1, (self.window, self.count)
@@ -76,7 +76,7 @@ class Counter:
         self.count += use.cost
 
     def standing(self, use: Use) -> Standing:
-        """Return the remaining amount of the limit for all processes, estimated from this process's share."""
+        """Estimate how much of the limit remains for all processes together, from this process's share."""
         rate, lacking = use.rate.per_second * self.share, self._cost(use) - self.level
         left = min(use.rate.burst, int(self.level / self.share))
         wait = max(1, math.ceil(lacking / rate)) if lacking > 0 else 0
@@ -91,9 +91,10 @@ class Counter:
         self.level -= self._cost(use)
 
     def correct(self, use: Use, add: Add) -> None:
-        """Report the last window's count, and compute the share from the window before. Raises aws.Unavailable.
+        """Report the count of the last time window, and compute this process's share of the limit.
 
-        The share comes from the earlier window, because by now all processes have reported their counts of it.
+        The share is computed from the window before the last one, because all processes have reported their counts of
+        that window by now. Raises aws.Unavailable.
         """
         window, count = self.last
         counts = add(use.scope, window, count)
@@ -124,9 +125,9 @@ class Counters:
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
         """Return whether a request exceeds none of its limits, and the limits' remaining amounts.
 
-        A rejected request takes nothing from the limits. If the last window's count of a limit is large enough
-        to be reported, but is not reported yet, this call reports it. For an admitted request, it does so only in the
-        second half of the current window.
+        A rejected request takes nothing from the limits. This call also reports the counts of the last time window that
+        are due to be reported. If the request is admitted, it reports them only in the second half of the current
+        window.
         """
         with self._lock:
             pairs = [(self._find(use, now), use) for use in uses]
@@ -140,7 +141,7 @@ class Counters:
             for counter, _ in due:
                 counter.is_due = False
         for counter, use in due:
-            with suppress(AwsError):  # without the sum of all processes, this process's share stays unchanged
+            with suppress(AwsError):  # if the report fails, this process's share stays unchanged
                 counter.correct(use, self._add)
         return is_admitted, standings
 

@@ -33,7 +33,7 @@ class TooManyItems(LimitReached):
         same = Condition("attribute_not_exists(#revision)")
         if revision is not None:
             same = Condition("#revision = :revision", {"revision": revision})
-        with suppress(ConditionFailed):  # another creation changed the count first
+        with suppress(ConditionFailed):  # another transaction has changed the count meanwhile
             dynamodb.do(Write.update(*place, same, sets={"count": number}, adds=_CHANGED, defaults=_SCHEMA))
         return True
 

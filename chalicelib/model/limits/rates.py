@@ -19,7 +19,7 @@ SETTINGS = {
     EVENTS: "ACCOUNT_EVENTS_PER_SECOND",
 }
 _ADDRESS = "ADDRESS_REJECTIONS_PER_SECOND"
-_SECONDS_AT_ONCE = 2  # seconds: the burst of certificates or events is their rate times this number
+_SECONDS_AT_ONCE = 2  # the burst of certificates or events is the rate per second times this number
 _SECONDS_OF_AN_ADDRESS = 10
 
 

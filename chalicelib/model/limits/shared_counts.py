@@ -8,8 +8,8 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 
 SECONDS = 2  # the length of a window of time in which requests are counted
-_WINDOWS = 30  # the windows in one record
-_KEPT = 120  # seconds until a record expires
+_WINDOWS = 30  # the number of time windows in one record
+_KEPT = 120  # seconds after which a record of counts expires
 _PREFIX = "window_"  # the start of the names of attributes with the counts of windows
 
 

@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from chalicelib.model.names import base_names
 from chalicelib.model.operator_lists import OperatorList
 
-MAX_PATTERNS = 100  # few, because each name is compared with all patterns
+MAX_PATTERNS = 100  # the most banned patterns: few, because each name is compared with all of them
 _PATTERNS = OperatorList("/banned_patterns", "name_ban")
-_MIN_CHARACTERS = 3  # characters other than `*`: with fewer, a pattern could ban half of all names by mistake
+_MIN_CHARACTERS = 3  # the fewest characters besides `*`: a pattern with fewer could ban half of all names by mistake
 _FORM = r"[a-z0-9.*-]{1,253}"
 
 

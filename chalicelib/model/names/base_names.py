@@ -31,7 +31,7 @@ OPERATOR_NAME_RULE = "must not be reserved by the operator"
 
 Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
 
-_AT_ONCE = 100  # the most addresses that one call reads
+_AT_ONCE = 100  # the most addresses that one call to the table reads
 _SETTINGS = items.scope(EDGE, "/settings"), "names"
 _RESERVATIONS = (kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
@@ -88,7 +88,10 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Check given settings, as `check_settings` checks the process's settings. The same settings are checked once."""
+    """Check the given values of TUNNEL_DOMAIN and TCP_PORTS, as `check_settings` checks those of the process.
+
+    Values that were accepted are not checked again.
+    """
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
@@ -124,7 +127,7 @@ def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
     if tunnel_domain and not found:
         try:
             dynamodb.do(Write.put(Item(*_SETTINGS, wanted).to_record(), Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:  # another process has just stored its settings
+        except ConditionFailed:  # another process has stored its settings meanwhile
             found = _stored()
     if found and (sentence := compare_settings(found, (tunnel_domain, tcp_ports))):
         raise OtherSettingsError(sentence)
@@ -217,7 +220,7 @@ def port_address(port: int) -> str:
 
 
 def key(name: str, *, field: str = "") -> UniqueKey:
-    """Return the shared key of a base name or port. Several items of one account can have it."""
+    """Return the shared key of a base name or port. Several items of one account can have this key."""
     return UniqueKey(KIND, name, field=field, hold="together")
 
 

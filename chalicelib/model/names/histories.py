@@ -71,7 +71,7 @@ def record_tunnel(
 
 @dataclass(frozen=True)
 class _OpenTunnel:
-    """The record of an online tunnel in the history of its name, so without an end."""
+    """The record of an online tunnel in the history of the tunnel's name. Such a record has no end yet."""
 
     name: str
     id: str

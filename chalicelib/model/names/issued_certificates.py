@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 RecordResult = Literal["recorded", "overtaken", "unwanted"]
 
 ORDERS, _REVOCATIONS = items.scope(EDGE, "/orders"), items.scope(EDGE, "/revocations")
-_KEPT_FOR = 7 * 24 * 60 * 60  # seconds; the CA deletes an unfinished order earlier
+_KEPT_FOR = 7 * 24 * 60 * 60  # seconds for which an order is stored; the CA deletes an unfinished order earlier
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,12 @@ def drop_order(due: DueRenewal) -> None:
 def record(
     due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal, others: Iterable[Write] = ()
 ) -> RecordResult:
-    """Store a certificate, its audit event, and the reservation's reference to it, in one transaction.
+    """Store an issued certificate, and refer to it in the reservation, in one transaction.
 
-    The transaction also contains `others`, and releases the reservation's entry in the schedule, which this issuer has
-    claimed. If the reservation's policy now requires another type of key, another order becomes due. Nothing is written
-    if another issuer has claimed the entry, or if the policy or the proof of the domain has ended. Raises
-    aws.Unavailable.
+    The transaction also contains an audit event and `others`, and releases the reservation's entry in the schedule,
+    which this issuer has claimed. If the reservation's policy now requires another type of key, another order becomes
+    due. Nothing is written if another issuer has claimed the entry, or if the policy or the proof of the domain has
+    ended. Raises aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
     if before is None or not renewal_schedule.has_policy(before) or _is_lost(before):
@@ -213,9 +213,9 @@ def _put_lost(account: str, id: str, body: Mapping[str, str]) -> Write:
 
 
 def _replace(before: Item, order: UnfinishedOrder) -> list[Write]:
-    """Return the write that schedules the deletion of a reservation's former certificate.
+    """Return the write that schedules the deletion of a reservation's former issued certificate.
 
-    Return None if the account uploaded this certificate.
+    Return no write if the issuer has not issued another certificate for the reservation before.
     """
     id = before.body.get("issued_certificate_id")
     if not id or id == order.certificate_id:

@@ -35,7 +35,10 @@ def hostports_from_keys(item: Item) -> list[str]:
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that adds an edge to the list or removes it. There is none if its hostports stay the same."""
+    """Return the write that adds an edge to the list of edges with hostports, or removes the edge.
+
+    Return no write if the hostports stay the same.
+    """
     old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
         body = {"account": after.account}
@@ -46,5 +49,5 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def is_listed(edge: str) -> bool:
-    """Return whether an edge is in the list. Raises aws.Unavailable."""
+    """Return whether an edge is in the list of edges with hostports. Raises aws.Unavailable."""
     return dynamodb.get(_SHARDS.scope_of(edge), edge) is not None

@@ -22,11 +22,11 @@ from chalicelib.storage.records import cooldowns, items, shared_keys, table, uni
 from chalicelib.storage.records.items import Item
 
 MAX_NAMES = 1000
-MAX_COOLDOWN = 10_000  # if there are more, the oldest cooldowns end early
-COUNT = "count"  # the id of the record with the counts
+MAX_COOLDOWN = 10_000  # the most names of an account in cooldown; with more, the oldest cooldowns end early
+COUNT = "count"  # the id of the record with an account's name counts
 _PATH = "/names"
 _BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
-_AT_ONCE = 50  # records in one transaction; each lists the cooldowns with the same end
+_AT_ONCE = 50  # the most records in one transaction; each lists the cooldowns that end at one time
 
 
 class TooManyNames(LimitReached):
@@ -49,7 +49,7 @@ class NameCounts:
 
 
 def read(account: str) -> NameCounts:
-    """Return the number of names of an account. Raises aws.Unavailable."""
+    """Return how many names of an account are in use, and how many in cooldown. Raises aws.Unavailable."""
     record = dynamodb.get(*record_key(account)) or {}
     counted = record.get("cooldown", 0)
     ended = sum(len(it.values) for it in cooldowns.ended(account)) if counted > 0 else 0
@@ -120,9 +120,9 @@ def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
 
 
 def make_room(account: str, counts: Mapping[str, int]) -> bool:
-    """End the account's oldest cooldowns if a change would exceed MAX_COOLDOWN. Return whether it can be tried again.
+    """End the account's oldest cooldowns if a change would exceed MAX_COOLDOWN.
 
-    Raises aws.Unavailable.
+    Return whether to try the change again. Raises aws.Unavailable.
     """
     record = dynamodb.get(*record_key(account)) or {}
     if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_NAMES:

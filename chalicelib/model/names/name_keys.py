@@ -14,7 +14,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.change_log import Place
 
-_MAX_DIRECT = 10  # reservations of a base name; if it has more, only reservations that cover the host are read
+_MAX_DIRECT = 10  # if a base name has more reservations, only those that cover the host are read
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,10 @@ class NameKey:
 
     @property
     def is_in_use(self) -> bool:
-        """Return whether an account has the key in use. False during a cooldown, and for a name that is only banned."""
+        """Return whether an item has the unique key.
+
+        Return False during a cooldown, and for a name that is only banned.
+        """
         return bool(self.holder or self.sharers) and not kinds.is_internal(self.scope)
 
     @property
@@ -58,7 +61,7 @@ class NameKey:
         return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
     def holder_of(self, kind: kinds.Kind) -> Place | None:
-        """Return the primary key of the only item with the key, if it is of this kind, otherwise None."""
+        """Return the primary key of the only item with the key. Return None unless the item is of this kind."""
         is_alike = self.holder and self.scope.partition("#")[2] == kind.path
         return Place(self.scope, self.holder) if is_alike else None
 
@@ -108,11 +111,11 @@ def list_hostport_places(account: str, host: str) -> list[Place]:
 
 
 def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
-    """Return the primary keys of the records that must be read to find an account's reservations of a host.
+    """Return the primary keys of the records to read for an account's reservations of a host.
 
-    Below TUNNEL_DOMAIN, the key of the base name lists all reservations with the base name. If there are at most
-    _MAX_DIRECT, the result has these reservations. If there are more, it has the unique keys of the domains that cover
-    the host. For each of these keys that `find_key` returns, it also has the reservation with the key.
+    Below TUNNEL_DOMAIN, the key of the base name lists all reservations with the base name. If these are at most
+    _MAX_DIRECT, all of them are read. If there are more, the unique keys of the domains that cover the host are read
+    first. After that, when `find_key` returns these keys, the reservations that have them are read too.
     """
     owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
     if not domains.is_below(host, tunnel_domain):
@@ -127,9 +130,9 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_own_keys(account: str, host: str) -> list[Place]:
-    """Return, for each domain that covers a host, the primary key of the unique key of the domain's reservation.
+    """Return the primary keys of the unique keys that an account's reservations of a host would have.
 
-    The account may not have all of these reservations.
+    There is one for each domain that covers the host, even if the account has not reserved that domain.
     """
     return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 

@@ -14,7 +14,7 @@ from chalicelib.storage.records.change_log import Place
 
 ID = "certificate"
 SCOPE = items.scope(EDGE, f"/{ID}")
-PLACE = Place(SCOPE, ID)  # the primary key of the certificate's record, which entries of the change log contain
+PLACE = Place(SCOPE, ID)  # the primary key of the certificate's record; entries of the change log contain this key
 _ORDER, _STATE = "order", "renewal"
 CONTEXT = vault.context(EDGE, ID)
 _ABSENT = Condition("attribute_not_exists(#id)")
@@ -96,9 +96,9 @@ def drop_order() -> None:
 
 
 def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal: Renewal) -> bool:
-    """Store a new operator's certificate, which all edge hosts then read. Return False if another issuer was first.
+    """Store a newly issued operator's certificate. The change log makes all edge hosts read it.
 
-    Raises aws.Unavailable.
+    Return False, and store nothing, if another issuer has changed the certificate's state. Raises aws.Unavailable.
     """
     body, sealed = {"certificate_pem": chain}, {"private_key": order.key}
     put = Write.put({"scope": SCOPE, "id": ID, "body": body, "sealed": sealed, "revision": 1})

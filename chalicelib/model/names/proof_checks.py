@@ -25,7 +25,7 @@ _DUE = items.scope(EDGE, "/looks")
 # A distant Unix second. The ids of entries begin with the number of seconds from the check's time to this second, so
 # the entry that is due first sorts last.
 _LAST = 9_999_999_999
-_AT_ONCE = 100  # the most records that one call reads
+_AT_ONCE = 100  # the most records that one call to the table reads
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def find_due(now: int, most: int) -> list[DueCheck]:
         found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
     live = {(_scope(it.account), it.id) for it in found}
     for id in entries:
-        if valid.get(id) not in live:  # without a valid reservation, the entry would always be read first
+        if valid.get(id) not in live:  # an invalid entry would otherwise come first in each read
             dynamodb.do(Write.delete(_DUE, id))
     return found
 
@@ -110,7 +110,10 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
 
 
 def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
-    """Return a checked reservation with the new state of its automatic certificate, and the writes for this state."""
+    """Return a reservation after a check, and the writes for its automatic certificate.
+
+    If the domain is lost, the certificate is withdrawn. If the domain is newly proved, a certificate can become due.
+    """
     if is_lost:
         return issued_certificates.withdraw(after)
     if outcome.event == "verified":

@@ -25,7 +25,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 SCOPE = items.scope(EDGE, "/renewals")
-RENEWAL = "renewal"  # the hidden value of a reservation that is the copy of its entry
+RENEWAL = "renewal"  # the hidden value of a reservation: the copy of the reservation's entry
 _EXISTS = Condition("attribute_exists(#id)")
 # A distant Unix second. The ids of entries start with the number of seconds from an entry's time to this second, so the
 # entry that is due first sorts last.
@@ -46,19 +46,25 @@ class RenewalEntry:
 
     @property
     def scope(self) -> str:
-        """Return the partition key of the entry's reservation."""
+        """Return the partition key of the reservation that this entry is about."""
         return items.scope(self.account, kinds.RESERVED_DOMAINS.path)
 
     def put(self, condition: Condition | None = None) -> Write:
-        """Return the write that adds or replaces the entry."""
+        """Return the write that adds this entry to the schedule, or replaces it there."""
         return Write.put({"scope": SCOPE, "id": self.id, "body": asdict(self.renewal), "revision": 1}, condition)
 
     def remove(self) -> Write:
-        """Return the write that removes the entry. It fails if the entry has moved."""
+        """Return the write that removes this entry from the schedule.
+
+        The write fails if another process has moved the entry to another time.
+        """
         return Write.delete(SCOPE, self.id, _EXISTS)
 
     def replace(self, renewal: Renewal) -> tuple[Write, ...]:
-        """Return the writes that replace the entry's state. They fail if the entry has moved."""
+        """Return the writes that replace the state in this entry, and move the entry if its time changes.
+
+        The writes fail if another process has moved the entry.
+        """
         after = RenewalEntry(self.account, self.reservation, renewal)
         return (after.put(_EXISTS),) if after.id == self.id else (self.remove(), after.put())
 
@@ -78,7 +84,10 @@ class DueRenewal:
 
 
 def find_due(now: int, most: int) -> list[DueRenewal]:
-    """Return at most `most` due entries, oldest first. Malformed entries are removed. Raises aws.Unavailable."""
+    """Return at most `most` entries of the schedule that are due, oldest first.
+
+    Malformed entries are removed. Raises aws.Unavailable.
+    """
     pages = queries.pages(
         {"scope": SCOPE, "now": f"{_LAST - now:010}"},
         limit=most,
@@ -204,7 +213,7 @@ def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
 
 
 def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a reservation that lost its domain, and the writes that change its entry.
+    """Return a reservation that lost its domain, and the writes that change its entry in the schedule.
 
     A new proof of the domain will require a new certificate.
     """
@@ -236,7 +245,10 @@ def _changed(item: Item, change: Callable[[Renewal | None], Renewal]) -> tuple[I
 
 
 def _write(due: DueRenewal, renewal: Renewal) -> DueRenewal | None:
-    """Replace the state in an entry. Return the new entry, or None if another process has moved the old one."""
+    """Replace the state in an entry of the schedule, and return the new entry.
+
+    Return None if another process has moved the entry.
+    """
     own = [*due.entry.replace(renewal), *([copy(due.item, renewal)] if due.item else [])]
     if not _are_done(own):
         return None

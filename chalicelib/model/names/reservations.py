@@ -16,7 +16,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-PROVED_DOMAIN = "domain"  # the kind of the unique keys of proved domains
+PROVED_DOMAIN = "domain"  # `UniqueKey.kind` of the keys that make proved domains unique in the service
 _AUDITED_IF_SET = ("certificate_management_policy", "keep_headers")
 _RESERVED_DOMAIN = "reserved_domain"  # the kind of the keys that make reserved domains unique within an account
 
@@ -29,7 +29,7 @@ class ReservedDomain(Described):
     region: str = ""
     certificate_id: str = ""
     certificate_management_policy: Mapping[str, str] | None = None
-    issued_certificate_id: str = ""  # equal to `certificate_id` if the issuer has set it
+    issued_certificate_id: str = ""  # the last `certificate_id` that the issuer, not the account, has set
     resolves_to: list[str] = field(default_factory=list)
     proxy_protocol: bool = False
     keep_headers: list[str] = field(default_factory=list)

@@ -41,7 +41,7 @@ class SpecialEntry:
 
 
 def add(entry: SpecialEntry) -> Write:
-    """Return the write that adds the entry of a new edge or tunnel."""
+    """Return the write that adds a new edge or tunnel to the list of special names."""
     place, body = find_place(entry.owner), {"hostports": list(entry.hostports)}
     return Write.put({"scope": place.scope, "id": place.id, "body": body, "revision": 1})
 
@@ -55,19 +55,22 @@ def change(entry: SpecialEntry) -> Write:
 
 
 def remove(owner: SpecialOwner) -> Write:
-    """Return the write that removes the entry of an edge or tunnel, if there is one."""
+    """Return the write that removes an edge or tunnel from the list of special names, if it is in the list."""
     place = find_place(owner)
     return Write.delete(place.scope, place.id)
 
 
 def is_listed(owner: SpecialOwner) -> bool:
-    """Return whether an edge or tunnel has an entry. Raises aws.Unavailable."""
+    """Return whether an edge or tunnel is in the list of special names. Raises aws.Unavailable."""
     place = find_place(owner)
     return dynamodb.get(place.scope, place.id) is not None
 
 
 def every() -> Iterator[SpecialEntry | Place]:
-    """Yield all entries. For a malformed entry, yield the primary key of its record instead. Raises aws.Unavailable."""
+    """Yield all entries of the list of special names.
+
+    For a malformed entry, yield the primary key of its record instead. Raises aws.Unavailable.
+    """
     for scope in _SHARDS.scopes:
         for item in table.every(scope):
             place = Place(item.scope, item.id)

@@ -23,8 +23,8 @@ KINDS = (
 )
 _ACTIONS = frozenset(f"{kind.noun}.create" for kind in KINDS)
 _COLLECTIONS = frozenset(kind.path.removeprefix("/") for kind in KINDS)
-_FRESH = 3.0  # seconds for which the events of the last minute are not read again
-_LAG = 60  # seconds by which the index can be late
+_FRESH = 3.0  # seconds after which `refresh` reads the latest events again
+_LAG = 60  # seconds after which the index certainly contains an event
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,10 @@ class TreeResource:
 
     @property
     def may_make(self) -> bool:
-        """Return whether the resource can create further resources of the kinds in KINDS.
+        """Return whether the resource can create other resources, such as API keys.
 
-        A federated credential can. An API key can if one of its scopes permits it.
+        A federated credential can. An API key can if it has no scopes, or if a scope permits it. KINDS has the kinds of
+        resources that count.
         """
         if kinds.FEDERATED_CREDENTIALS.has(self.id):
             return True
@@ -78,7 +79,10 @@ class MakerEvents:
             self._latest.setdefault(made.maker, {})[made.id] = made
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return the resources that `makers` created in the minute before a `refresh`. Does not read the table."""
+        """Return the resources that `makers` created lately: in the minute before a call of `refresh`.
+
+        Does not read the table.
+        """
         return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:

@@ -22,7 +22,7 @@ from chalicelib.model.offboarding.tree_ends import MAX_KEPT, Choice, Ends, OutOf
 from chalicelib.storage.records import items, table
 
 _EXPLORING = 4.0  # seconds of search; then the resources that were found are ended, before the search continues
-_AT_ONCE = 100  # resources to find in one step; each step ends by locking the API keys among them
+_AT_ONCE = 100  # a step of the search ends after so many resources, and locks the API keys among them
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def kept(self) -> tuple[dict[str, str], int]:
-        """Return at most MAX_KEPT resources that stay, with their owners. Also return the number of the others."""
+        """Return at most MAX_KEPT resources that stay, with their owners, and how many more stay."""
         found = sorted((self._progress.kept | self.ends.kept).items())
         return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
 
@@ -112,10 +112,10 @@ class Walk:
         self._end_exchanged(events, federated)
 
     def _save(self, is_whole: bool) -> None:
-        """Store the progress of the walk.
+        """Store the progress of the walk, or remove it if the walk `is_whole`.
 
-        If this call locked API keys, requests with them can still be running. So the time from which a walk can
-        complete the offboarding is postponed.
+        If this call has locked API keys, requests with these keys can still be running. So the time from which a walk
+        can complete the offboarding is postponed.
         """
         if self.ends.has_locked:
             self.ends.root = roots.postpone(self.ends.root, roots.SETTLING)

@@ -18,7 +18,7 @@ from chalicelib.model.changes import Change
 from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 
-# seconds after which all requests that began earlier are answered: one takes at most 15, and times are whole seconds
+# seconds after which all earlier requests are answered: a request takes at most 15, and times are whole seconds
 SETTLING = 16
 
 
@@ -51,7 +51,7 @@ def settled_at(root: Item) -> int:
 
 
 def is_settled(root: Item) -> bool:
-    """Return whether a walk that begins now can complete the offboarding."""
+    """Return whether a walk (a search of the whole tree) that begins now can complete the offboarding."""
     return settled_at(root) <= clock.seconds()
 
 
@@ -87,7 +87,7 @@ def list_federated(account: str, owner: str) -> list[Item]:
 
 
 def disable(item: Item) -> Item:
-    """Return the item of a federated credential as disabled, for a write. Raises MalformedRecord."""
+    """Return the item of a federated credential, changed to disabled. Does not write it. Raises MalformedRecord."""
     before = records.decode(FederatedCredential, item)
     after = replace(before, enabled=False)
     body, keys = records.body_of_change(item, before, after), records.keys_of_change(item, before, after)
@@ -95,7 +95,7 @@ def disable(item: Item) -> Item:
 
 
 def _closed(item: Item) -> Item:
-    """Return the item of a root as closed, for a write.
+    """Return the item of a root with the changes that close the root. Does not write the item.
 
     The item also gets the Unix second from which a walk can complete the offboarding.
     """

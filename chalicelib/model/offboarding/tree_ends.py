@@ -23,15 +23,15 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Chunk
 from chalicelib.storage.records.writes import Overtaken
 
-BUDGET = 7.0  # seconds from the start of a call to its last transaction, so that the call ends within _CALL
+BUDGET = 7.0  # seconds in which a call may start transactions; it then ends within _CALL seconds
 _CALL = 8  # seconds that a call takes at most
-MAX_KEPT = 100  # resources that one response lists as kept; it counts all others
+MAX_KEPT = 100  # the most kept resources that a response lists; the response only counts all others
 
 _CERTIFICATE = "ssh_user_certificate_id"
 
 
 class OutOfTime(Exception):
-    """The call has used its time."""
+    """The call has used its budget of time, so another call must continue."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +94,18 @@ class Ends:
                 self._count(kinds.of(item.id), 1)
 
     def remove_made(self, kind: Kind, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Delete the resources `made`. List the resources `keep`, which stay, in `kept`. All are of one kind.
+        """Delete the resources in `made`, which are of one kind.
 
-        Raises OutOfTime, aws.Unavailable.
+        The resources in `keep` stay, and are added to `kept`. Raises OutOfTime, aws.Unavailable.
         """
         found = self._find(kind, [*made, *keep])
         self._keep(one for one in keep if one.id in found)
         self.remove(found[one.id] for one in made if one.id in found)
 
     def disable_made(self, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Disable the federated credentials `made`. List the credentials `keep`, which stay, in `kept`.
+        """Disable the federated credentials in `made`.
 
-        Raises OutOfTime, aws.Unavailable.
+        The credentials in `keep` stay, and are added to `kept`. Raises OutOfTime, aws.Unavailable.
         """
         found = self._find(kinds.FEDERATED_CREDENTIALS, [*made, *keep])
         self._keep(one for one in keep if one.id in found)
@@ -135,7 +135,7 @@ class Ends:
                 self._revoke(authority, left[start : start + grouped_revocations.AT_ONCE])
 
     def keep_hosts(self, certificates: Collection[TreeResource]) -> None:
-        """List the valid host certificates in `kept`. They stay, because servers use them. Raises aws.Unavailable."""
+        """Add the valid host certificates to `kept`. They stay, because servers use them. Raises aws.Unavailable."""
         self._keep_existing(kinds.SSH_HOST_CERTIFICATES, [one for one in certificates if not one.has_ended()])
 
     def _revoke(self, authority: str, group: Sequence[TreeResource]) -> None:
@@ -146,10 +146,10 @@ class Ends:
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
     def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
-        """Return the authority that issued these certificates. Return None if it cannot be found.
+        """Return the SSH authority that issued the certificates in `group`, or None if it cannot be found.
 
-        It is found by its revocation list. The list of a deleted authority can have expired. In that case, the
-        authority's key is read from a stored certificate.
+        The authority is found by its revocation list. If the authority was deleted, this list can have expired. In that
+        case, the authority's key is read from a stored certificate.
         """
         account = self.root.account
         if found := revocations.find_issuer(account, authority):
@@ -195,6 +195,6 @@ def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, l
 
 
 def _revocation(made: TreeResource) -> Revocation:
-    """Return the revocation of a user certificate, made from the audit event of its creation."""
+    """Return the revocation of a user certificate, given the audit event of the certificate's creation."""
     named = {name: str(made.details.get(name, "")) for name in ("serial", "valid_until")}
     return replace(Revocation(**named), **{_CERTIFICATE: made.id})

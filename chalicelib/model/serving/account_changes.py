@@ -49,9 +49,10 @@ def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Pla
 def find_updates(
     account: str, places: Set[Place], found: Mapping[Place, Found], fresh: Mapping[Place, Found], tunnel_domain: str
 ) -> dict[Place, Found | None]:
-    """Return the new values after changes of the records at `places`. None means that the value must be read again.
+    """Return the values that must be replaced after the records at `places` changed, by place.
 
-    `fresh` has the values of the items that were read after the changes, by place.
+    A new value of None means that the value must be read again. `found` has the values of earlier reads. `fresh` has
+    the values of items that were read after the changes.
     """
     stale = {key for place in places if (key := _key_of_ban(place))} - fresh.keys()
     for place, it in fresh.items():

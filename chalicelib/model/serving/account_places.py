@@ -38,7 +38,7 @@ class Switch:
     is_active: bool
 
 
-Routes: TypeAlias = tuple[Item, ...]  # the routes of an edge, not decoded
+Routes: TypeAlias = tuple[Item, ...]  # the stored routes of an edge, not decoded yet
 Value: TypeAlias = (
     Switch
     | NameKey
@@ -68,7 +68,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A request for all records about some hosts, ports, edges and tunnels of an account. `ids` name the last two."""
+    """A request for all records about some hosts, ports, edges and tunnels of an account.
+
+    `ids` are the ids of the edges and tunnels.
+    """
 
     account: str
     hosts: frozenset[str] = frozenset()
@@ -116,7 +119,7 @@ def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str
 
 
 class _Walk:
-    """Collects the `places` of an account's records, by following the values in `found`."""
+    """Collects the places of an account's records, with places to which the values in `found` refer."""
 
     def __init__(self, account: str, found: Mapping[Place, Found], tunnel_domain: str) -> None:
         self.places = {Place(accounts.SCOPE, account), certificates_place(account)}
@@ -247,7 +250,10 @@ class _Walk:
                 self.places.update(it for it in key.sharers if kinds.RESERVED_ADDRS.has(it.id))
 
     def _add_proved_below(self, edge: ServedEdge) -> None:
-        """Add the list of domains proved one label below an edge's wildcards. Also add the records that it names."""
+        """Add the list of domains that are proved one label below an edge's wildcards.
+
+        If the list was read already, also add the records to which it refers.
+        """
         for host in edge.hosts:
             if host.startswith(WILDCARD) and not domains.is_below(host, self._tunnel_domain):
                 below = Place(reservations.proved_scope(host.removeprefix(WILDCARD)), "")

@@ -56,10 +56,10 @@ def complete(
     tunnel_domain: str,
     read: Callable[[Collection[Place]], Mapping[Place, Found]] = read_places,
 ) -> dict[Place, Found]:
-    """Return the values at all places that `wanted` requires. `known` has values of earlier reads.
+    """Return the values of all records that `wanted` requires, by place.
 
-    The function `read` is called until no place is missing, because values refer to further places. Edges in `known`
-    may not be decoded yet, for example after a change. Raises the errors of `read`.
+    Values refer to further places, so the function `read` is called until no place is missing. `known` has the values
+    of earlier reads. Edges in `known` may not be decoded yet, for example after a change. Raises the errors of `read`.
     """
     found = {**known}
     undecoded = [place for place, it in known.items() if isinstance(it.value, Item)]
@@ -174,5 +174,5 @@ def _decode_address(item: Item) -> ServedAddress:
 
 
 def _found(value: Value, *versions: str) -> Found:
-    """Return a value with one version text. It is made from the versions of all records that the value contains."""
+    """Return a value with one version text, a digest of the versions of all records that the value contains."""
     return Found(digest(versions), value)

@@ -37,10 +37,10 @@ _NOTHING = Wanted("")
 class AccountRecords:
     """The records of one account that decide which edge or tunnel answers at the hosts `names`.
 
-    `reservations` can belong to other accounts. `gateways` are live. `addresses` are the reserved addresses of tunnels,
-    by host:port. `wanted` is the request for these records. `found` has the values that were read, by place: the
-    primary key of a record, or the partition key of a list. Both are needed to read changed records again. `versions`
-    has a text for every place. The text changes with the value, and is "" if there is none.
+    `reservations` can belong to other accounts. All `gateways` are live. `addresses` are the reserved addresses of
+    tunnels, by host:port. `wanted` is the request for these records. `found` has the values that were read, by place:
+    the primary key of a record, or the partition key of a list. `wanted` and `found` serve to read changed records
+    again. `versions` has a text for every place. The text changes with the value, and is "" if there is no value.
     """
 
     account: str
@@ -56,13 +56,13 @@ class AccountRecords:
     reservations: tuple[ServedReservation, ...] = ()
     addresses: Mapping[str, Sequence[ServedAddress]] = field(default_factory=dict)
     versions: Mapping[Place, str] = field(default_factory=dict)
-    rejected: Mapping[str, str] = field(default_factory=dict)  # Envoy's error by certificate id
+    rejected: Mapping[str, str] = field(default_factory=dict)  # Envoy's error about a certificate, by its id
     wanted: Wanted = _NOTHING
     found: Mapping[Place, Found] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(wanted: Wanted, found: Mapping[Place, Found], rejected: Mapping[str, str]) -> "AccountRecords":
-        """Return the records for the request `wanted`. They are made from the values `found`, which were read for it.
+        """Return the records for the request `wanted`, given all values that were read for it.
 
         `rejected` has Envoy's errors by certificate id. Ids of unknown certificates are ignored.
         """
@@ -142,7 +142,7 @@ class AccountRecords:
         return account_changes.is_affected(self.account, place, self.found)
 
     def find_differences(self, after: "AccountRecords", places: Iterable[Place]) -> set[Place]:
-        """Return the `places` with values that differ between these records and later ones."""
+        """Return those `places` at which the later records `after` have another value than these records."""
         before, now = self.versions.get, after.versions.get
         return {place for place in places if before(place) != now(place)}
 
@@ -191,7 +191,7 @@ def _by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _is_separate(value: object) -> bool:
-    """Return whether `replace` can exchange a value but no other. It cannot if other values are made from it."""
+    """Return whether `replace` can exchange this value alone, because no other value depends on it."""
     is_part = isinstance(value, ServedBackend | ServedAuthority | ServedPolicy)
     return is_part or value is None or value == () or (isinstance(value, ServedEdge) and _is_https(value))
 

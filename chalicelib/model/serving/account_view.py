@@ -44,8 +44,8 @@ class Service:
 class AccountView:
     """Decides which edge, tunnel and certificate serve the names of one account.
 
-    A name is a host, or host:port for TCP. The parameter `account` of methods is the account of an edge or tunnel.
-    `may_serve` returns False if this is another account.
+    A name is a host, or host:port for TCP. The parameter `account` of a method is the account of an edge or tunnel. If
+    that is not the account of this view, `may_serve` returns False.
     """
 
     def __init__(self, records: AccountRecords, service: Service) -> None:
@@ -223,7 +223,7 @@ class AccountView:
 
     def _newest_tunnel(self, name: str) -> ServedTunnel | None:
         found = (it for it in self._tunnels_by_name.get(name, ()) if self.may_serve(it.account, name))
-        # several tunnels for a moment, while one takes the name from another
+        # two tunnels can have the name for a moment, while one of them takes it from the other
         return max(found, key=lambda tunnel: tunnel.id, default=None)
 
     def _certificates_for(self, host: str) -> list[ServedCertificate]:

@@ -115,7 +115,7 @@ class Plan:
 
     @property
     def certificates(self) -> dict[str, str]:
-        """Return the certificate ids of the hosts that answer, by host."""
+        """Return the certificate ids by host, for all hosts that answer."""
         return {host.name: host.certificate for host in self.hosts if host.answers}
 
     @property

@@ -79,7 +79,7 @@ class _Tree:
         """Remove the children of each backend in a cycle."""
         leading = [id for id in order if self.children(id)]
         bits = {id: 1 << number for number, id in enumerate(leading)}
-        # the set of reachable backends, one bit for each
+        # for each backend, the set of backends below it, as a number with one bit for each backend
         reach = {id: sum(bits.get(child, 0) for child in self.children(id)) for id in leading}
         for middle in leading:
             for id in leading:

@@ -15,7 +15,7 @@ from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-OPERATOR = "operator"  # in place of a certificate id: the operator's certificate
+OPERATOR = "operator"  # a certificate id with this value means the operator's certificate
 
 
 @dataclass(frozen=True)

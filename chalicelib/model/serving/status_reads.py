@@ -34,7 +34,10 @@ def read(edge: Item) -> ReportedStatus:
 
 
 def _read_managed_apps(records: AccountRecords) -> frozenset[str]:
-    """Return the providers with a managed OAuth application. They are read only if a route needs one."""
+    """Return the identity providers for which the operator has a managed OAuth application.
+
+    If no route needs such an application, return an empty set without a read.
+    """
     rules = (route.modules.get(oauth.MODULE) for edge in records.edges.values() for route in edge.routes)
     is_needed = any(rule and not rule.client_id for rule in rules)
     return frozenset(managed_apps.read_all()) if is_needed else frozenset()

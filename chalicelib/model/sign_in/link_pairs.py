@@ -40,7 +40,7 @@ class SealedLinkPair:
 
 
 def read() -> SealedLinkPair | None:
-    """Return the stored pair, or None. Raises MalformedRecord, aws.Unavailable."""
+    """Return the stored TLS key pair, or None. Raises MalformedRecord, aws.Unavailable."""
     record = dynamodb.get(SCOPE, ID)
     if record is None:
         return None
@@ -48,6 +48,6 @@ def read() -> SealedLinkPair | None:
 
 
 def write(pair: LinkPair, key: bytes) -> None:
-    """Store a pair in place of the former one. Raises aws.Unavailable."""
+    """Store a TLS key pair in place of the former pair. Raises aws.Unavailable."""
     sealed = {_KEY: vault.seal(key, CONTEXT)}
     dynamodb.do(Write.put({"scope": SCOPE, "id": ID, "body": asdict(pair), "sealed": sealed, "revision": 1}))

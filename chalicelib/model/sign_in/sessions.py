@@ -16,7 +16,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records.decoding import MalformedRecord
 
 ID = "session"
-PREFIX = "session#"  # the start of the partition keys
+PREFIX = "session#"  # the start of the partition keys of sessions
 _EXISTS = Condition("attribute_exists(#id)")
 
 

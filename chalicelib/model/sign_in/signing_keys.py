@@ -16,8 +16,8 @@ from chalicelib.storage.records.decoding import MalformedRecord
 
 SCOPE = "sign_in_keys"
 CONTEXT = vault.context("edge", "sign-in")
-PERIOD = 30 * 24 * 60 * 60  # seconds for which a pair signs
-MARGIN = 60 * 60  # seconds for which a pair is published before it signs, and after the next one signs
+PERIOD = 30 * 24 * 60 * 60  # seconds for which a key pair signs session tokens
+MARGIN = 60 * 60  # seconds for which a pair is published before its first use, and after the first use of the next pair
 _ABSENT = Condition("attribute_not_exists(#id)")
 # seconds for which the record of a pair stays after PERIOD, in case no other pair replaces it
 _SLACK = 7 * 24 * 60 * 60
@@ -37,19 +37,25 @@ class KeyPair(Stored):
 
 
 def read() -> list[KeyPair]:
-    """Return all pairs, the oldest first. One query. Raises aws.Unavailable."""
+    """Return all stored key pairs, oldest first. One query. Raises aws.Unavailable."""
     pages = queries.pages({"scope": SCOPE}, limit=None, KeyConditionExpression="#scope = :scope")
     return sorted(_decode(record for page in pages for record in page), key=lambda it: (it.signs_from, it.kid))
 
 
 def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
-    """Return the newest pair with a `signs_from` that is past, or else the oldest pair. Return None without pairs."""
+    """Return the key pair to use: the newest with a past `signs_from`, or else the oldest.
+
+    Return None if there are no pairs.
+    """
     begun = [it for it in pairs if it.signs_from <= now]
     return begun[-1] if begun else next(iter(pairs), None)
 
 
 def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
-    """Return the pairs to publish. A pair is published until the next pair has signed for MARGIN."""
+    """Return the key pairs to publish.
+
+    A pair is published until MARGIN seconds after the next pair began to sign.
+    """
     replaced = sum(now >= it.signs_from + MARGIN for it in pairs[1:])
     return list(pairs[replaced:])
 

@@ -12,7 +12,7 @@ EXTENSION = "bind@tunnel-edge"  # the extension of user certificates that contai
 _EVERYTHING, _BIND = "*", "bind:"
 _PART = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN = rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}"  # a name that ends with a number is an IP address, not a domain
-_IPV6 = r"\[([0-9A-Fa-f:.]+)\]"  # without a zone, because a zone is valid on one machine only
+_IPV6 = r"\[([0-9A-Fa-f:.]+)\]"  # without a zone such as %eth0, which has a meaning on one machine only
 _PORT = r"[1-9][0-9]{0,4}"
 _MAX_DOMAIN, _MAX_LABEL = 253, 255
 

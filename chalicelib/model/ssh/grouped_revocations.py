@@ -34,7 +34,7 @@ def revoke(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
     """
     try:
         return revocations.retried(lambda: _attempt(change, issuer, group))
-    except ListFull:  # removing expired entries may make room
+    except ListFull:  # the list may have room after expired entries are removed
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise
@@ -61,6 +61,9 @@ def _attempt(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int
 
 
 def _missing(chunk: Chunk, packed: bytes, group: Sequence[Revocation]) -> list[Revocation]:
-    """Return the revocations of `group` that belong to a chunk, but are not in `packed`, its valid entries."""
+    """Return the revocations of `group` that a chunk (a part of the revocation list) lacks.
+
+    `packed` are the entries of the chunk that have not expired. Revocations of other chunks are ignored.
+    """
     own = [revocation for revocation in group if revocation_lists.is_for(chunk, revocation.entry)]
     return [it for it in own if not crypto.packed_revocations.holds(packed, it.entry)]

@@ -14,7 +14,7 @@ from chalicelib.storage.records.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.ssh_certificates import Certificate
 
-Subject = Literal["user", "host"]  # the type of the certificate
+Subject = Literal["user", "host"]  # the type of an SSH certificate
 
 NAME = "policy"  # the name of the policy's module in the record of an authority
 CALLER = "{user}"  # the placeholder in a pattern for the caller's name
@@ -96,7 +96,10 @@ def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
 
 
 def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
-    """Return the lifetime of a certificate if a request names none. It is at most the maximum of the policy."""
+    """Return the lifetime of a certificate for a request that names no lifetime.
+
+    It is the default of the policy, or else `default`, but at most the maximum of the policy.
+    """
     lifetime = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
     return lifetime if bounds.max_lifetime is None else min(lifetime, timedelta(seconds=bounds.max_lifetime))
 
@@ -136,7 +139,7 @@ def find_violations(
 
 
 def _check_lifetime(bounds: PolicyBounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
-    """Yield the error of a certificate with too long a lifetime. Time before now does not count."""
+    """Yield an error if a certificate is valid for longer than `max_lifetime`. Time before `now` does not count."""
     if bounds.max_lifetime is None:
         return
     if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):
@@ -163,7 +166,7 @@ def _check_principals(
     rule = _policy_rule(f"must match {_join_first(patterns, ' or ')}")
     split = [_split_pattern(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
     for place, principal in enumerate(certificate.principals):
-        if "," in principal:  # sshd before 10.3 splits such a principal if authorized_keys names principals
+        if "," in principal:  # sshd before 10.3 splits principals at commas if authorized_keys has principals="…"
             yield f"principals.{place}", _policy_rule("must not contain a comma")
         elif not any(_matches(pieces, principal) for pieces in split):
             yield f"principals.{place}", rule

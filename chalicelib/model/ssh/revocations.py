@@ -197,7 +197,8 @@ def build_record(issuer: Issuer, revocation: Revocation) -> Item:
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
     """Add an entry to a revocation list.
 
-    `add` commits the change. Its arguments are whether the list lacks the entry, and the writes of the changed list.
+    `add` commits the change. It is called with two arguments: whether the entry is new to the list, and the writes that
+    change the list.
     """
 
     def change(head: Head, chunk: Chunk) -> T:
@@ -208,7 +209,7 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
 
     try:
         return _change_list(issuer, entry, change)
-    except ListFull:  # removing expired entries may make room
+    except ListFull:  # the list may have room after expired entries are removed
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise
@@ -226,7 +227,7 @@ def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", chang
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """Call a function. Call it again if another process has changed the list meanwhile. Raises aws.Unavailable."""
+    """Call `attempt`. Call it again if another process has changed the revocation list. Raises aws.Unavailable."""
 
     def without_conflict() -> T:
         try:

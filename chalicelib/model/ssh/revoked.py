@@ -17,8 +17,8 @@ from chalicelib.storage.records.revocation_lists import Head
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     """Return a valid user certificate of any account, or None. `fingerprint` is the fingerprint of its authority.
 
-    It is not valid if it or its key was revoked, if it has ended or is suspended, or if the account is inactive. Raises
-    aws.Unavailable.
+    A certificate is valid unless it has ended or is suspended, the certificate or its public key was revoked, or its
+    account is inactive. Raises aws.Unavailable.
     """
     return _read_valid(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
 
@@ -29,9 +29,9 @@ def read_certificate(account: str, id: str) -> Item | None:
 
 
 def _read_valid(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
-    """Return the certificate, or None if it is not valid.
+    """Return the certificate that `read` returns, or None if it is not valid.
 
-    A malformed record makes the certificate invalid: its own record, or another record that is read to check it.
+    A certificate is not valid if its record, or another record that is read to check it, is malformed.
     """
     try:
         found = read()
@@ -50,7 +50,7 @@ def build_krl(heads: Sequence[Head]) -> bytes:
     live = {
         head: [crypto.packed_revocations.expire(packed, now) for packed in revocation_lists.packed(head.authority)]
         for head in heads
-        if head.count  # an empty list has no records with entries
+        if head.count  # an empty revocation list has no entries to read
     }
     return crypto.krl.make(
         version=sum(head.version for head in heads),
@@ -66,7 +66,7 @@ def _is_valid(item: Item) -> bool:
     if not switches.is_on(item):
         return False
     certificate = IssuedUserCertificate.of(item.body)
-    _ = certificate.bind  # raises MalformedRecord for a certificate with malformed rules
+    _ = certificate.bind  # raises MalformedRecord if the ACL rules in the certificate are malformed
     entries = (revocations.describe_certificate(item).entry, revocations.revoke_key(certificate.public_key).entry)
     chunks = [(revocation_lists.chunk_of(certificate.ssh_certificate_authority_id, entry), entry) for entry in entries]
     is_revoked = any(crypto.packed_revocations.holds(chunk.packed, entry) for chunk, entry in chunks)

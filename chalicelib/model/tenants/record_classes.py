@@ -83,7 +83,7 @@ PORTABILITY: Mapping[Kind, Portability] = {
     kinds.TLS_CERTIFICATES: "portable",
     kinds.TLS_EDGES: "portable",
     kinds.TUNNEL_GROUPS: "portable",
-    kinds.TUNNELS: "omitted",  # tunnels exist only on gateways
+    kinds.TUNNELS: "omitted",  # a tunnel exists only while its gateway serves it
     kinds.USERS: "portable",
     kinds.WEIGHTED_BACKENDS: "portable",
 }

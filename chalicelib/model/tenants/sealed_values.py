@@ -19,9 +19,9 @@ from chalicelib.storage.records import change_log, places
 
 Record = Mapping[str, Any]
 _SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS, operator_certificate.SCOPE)
-_PASSWORDS = ("parts", "basic_auth")  # the path of the module in a route or reservation
-_WEBHOOK = ("parts", "webhook_verification")  # the path of the module in a route
-_OAUTH = ("parts", "oauth", "provider")  # the path of the providers in a route
+_PASSWORDS = ("parts", "basic_auth")  # the attribute path of this module in records of routes and reservations
+_WEBHOOK = ("parts", "webhook_verification")  # the attribute path of this module in records of routes
+_OAUTH = ("parts", "oauth", "provider")  # the attribute path of the OAuth module's provider in records of routes
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     same = Condition(f"{'.'.join(f'#{name}' for name in value.path)} = :sealed", {"sealed": value.ciphertext})
     write = Write.update(record["scope"], record["id"], same, sets={path: again})
     with suppress(TransactionFailed):
-        # the change log lets edge hosts read the record again; changed encrypted bytes show them a changed secret
+        # the change log makes edge hosts read the record; they take other encrypted bytes for another secret
         dynamodb.transact([write, *change_log.entries([write])])
     return True
 

@@ -56,7 +56,7 @@ def forget_changes(account: str) -> int:
     """
     found = list(find_changes(account))
     for entry in found:
-        with suppress(ConditionFailed):  # the entry has expired
+        with suppress(ConditionFailed):  # the entry of the change log has expired meanwhile
             dynamodb.do(_reduced(entry, _others(entry, account)))
     return len(found)
 

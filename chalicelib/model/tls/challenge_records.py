@@ -13,7 +13,7 @@ from chalicelib.storage.records import change_log, decoding
 from chalicelib.storage.records.change_log import Place
 
 PREFIX = "acme_challenge#"  # the start of partition keys; each partition has one record, with the domain as its id
-LIFETIME = 60 * 60  # seconds for which an answer is stored
+LIFETIME = 60 * 60  # seconds for which the answer to a challenge is stored
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,11 @@ class Renewal:
     attempts: int = 0  # failed attempts since the start of the job or the last change of the domain
     not_before: int = 0  # the earliest time at which the limits of the CA and the issuer permit an order
     renews_at: int = 0
-    urgent_at: int = 0  # from this time on, the renewal comes before all that are not urgent
+    urgent_at: int = 0  # from this time on, the renewal is urgent: it precedes renewals that are not
     error_code: ErrorCode = ""
     msg: str = ""
     reason: str = ""  # why the last attempt failed, in words for the operator
-    certificate_id: str = ""  # the last issued certificate
+    certificate_id: str = ""  # the id of the last issued certificate
 
     @property
     def retries_at(self) -> int:
@@ -71,9 +71,9 @@ def lose(renewal: Renewal, now: int) -> Renewal:
 
 
 def hasten(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after a change of the reservation that requires no new certificate.
+    """Return the certificate's state after a change of the reservation that requires no new certificate.
 
-    If an order has failed, it is tried again soon.
+    An order that has failed is tried again soon.
     """
     if renewal.is_claimed or not renewal.started_at:
         return renewal

@@ -19,7 +19,7 @@ from chalicelib.storage.records.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.chains import Chain
 
-RESERVATION = "reserved_domain"  # the attribute of an issued certificate with its reserved domain's id; not shown
+RESERVATION = "reserved_domain"  # the hidden attribute of an issued certificate: the id of its reserved domain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,10 @@ def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> froze
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the primary key of the record that exists if an edge of the account has the tunnel's name."""
+    """Return the primary key of the unique key that an edge with the tunnel's name would have.
+
+    The record exists if an edge of the tunnel's account has that name.
+    """
     return base_names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 
 

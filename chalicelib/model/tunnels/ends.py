@@ -34,7 +34,7 @@ def gateway_scope(gateway: str) -> str:
 
 
 def describe_duration(item: Item, end: int) -> Details:
-    """Return the event details of a tunnel's time online, until a Unix second."""
+    """Return the event details with the seconds for which a tunnel was online, until the Unix second `end`."""
     return {"seconds": str(max(end - int(ids.created_at(item.id).timestamp()), 0))}
 
 

@@ -20,7 +20,7 @@ from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 
 GATEWAYS = items.scope(EDGE, "/gateways")
-CLOCK_SKEW = 5  # seconds: the default of `clock_skew`
+CLOCK_SKEW = 5  # seconds: the default of the setting CLOCK_SKEW
 
 _NEW = Condition("attribute_not_exists(#id)")
 _ENDED = Condition("attribute_exists(#body.#ended)")
@@ -156,7 +156,7 @@ def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
 
 
 def clock_skew() -> int:
-    """Return the seconds to wait after the end of a lease, before other processes may end its gateway."""
+    """Return the seconds from the end of a gateway's lease until other processes may end the gateway."""
     text = os.environ.get("CLOCK_SKEW", "")
     return int(text) if text.isascii() and text.isdecimal() else CLOCK_SKEW
 

@@ -153,7 +153,10 @@ def are_labels_included(tunnel_labels: Mapping[str, Any], labels: Mapping[str, A
 def _build_served(
     item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _GatewayRecord"
 ) -> ServedTunnel:
-    """Return the tunnel that a record describes: the tunnel's own record, or the record in its gateway's list."""
+    """Return the tunnel that a record describes, as its gateway serves it.
+
+    `stored` is the tunnel's own record, or the record of the tunnel in the list of its gateway.
+    """
     until = ends.lease_end(item)
     if isinstance(stored, BackendTunnel):
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)
@@ -163,7 +166,10 @@ def _build_served(
 
 
 def _end(item: Item, lease: Mapping[str, Any] | None) -> bool:
-    """End a tunnel. `lease` is the record of its gateway. Return False if another process has ended it."""
+    """End a tunnel, with an audit event. Return False if another process has ended the tunnel.
+
+    `lease` is the record of the tunnel's gateway, or None for a tunnel with a separate lease.
+    """
     try:
         Change(trail.EDGE).end(item, lease).commit()
     except Overtaken:

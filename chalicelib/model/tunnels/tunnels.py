@@ -265,7 +265,10 @@ def read_refusal(tunnel: ServedTunnel) -> str:
 
 
 def close_other(account: str, name: str) -> bool:
-    """Close the tunnel that has a name, unless it is of `account`. Return whether it closed. Raises aws.Unavailable."""
+    """Close the tunnel that has a name, unless the tunnel belongs to `account`.
+
+    Return whether a tunnel was closed. Raises aws.Unavailable.
+    """
     found = table.look_up(base_names.KIND, name) or {}
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 

@@ -10,7 +10,7 @@ from chalicelib import clock
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.storage.records import decoding, direct_writes, items, table
 
-_RETENTION = 400 * 86_400  # seconds: a year, and a month more for disputes
+_RETENTION = 400 * 86_400  # seconds for which traffic is stored: a year, and a month more for disputes about bills
 
 
 def write(account: str, hour: str, gateway: str, usage: Traffic) -> None:

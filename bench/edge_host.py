@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import ssl
 import subprocess
@@ -31,6 +32,7 @@ _ALLOCATED = re.compile(r"^envoy_server_memory_allocated\{[^}]*\} (\d+)$", re.MU
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 _LOADED = re.compile(r"^edge_names_loaded(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 _VISITORS = 40  # more than the threads with which control reads, so that all have started
+_CALLS = "calls.json"  # the file to which control writes the numbers of its calls
 _STATS_PATH = "/stats/prometheus?filter=.*"
 
 
@@ -77,9 +79,7 @@ class Host:
 
     def list_calls(self) -> Mapping[str, int]:
         """Return the numbers of control's calls to the store by name."""
-        time.sleep(0.2)  # until control has written the numbers
-        calls: dict[str, int] = json.loads((self.folder / "calls.json").read_text())
-        return calls
+        return _read_calls(self.control, self.folder / _CALLS)
 
     def allocated(self) -> int:
         """Return the bytes that Envoy has allocated."""
@@ -145,10 +145,10 @@ def running(**settings: str) -> Iterator[Host]:
         )
         texts = {name: str(port) for name, port in ports.items()}
         environment = {**os.environ, "EDGE_DIR": named, **texts, **settings}
-        counts, began = folder / "calls.json", time.monotonic()
+        counts, began = folder / _CALLS, time.monotonic()
         control = stack.enter_context(run_program(folder / "control.log", environment, ROOT, *_CONTROL, str(counts)))
         wait_until(lambda: _is_listening(folder / "discovery.sock"))
-        listening, calls = time.monotonic() - began, sum(json.loads(counts.read_text()).values())
+        listening, calls = time.monotonic() - began, sum(_read_calls(control.pid, counts).values())
         command = str(_ENVOY), *envoy_parent.ENVOY_ARGUMENTS
         envoy = stack.enter_context(run_program(folder / "envoy.log", {}, folder, *command))
         wait_until(lambda: _can_connect(ports["EDGE_PORT"]))
@@ -198,6 +198,15 @@ def measure_wait(holds: Callable[[], bool]) -> float:
     began = time.monotonic()
     wait_until(holds)
     return time.monotonic() - began
+
+
+def _read_calls(control: int, file: Path) -> Mapping[str, int]:
+    """Return the numbers of the calls to the store by name, which control writes to a file at a signal."""
+    file.unlink(missing_ok=True)
+    os.kill(control, signal.SIGUSR1)
+    wait_until(file.exists)
+    calls: dict[str, int] = json.loads(file.read_text())
+    return calls
 
 
 def _is_listening(file: Path) -> bool:

@@ -4,13 +4,14 @@ If such a read fails in any way, botocore repeats it and translates its errors.
 """
 
 import hashlib
+import hmac
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
-from botocore.auth import SIGV4_TIMESTAMP, SigV4Auth
-from botocore.awsrequest import AWSRequest
+from botocore.auth import SIGV4_TIMESTAMP
 from botocore.compat import get_current_datetime
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError
@@ -18,6 +19,7 @@ from botocore.exceptions import BotoCoreError
 from chalicelib.storage.client.transport import Transport
 
 OPERATIONS = {"batch_get_item": "BatchGetItem", "get_item": "GetItem", "query": "Query", "decrypt": "Decrypt"}
+_ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 class DirectReader:
@@ -64,17 +66,19 @@ class DirectReader:
     def _sign(self, credentials: ReadOnlyCredentials, headers: dict[str, str], body: bytes) -> Mapping[str, str]:
         """Return the headers with botocore's signature.
 
-        The canonical form is built here, because botocore parses the headers as an e-mail several times to build it.
+        It is computed here, because botocore parses the headers as an e-mail several times, and derives the day's key
+        for each request.
         """
-        request, signer = AWSRequest(), SigV4Auth(credentials, self._service, self._region)
-        request.context["timestamp"] = timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
+        timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
+        scope = f"{timestamp[:8]}/{self._region}/{self._service}/aws4_request"
         token = {"X-Amz-Security-Token": credentials.token} if credentials.token else {}
         signed = {name.lower(): value for name, value in (headers | token | {"X-Amz-Date": timestamp}).items()}
         names = ";".join(sorted(signed))
         fields = (f"{name}:{signed[name]}" for name in sorted(signed))
         canonical = "\n".join(("POST", "/", "", *fields, "", names, hashlib.sha256(body).hexdigest()))
-        signature = signer.signature(signer.string_to_sign(request, canonical), request)
-        authorization = f"AWS4-HMAC-SHA256 Credential={signer.scope(request)}, SignedHeaders={names}"
+        text = "\n".join((_ALGORITHM, timestamp, scope, hashlib.sha256(canonical.encode()).hexdigest()))
+        signature = _hmac(_derive_key(credentials.secret_key, *scope.split("/")), text).hex()
+        authorization = f"{_ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}"
         return signed | {"user-agent": self._user_agent, "authorization": f"{authorization}, Signature={signature}"}
 
     def _decode(self, body: bytes) -> dict[str, Any] | None:
@@ -83,6 +87,19 @@ class DirectReader:
         if answer and isinstance(text := answer.get("Plaintext"), str):
             answer["Plaintext"] = b64decode(text, validate=True)
         return answer or None
+
+
+@lru_cache(maxsize=8)
+def _derive_key(secret_key: str, *scope: str) -> bytes:
+    """Return the key for the signatures of a scope: a day, a region, a service and a constant."""
+    key = f"AWS4{secret_key}".encode()
+    for part in scope:
+        key = _hmac(key, part)
+    return key
+
+
+def _hmac(key: bytes, text: str) -> bytes:
+    return hmac.digest(key, text.encode(), "sha256")
 
 
 def _write(headers: Mapping[str, str], body: bytes) -> bytes:

@@ -29,7 +29,7 @@ _GET_BEFORE, _AUTHORIZED_BEFORE = 0.76, 0.87
 
 
 def measure(setting: Setting) -> Result:
-    aws.read_directly("dynamodb")  # like a function
+    aws.call_directly("dynamodb")  # like a function
     made = requests.usual(setting.token)
     known = requests.usual(setting.token, setting.context)
     rows = [

@@ -158,7 +158,7 @@ async def _control(settings: Settings, _: asyncio.Event) -> None:
         await tasks.run_all(Control(settings, store, link_authority).serve(), looks.serve())
 
     memory.collect_seldom()
-    aws.read_directly("dynamodb", "kms")
+    aws.call_directly("dynamodb", "kms")
     await _run_with_store("control", settings, run)
 
 

@@ -118,7 +118,7 @@ def _warn_of_settings() -> None:
 def _serve(port: int, embedded: Cloud) -> None:
     base_url, token = f"http://{HOST}:{port}", _key()
     cloud.check_port(port, setting="PORT")  # a second check, because the embedded cloud may have taken the port
-    aws.read_directly("dynamodb")  # read DynamoDB without botocore, like the Lambda functions
+    aws.call_directly("dynamodb")  # call DynamoDB without botocore, like the Lambda functions
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _EDGE_HINT)

@@ -52,7 +52,7 @@ _TRANSACTION = "TransactWriteItems"
 _BODY = "body"  # the key of a transaction's encoded body in the context that botocore keeps for each call
 
 _clients: dict[str, Any] = {}
-_readers: dict[str, direct.DirectReader] = {}  # by service; only `read_directly` adds readers
+_callers: dict[str, direct.DirectCaller] = {}  # by service; only `call_directly` adds callers
 _lock = threading.Lock()
 _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 
@@ -73,11 +73,11 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     """Call a service and return its answer. Raises Unavailable, Misconfigured, ClientError for a refusal."""
     if time.monotonic() > _last_call.get():
         raise Unavailable("OutOfTime")
-    reader = _readers.get(service) if operation in direct.OPERATIONS else None
-    if reader:
-        if (found := reader.read(operation, parameters)) is not None:
+    caller = _callers.get(service) if operation in direct.OPERATIONS else None
+    if caller:
+        if (found := caller.call(operation, parameters)) is not None:
             return found
-        if time.monotonic() > _last_call.get():  # the read may have failed only after the deadline
+        if time.monotonic() > _last_call.get():  # the call may have failed only after the deadline
             raise Unavailable("OutOfTime")
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
@@ -98,11 +98,11 @@ def close_connections() -> None:
         made.close()
 
 
-def read_directly(*services: str) -> None:
-    """Send all later reads of some services without botocore's pipeline (see `direct`)."""
+def call_directly(*services: str) -> None:
+    """Send all later calls of some services without botocore's pipeline (see `direct`)."""
     for service in services:
         made = client(service)
-        _readers[service] = direct.DirectReader(made, _host(made.meta.endpoint_url), _find_credentials, parse)
+        _callers[service] = direct.DirectCaller(made, _host(made.meta.endpoint_url), _find_credentials, parse)
 
 
 def _find_credentials() -> ReadOnlyCredentials | None:
@@ -286,4 +286,4 @@ def translate_errors() -> Iterator[None]:
 # Create DynamoDB's client now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     with suppress(BotoCoreError):  # the first call raises the error again
-        read_directly("dynamodb")
+        call_directly("dynamodb")

@@ -1,6 +1,7 @@
-"""Reads without botocore's pipeline, for processes that read much. The pipeline takes most of the CPU time of a read.
+"""Calls without botocore's pipeline, for processes that call much. The pipeline takes most of the CPU time of a call.
 
-If such a read fails in any way, botocore repeats it and translates its errors.
+If such a call fails in any other way than by a false condition, botocore repeats it and translates its errors. So a
+write whose answer is lost is done again, as botocore itself does.
 """
 
 import hashlib
@@ -14,16 +15,26 @@ from typing import Any
 from botocore.auth import SIGV4_TIMESTAMP
 from botocore.compat import get_current_datetime
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.storage.client.transport import Transport
+from chalicelib.storage.client.transport import DirectAnswer, Transport
 
-OPERATIONS = {"batch_get_item": "BatchGetItem", "get_item": "GetItem", "query": "Query", "decrypt": "Decrypt"}
+OPERATIONS = {
+    "batch_get_item": "BatchGetItem",
+    "decrypt": "Decrypt",
+    "delete_item": "DeleteItem",
+    "get_item": "GetItem",
+    "put_item": "PutItem",
+    "query": "Query",
+    "update_item": "UpdateItem",
+}
+_EMPTY = frozenset(("DeleteItem", "GetItem", "PutItem", "UpdateItem"))  # operations with answers that may lack fields
+_CONDITION = "ConditionalCheckFailedException"  # the code of the error about a false condition
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
-class DirectReader:
-    """Sends the reads of one botocore client to `host` without botocore's pipeline.
+class DirectCaller:
+    """Sends the calls of one botocore client to `host` without botocore's pipeline.
 
     `find_credentials` returns the current credentials, or None. `parse` returns the JSON object in a body, or None.
     Both can raise ValueError or BotoCoreError. Only botocore's handlers of the event provide-client-params still run.
@@ -46,8 +57,11 @@ class DirectReader:
         }
         self._user_agent: str = client.meta.config.user_agent
 
-    def read(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the answer to a read. Return None if it failed, or if only botocore can send it."""
+    def call(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the answer to a call. Return None if it failed, or if only botocore can send it.
+
+        Raises ClientError if the condition of a write is false.
+        """
         name, transport = OPERATIONS[operation], self._client._endpoint.http_session
         if not isinstance(transport, Transport):  # a proxy or other certificate authorities are configured
             return None
@@ -59,7 +73,7 @@ class DirectReader:
             if (credentials := self._find_credentials()) is None:
                 return None
             answer = transport.exchange(_write(self._sign(credentials, headers, body), body))
-            return self._decode(answer or b"")
+            return self._decode(name, answer) if answer else None
         except (BotoCoreError, ValueError):
             return None
 
@@ -81,12 +95,19 @@ class DirectReader:
         authorization = f"{_ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}"
         return signed | {"user-agent": self._user_agent, "authorization": f"{authorization}, Signature={signature}"}
 
-    def _decode(self, body: bytes) -> dict[str, Any] | None:
-        """Return the fields of an answer. Return None if the body has none. Raises ValueError for malformed base64."""
-        answer = self._parse(body)
-        if answer and isinstance(text := answer.get("Plaintext"), str):
-            answer["Plaintext"] = b64decode(text, validate=True)
-        return answer or None
+    def _decode(self, name: str, answer: DirectAnswer) -> dict[str, Any] | None:
+        """Return the fields of an answer to the operation `name`. Return None for an error, or if fields are missing.
+
+        Raises ClientError for a false condition, ValueError for malformed base64.
+        """
+        fields = self._parse(answer.body)
+        if fields is None or not answer.is_success:
+            if fields and str(fields.get("__type")).rpartition("#")[2] == _CONDITION:
+                raise ClientError({"Error": {"Code": _CONDITION}}, name)
+            return None
+        if isinstance(text := fields.get("Plaintext"), str):
+            fields["Plaintext"] = b64decode(text, validate=True)
+        return fields if fields or name in _EMPTY else None
 
 
 @lru_cache(maxsize=8)

@@ -26,7 +26,8 @@ from botocore.utils import get_environ_proxies
 from urllib3.util import wait_for_read
 
 _MAX_HEAD, _CHUNK = 1 << 16, 1 << 13  # bytes; each thread keeps the memory of one read, so reads are small
-_OK, _END = b"HTTP/1.1 200 ", b"\r\n\r\n"  # the start of a successful answer, and the end of its headers
+_HTTP, _OK = b"HTTP/1.1 ", b"HTTP/1.1 200 "  # the start of an answer, and of a successful one
+_END = b"\r\n\r\n"  # the end of an answer's headers
 
 
 def install(session: Session) -> None:
@@ -44,6 +45,14 @@ def install(session: Session) -> None:
         base_classes.insert(0, Client)
 
     session.register("creating-client-class", extend)
+
+
+@dataclass(frozen=True)
+class DirectAnswer:
+    """A complete answer. It is a success if its status is 200."""
+
+    is_success: bool
+    body: bytes
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,8 @@ class Transport:
         self._put_back(connection)
         return answer
 
-    def exchange(self, message: bytes) -> bytes | None:
-        """Send the bytes of a request. Return the body of its answer, or None unless it is complete with status 200.
+    def exchange(self, message: bytes) -> DirectAnswer | None:
+        """Send the bytes of a request. Return its answer, or None if that is not complete.
 
         Raises BotoCoreError if there is no answer.
         """
@@ -86,12 +95,12 @@ class Transport:
         errors = exceptions.ReadTimeoutError, exceptions.ConnectionClosedError
         with _botocore_errors(connection, self._address.geturl(), *errors):
             connection.sock.sendall(message)
-            body = _read_body(connection.sock)
-        if body is None:
+            answer = _read_answer(connection.sock)
+        if answer is None:
             connection.close()
         else:
             self._put_back(connection)
-        return body
+        return answer
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -143,8 +152,8 @@ def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSRespo
     return AWSResponse(request.url, answer.status, answer.getheaders(), content)
 
 
-def _read_body(connection: socket.socket) -> bytes | None:
-    """Return the body of an answer with the status 200 and a Content-Length. Return None for any other answer.
+def _read_answer(connection: socket.socket) -> DirectAnswer | None:
+    """Return an answer with a Content-Length. Return None for any other answer.
 
     Raises OSError.
     """
@@ -157,13 +166,13 @@ def _read_body(connection: socket.socket) -> bytes | None:
     status, *lines = head.split(b"\r\n")
     fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     length = fields.get(b"content-length", b"")
-    if not status.startswith(_OK) or b"transfer-encoding" in fields or not length.isdigit():
+    if not status.startswith(_HTTP) or b"transfer-encoding" in fields or not length.isdigit():
         return None
     parts, left = [body], int(length) - len(body)
     while left > 0 and (more := connection.recv(_CHUNK)):
         parts.append(more)
         left -= len(more)
-    return b"".join(parts) if left == 0 else None
+    return DirectAnswer(status.startswith(_OK), b"".join(parts)) if left == 0 else None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Reads without botocore: they are signed, sent and answered as botocore's, and fall back to it."""
+"""Calls without botocore: they are signed, sent and answered as botocore's, and fall back to it."""
 
 import base64
 import cProfile
@@ -11,14 +11,16 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import ReadOnlyCredentials
+from botocore.exceptions import ClientError
 
 from chalicelib.storage.client import aws
-from chalicelib.storage.client.direct import DirectReader
+from chalicelib.storage.client.direct import DirectCaller
 from tests.storage.client.services import BROKEN_OFF, CHUNKED, NO_HTTP, Service, client
 
 KEYS = {"t": {"Keys": [{"scope": {"S": "é"}, "id": {"B": b"\x00\xff"}}], "ConsistentRead": True}}
 FOUND = {"Responses": {"t": [{"scope": {"S": "é"}, "id": {"B": b"\x00\xff"}, "n": {"N": "1"}}]}, "UnprocessedKeys": {}}
 REFUSED = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 29\r\n\r\n{"__type":"x#AccessDeniedExc"}'
+FALSE_CONDITION = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 46\r\n\r\n{"__type":"x#ConditionalCheckFailedException"}'
 CREDENTIALS = ReadOnlyCredentials("one", "secret", None)
 
 
@@ -36,8 +38,8 @@ def services() -> Iterator[list[Service]]:
         service.close()
 
 
-def reader_of(made: Any, port: int) -> DirectReader:
-    return DirectReader(made, f"127.0.0.1:{port}", lambda: CREDENTIALS, aws.parse)
+def caller_of(made: Any, port: int) -> DirectCaller:
+    return DirectCaller(made, f"127.0.0.1:{port}", lambda: CREDENTIALS, aws.parse)
 
 
 @pytest.mark.parametrize("head", [(), (b"Connection: keep-alive", b"X-Other: a:b"), (b"Connection: close",)])
@@ -46,7 +48,7 @@ def test_a_read_has_the_answer_that_botocore_has(services: list[Service], head: 
     made = client(f"http://127.0.0.1:{service.port}")
     for event in ("before-parse.dynamodb.BatchGetItem",):
         made.meta.events.register_first(event, aws.parse_answer)
-    found = reader_of(made, service.port).read("batch_get_item", {"RequestItems": KEYS})
+    found = caller_of(made, service.port).call("batch_get_item", {"RequestItems": KEYS})
     same = made.batch_get_item(RequestItems=KEYS)
     assert found == FOUND == {name: same[name] for name in FOUND}
     assert len({body(it) for it in service.asked}) == 1
@@ -59,8 +61,8 @@ def test_a_read_has_the_signature_of_botocore(services: list[Service], token: st
     services.append(service := Service([answer(FOUND)]))
     made = client(f"http://127.0.0.1:{service.port}")
     credentials = ReadOnlyCredentials("one", "secret", token)
-    reader = DirectReader(made, f"127.0.0.1:{service.port}", lambda: credentials, aws.parse)
-    reader.read("batch_get_item", {"RequestItems": KEYS})
+    caller = DirectCaller(made, f"127.0.0.1:{service.port}", lambda: credentials, aws.parse)
+    caller.call("batch_get_item", {"RequestItems": KEYS})
     sent = body(service.asked[0])
     fields = dict(re.findall(r"(\S+): (.*)\r\n", service.asked[0].removesuffix(sent).decode()))
     given, date = fields.pop("authorization"), fields["x-amz-date"]
@@ -78,9 +80,55 @@ def test_a_read_has_the_signature_of_botocore(services: list[Service], token: st
 def test_a_decrypted_text_is_bytes(services: list[Service]) -> None:
     services.append(service := Service([answer({"KeyId": "k", "Plaintext": b"\x00secret"})]))
     made = client(f"http://127.0.0.1:{service.port}", service="kms")
-    found = reader_of(made, service.port).read("decrypt", {"CiphertextBlob": b"\x01", "EncryptionContext": {"a": "b"}})
+    found = caller_of(made, service.port).call("decrypt", {"CiphertextBlob": b"\x01", "EncryptionContext": {"a": "b"}})
     assert found == {"KeyId": "k", "Plaintext": b"\x00secret"}
     assert json.loads(body(service.asked[0])) == {"CiphertextBlob": "AQ==", "EncryptionContext": {"a": "b"}}
+    made.close()
+
+
+WRITES: dict[str, dict[str, Any]] = {
+    "put_item": {"TableName": "t", "Item": {"scope": {"S": "a"}, "id": {"B": b"\x00"}}},
+    "update_item": {
+        "TableName": "t",
+        "Key": {"scope": {"S": "a"}},
+        "UpdateExpression": "ADD #n :n",
+        "ExpressionAttributeNames": {"#n": "n"},
+        "ExpressionAttributeValues": {":n": {"N": "1"}},
+        "ReturnValues": "ALL_NEW",
+    },
+    "delete_item": {"TableName": "t", "Key": {"scope": {"S": "a"}}},
+}
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_a_write_has_the_body_that_botocore_sends(services: list[Service], operation: str) -> None:
+    services.append(service := Service([answer({})]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    assert caller_of(made, service.port).call(operation, WRITES[operation]) == {}
+    getattr(made, operation)(**WRITES[operation])
+    first, second = (json.loads(body(it)) for it in service.asked)
+    assert first == second
+    assert len({name(it) for it in service.asked}) == 1
+    made.close()
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_a_false_condition_is_raised_and_no_write_is_repeated(services: list[Service], operation: str) -> None:
+    services.append(service := Service([FALSE_CONDITION, answer({})]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    caller = caller_of(made, service.port)
+    with pytest.raises(ClientError) as raised:
+        caller.call(operation, WRITES[operation])
+    assert raised.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
+    assert raised.value.operation_name == made.meta.method_to_api_mapping[operation]
+    assert caller.call(operation, WRITES[operation]) == {}
+    made.close()
+
+
+def test_a_missing_item_is_an_answer(services: list[Service]) -> None:
+    services.append(service := Service([answer({})]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    assert caller_of(made, service.port).call("get_item", {"TableName": "t", "Key": {"scope": {"S": "a"}}}) == {}
     made.close()
 
 
@@ -104,18 +152,18 @@ def test_a_decrypted_text_is_bytes(services: list[Service]) -> None:
 def test_anything_else_than_a_whole_answer_is_left_to_botocore(services: list[Service], bad: bytes) -> None:
     services.append(service := Service([bad, answer(FOUND)]))
     made = client(f"http://127.0.0.1:{service.port}")
-    reader = reader_of(made, service.port)
-    assert reader.read("batch_get_item", {"RequestItems": KEYS}) is None
-    assert reader.read("batch_get_item", {"RequestItems": KEYS}) == FOUND
+    caller = caller_of(made, service.port)
+    assert caller.call("batch_get_item", {"RequestItems": KEYS}) is None
+    assert caller.call("batch_get_item", {"RequestItems": KEYS}) == FOUND
     made.close()
 
 
 def test_without_credentials_or_a_service_botocore_decides(services: list[Service]) -> None:
     services.append(service := Service([answer(FOUND)]))
     made = client(f"http://127.0.0.1:{service.port}")
-    assert DirectReader(made, "h", lambda: None, aws.parse).read("batch_get_item", {"RequestItems": KEYS}) is None
+    assert DirectCaller(made, "h", lambda: None, aws.parse).call("batch_get_item", {"RequestItems": KEYS}) is None
     service.close()
-    assert reader_of(made, service.port).read("batch_get_item", {"RequestItems": KEYS}) is None
+    assert caller_of(made, service.port).call("batch_get_item", {"RequestItems": KEYS}) is None
     assert len(service.asked) == 0
 
 
@@ -132,7 +180,7 @@ def name(request: bytes) -> str:
 def test_a_read_takes_a_fifteenth_of_the_work(services: list[Service]) -> None:
     services.append(service := Service([answer(FOUND)]))
     made = client(f"http://127.0.0.1:{service.port}")
-    reader = reader_of(made, service.port)
+    caller = caller_of(made, service.port)
 
     def count(read: Callable[[], object]) -> int:
         """Return the function calls of the second read."""
@@ -141,6 +189,6 @@ def test_a_read_takes_a_fifteenth_of_the_work(services: list[Service]) -> None:
         profile.runcall(read)
         return sum(entry.callcount for entry in profile.getstats())
 
-    directly = count(lambda: reader.read("batch_get_item", {"RequestItems": KEYS}))
+    directly = count(lambda: caller.call("batch_get_item", {"RequestItems": KEYS}))
     assert directly <= count(lambda: made.batch_get_item(RequestItems=KEYS)) / 15
     made.close()

@@ -92,7 +92,7 @@ class Control:
         self._special = SpecialNames(store, shared)
         builder = EnvoyNames(settings, link_authority.pem, self._service, operator.pair, self._special.carry_over)
         reports = settings, store, self.discovery, self._special, self._resolver, self._service
-        self._reporting = Reporting(*reports, lambda account: self._loader.is_changing(account))
+        self._reporting = Reporting(*reports, lambda account: self._loader.find_names(account))
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._challenges = ChallengeServer(settings, store, self._resolver, self._reads, self._loader.budget)
         self._open_ports = OpenPorts(settings.directory)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.storage.records.change_log import Place
+from edge.control.names.account_names import AccountNames
 from edge.control.names.loading import NameErrors
 from edge.control.rejections import Errors, Rejections
 from edge.control.special import SpecialNames
@@ -22,10 +23,7 @@ from edge.store.records import Store
 
 
 class Reporting:
-    """Collects and writes the reports of one edge host.
-
-    `is_changing` returns whether the loader is updating names of an account. It does not include special names.
-    """
+    """Collects and writes the reports of one edge host. `find_names` returns the loaded names of an account."""
 
     def __init__(
         self,
@@ -35,11 +33,12 @@ class Reporting:
         special: SpecialNames,
         reader: ItemReader,
         service: Callable[[], Service],
-        is_changing: Callable[[str], bool],
+        find_names: Callable[[str], AccountNames | None],
     ) -> None:
         id = _host_id(settings)
-        self._discovery, self._special, self._is_changing = discovery, special, is_changing
-        self._trials = Trials(EdgeHost(settings, id, store, reader, service, self._errors_of, self._is_settled))
+        self._discovery, self._special, self._find_names = discovery, special, find_names
+        state = self._is_changing, self._find_plan, self._errors_of, self._is_settled
+        self._trials = Trials(EdgeHost(settings, id, store, reader, service, *state))
         names, retry = lambda: service().operator_names, self._trials.retry
         self._statuses = Statuses(store, id, lambda: discovery.has_envoy, names, retry)
         self._rejections = Rejections(id, self._statuses.schedule)
@@ -64,10 +63,18 @@ class Reporting:
         """Write reports, and run trials of edges, until cancelled."""
         await tasks.run_all(self._statuses.serve(), self._trials.serve())
 
+    def _is_changing(self, account: str) -> bool:
+        names = self._find_names(account)
+        return (names is not None and names.is_busy) or self._special.is_changing(account)
+
+    def _find_plan(self, account: str, edge: str) -> Plan | None:
+        names = self._find_names(account)
+        return names.find_plan(edge) if names else None
+
     def _is_settled(self, plan: Plan) -> bool:
         """Return whether Envoy has answered about all resources that an edge needs."""
-        account, catalog = plan.edge.account, self._discovery.catalog
-        if self._is_changing(account) or self._special.is_changing(account):
+        catalog = self._discovery.catalog
+        if self._is_changing(plan.edge.account):
             return False
         needed = (Name("listener", it) for it in (listeners.FRONT, *self._special.list_listeners(plan.edge.id)))
         return all(catalog.version(it) is None or catalog.current_answer(it) for it in needed)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import socket
 import ssl
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 
 from chalicelib import clock
 from chalicelib.domains import WILDCARD
@@ -27,8 +29,8 @@ from edge.plan import names
 from edge.process import log
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
-from edge.store import threads
 from edge.store.records import Store, Unavailable
+from edge.store.threads import Threads
 
 _POLL, _PAUSE = 0.2, 2.0  # seconds between checks for due trials; seconds until a trial without a result is repeated
 _TRIES = 5
@@ -36,7 +38,7 @@ _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds to wait for a handshake, and for Envoy's answer about the edge
 _MAX_NAMES = 4  # the most names to which the trial of an edge connects
 _MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials: of all accounts, of one account
-_HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
+_HOSTS_PERIOD = 5.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # the label that replaces the "*" of a wildcard
 # The address to which this host connects, for values of EDGE_HOST that mean every address.
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (connects)
@@ -48,8 +50,9 @@ _Key = tuple[str, str]  # the account and the id of an edge
 class EdgeHost:
     """The edge host that does trials: its settings, its id, and its store.
 
-    `errors_of` returns Envoy's errors about a plan. `is_settled` returns whether Envoy has accepted or rejected all
-    resources of the plan.
+    `is_changing` returns whether changes of an account are not handled yet. `find_plan` returns the current plan of an
+    account's edge if a name of it is loaded. `errors_of` returns Envoy's errors about a plan. `is_settled` returns
+    whether Envoy has accepted or rejected all resources of the plan.
     """
 
     settings: Settings
@@ -57,6 +60,8 @@ class EdgeHost:
     store: Store
     reader: ItemReader
     service: Callable[[], Service]
+    is_changing: Callable[[str], bool]
+    find_plan: Callable[[str, str], Plan | None]
     errors_of: Callable[[Plan], Errors]
     is_settled: Callable[[Plan], bool]
 
@@ -71,6 +76,7 @@ class Trials:
         self._refused: dict[_Key, None] = {}  # edges with errors in their latest trial
         self._live_hosts: list[str] = []
         self._live_hosts_at = float("-inf")
+        self._threads = Threads(_MAX_TRIALS * _MAX_NAMES, "trials")
 
     def apply(self, places: Iterable[Place]) -> None:
         """Schedule trials of changed edges.
@@ -96,6 +102,7 @@ class Trials:
         finally:
             for task in self._tasks.values():
                 task.cancel()
+            self._threads.shutdown()
 
     async def _start_due(self) -> None:
         now, of_account = time.monotonic(), Counter(account for account, _ in self._tasks)
@@ -115,7 +122,7 @@ class Trials:
     async def _is_responsible(self, edge: str) -> bool:
         """Return whether this host does the trials of an edge. Raises Unavailable."""
         if time.monotonic() > self._live_hosts_at + _HOSTS_PERIOD:
-            self._live_hosts = await threads.call(self._host.store.list_live_hosts)
+            self._live_hosts = await self._threads.call(self._host.store.list_live_hosts)
             self._live_hosts_at = time.monotonic()
         return choose_host({*self._live_hosts, self._host.id}, edge) == self._host.id
 
@@ -136,27 +143,30 @@ class Trials:
         """Connect to names of an edge, and store Envoy's errors. Return False if there is no result yet."""
         host = self._host
         self._refused.pop((account, edge), None)
-        records = await threads.call(host.reader.read_items, account, [edge], None)
-        plan = names.plan_edge(edge, records, datetime.now(UTC), host.service())
+        plan = await self._plan(account, edge)
         if plan is None:
-            await threads.call(host.store.remove_trial, account, edge)
+            await self._threads.call(host.store.remove_trial, account, edge)
             return True
-        accepted = await asyncio.gather(*(_connects(it, host.settings) for it in choose_names(plan)))
-        await self._wait_until_settled(plan)
+        connecting = (self._threads.call(_connects, it, host.settings) for it in choose_names(plan))
+        accepted = await asyncio.gather(*connecting)
+        await _wait_until(lambda: host.is_settled(plan))
         errors = host.errors_of(plan)
         if errors:
             self._refused[account, edge] = None
         elif not all(accepted):
             return False
         trial = Report(plan.edge.revision, clock.rfc3339(clock.now()), host.id, errors)
-        await threads.call(host.store.write_trial, account, edge, trial)
+        await self._threads.call(host.store.write_trial, account, edge, trial)
         return True
 
-    async def _wait_until_settled(self, plan: Plan) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_TIMEOUT):
-                while not self._host.is_settled(plan):
-                    await asyncio.sleep(0.05)
+    async def _plan(self, account: str, edge: str) -> Plan | None:
+        """Return the plan of an edge. Read its records unless a name of it is loaded. Return None if it is deleted."""
+        host = self._host
+        await _wait_until(lambda: not host.is_changing(account))
+        if found := host.find_plan(account, edge):
+            return found
+        records = await self._threads.call(host.reader.read_items, account, [edge], None)
+        return names.plan_edge(edge, records, datetime.now(UTC), host.service())
 
 
 def choose_host(hosts: Iterable[str], edge: str) -> str:
@@ -175,20 +185,29 @@ def choose_names(plan: Plan) -> list[str]:
     return [it.replace(WILDCARD, f"{_LABEL}.", 1) for it in found[:_MAX_NAMES]]
 
 
-async def _connects(name: str, settings: Settings) -> bool:
-    """Return whether this host accepts a TLS connection to a name."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+def _connects(name: str, settings: Settings) -> bool:
+    """Return whether this host accepts a TLS connection to a name. Blocks for some seconds at most."""
     address = _LOOPBACK.get(settings.host, settings.host)
     source = (proxies.choose_trial_source(settings), 0) if settings.proxy_protocol_from else None
-    with suppress(OSError):  # TimeoutError is an OSError
-        async with asyncio.timeout(_TIMEOUT):
-            _, writer = await asyncio.open_connection(address, settings.edge_port, local_addr=source)
-            try:
-                if source:
-                    writer.write(proxy_protocol.Header().encoded())
-                await writer.start_tls(context, server_hostname=name)
-                return True
-            finally:
-                writer.close()
+    with suppress(OSError), socket.create_connection((address, settings.edge_port), _TIMEOUT, source) as raw:
+        if source:
+            raw.sendall(proxy_protocol.Header().encoded())
+        with _tls_settings().wrap_socket(raw, server_hostname=name):
+            return True
     return False
+
+
+@cache
+def _tls_settings() -> ssl.SSLContext:
+    """Return TLS settings that accept any certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+async def _wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds, but only for some seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_TIMEOUT):
+            while not holds():
+                await asyncio.sleep(0.05)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.storage.records.change_log import Place
 from edge.control.names.account_plans import AccountPlans
 from edge.control.names.loading import Loading, Outcome
@@ -67,6 +68,12 @@ class AccountNames:
     def has_name_of(self, domain: str) -> bool:
         """Return whether a loaded or wanted name is `domain` or below it. A proof of the domain can affect the name."""
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
+
+    def find_plan(self, edge: str) -> Plan | None:
+        """Return the plan of an edge with a loaded name. Return None without such a name, or with unread changes."""
+        every = (it.edge or it.refused_by for it in self._plans.plans.values())
+        is_current = not (self.is_busy or self._work or self._plans.unread)
+        return next((it for it in every if it and it.edge.id == edge), None) if is_current else None
 
     def want(self, name: str, found: Found | None = None) -> None:
         """Load a name, or send its certificate again. `found` is the result of the search for the name's account."""

@@ -40,7 +40,7 @@ class AccountPlans:
         self.has_unread_keys = False  # whether the store failed when a loaded name's new key was read
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
-        self._plans: dict[str, NamePlan] = {}
+        self.plans: dict[str, NamePlan] = {}  # by loaded name
         self._pairs: dict[str, KeyPair] = {}  # by certificate id
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
         self._rejected: dict[str, str] = {}  # by certificate id: why Envoy has rejected the certificate
@@ -50,11 +50,11 @@ class AccountPlans:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(self._plans)
+        return frozenset(self.plans)
 
     def find_pair(self, name: str) -> KeyPair | None:
         """Return the key pair for the certificate of a loaded name."""
-        certificate = plan.certificate if (plan := self._plans.get(name)) else ""
+        certificate = plan.certificate if (plan := self.plans.get(name)) else ""
         return self._shared.builder.operator_pair() if certificate == OPERATOR else self._pairs.get(certificate)
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
@@ -70,7 +70,7 @@ class AccountPlans:
 
     async def load(self, name: str) -> Outcome:
         """Plan a name, and send Envoy the planned resources with the name's secret. Raises Unavailable."""
-        plan, is_new = self._plan(name), name not in self._plans
+        plan, is_new = self._plan(name), name not in self.plans
         if not plan.certificate:
             self._report_refused(plan)
             return "closed" if plan.is_closed else "unserved"
@@ -82,7 +82,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
-            self._plans.pop(name, None)  # without a plan, `_drop` does not report that the errors are resolved
+            self.plans.pop(name, None)  # without a plan, `_drop` does not report that the errors are resolved
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
@@ -91,12 +91,12 @@ class AccountPlans:
     async def update_all(self) -> None:
         """Plan all names again, and send the changes to Envoy."""
         self.has_unread_keys = False
-        await self.update(list(self._plans))
+        await self.update(list(self.plans))
 
     async def update(self, every: Sequence[str]) -> None:
         """Plan names again, and send the changes to Envoy. Names that are not served any more come first."""
         for start in range(0, len(every), _AT_ONCE):
-            readable = self._plans.keys() - self.unreadable
+            readable = self.plans.keys() - self.unreadable
             plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in readable]
             refused = [it for it in plans if not it.certificate]
             await self._withdraw(refused)
@@ -106,7 +106,7 @@ class AccountPlans:
 
     async def refuse_unreadable(self, places: Set[Place]) -> None:
         """Stop serving the names that use changed records, until the records can be read."""
-        plans = [plan for name, plan in self._plans.items() if not self.used[name].isdisjoint(places)]
+        plans = [plan for name, plan in self.plans.items() if not self.used[name].isdisjoint(places)]
         self.unreadable.update(it.name for it in plans)
         await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
 
@@ -135,7 +135,7 @@ class AccountPlans:
 
     def release(self, name: str) -> None:
         """Forget a name, unless it is served."""
-        if name in self._plans and not self._is_served(name):
+        if name in self.plans and not self._is_served(name):
             self._drop([name])
 
     async def _withdraw_with(self, refusal: str, plans: Iterable[NamePlan]) -> None:
@@ -147,7 +147,7 @@ class AccountPlans:
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
         """Stop serving names, but still handle changes of their records. Open connections can use the routes."""
-        known = [it.name for it in plans if it.name in self._plans]
+        known = [it.name for it in plans if it.name in self.plans]
         self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
         gone = [it for it in plans if self._is_served(it.name)]
         for plan in gone:
@@ -196,7 +196,7 @@ class AccountPlans:
         rejection, of_routes = None, ""
         for _ in range(_MAX_PLANS):
             if (rejection := await self._send_once(plan)) is None:
-                self._plans[plan.name] = plan
+                self.plans[plan.name] = plan
                 self._accepted.add(plan.name)
                 break
             log.event("name_rejected", account=plan.account, host=plan.name, reason=rejection.error)
@@ -211,7 +211,7 @@ class AccountPlans:
     def _report(self, plan: NamePlan, errors: NameErrors) -> None:
         """Report the errors of a name, and remember them while the name is loaded."""
         self._errors.pop(plan.name, None)
-        if plan.name in self._plans and errors != NameErrors():
+        if plan.name in self.plans and errors != NameErrors():
             self._errors[plan.name] = plan, errors
         self._shared.report(plan, errors)
 
@@ -275,12 +275,12 @@ class AccountPlans:
             self._accepted.discard(name)
             self.used.pop(name, None)
             self._errors.pop(name, None)
-            if plan := self._plans.pop(name, None):
+            if plan := self.plans.pop(name, None):
                 self._shared.report(plan, NameErrors())
 
     def _put(self, plan: NamePlan, secret_removed_at: float | None) -> None:
         """Store the plan of a name. `secret_removed_at` is None if Envoy has or gets the name's secret."""
-        self._plans[plan.name] = plan
+        self.plans[plan.name] = plan
         self.used[plan.name] = frozenset(self._records_of(plan.name).versions)
         self._loaded.put(self._measure(plan, secret_removed_at))
 
@@ -291,7 +291,7 @@ class AccountPlans:
         return LoadedName(plan.name, plan.account, wildcard, kib, requested_at, secret_removed_at, is_withdrawn)
 
     def _is_served(self, name: str) -> bool:
-        plan = self._plans.get(name)
+        plan = self.plans.get(name)
         return plan is not None and bool(plan.certificate)
 
     def _is_without_secret(self, name: str) -> bool:

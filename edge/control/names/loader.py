@@ -79,9 +79,9 @@ class Loader:
         """Return whether a name is being loaded, or any account has unfinished work."""
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
 
-    def is_changing(self, account: str) -> bool:
-        """Return whether this account has unfinished work."""
-        return account in self._accounts and self._accounts[account].is_busy
+    def find_names(self, account: str) -> AccountNames | None:
+        """Return the loaded names of an account, or None."""
+        return self._accounts.get(account)
 
     @property
     def secrets(self) -> int:

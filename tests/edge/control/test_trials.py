@@ -15,6 +15,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.control import trials
@@ -37,10 +38,15 @@ CERTIFICATE = Place(f"{A}#{kinds.TLS_CERTIFICATES.path}", "cert_1")
 
 @dataclass
 class World:
-    """Edge hosts that share a store. `visited` are the server names of their connections, `chosen` hosts of results."""
+    """Edge hosts that share a store. `visited` are the server names of their connections, `chosen` hosts of results.
+
+    `loaded` are the plans of edges with loaded names. If `is_changing`, their account is being updated.
+    """
 
     store: EdgeTable
     hosts: list[Trials]
+    loaded: dict[tuple[str, str], Plan] = field(default_factory=dict)
+    is_changing: bool = False
     errors: dict[str, str] = field(default_factory=dict)
     visited: list[str] = field(default_factory=list)
     chosen: set[str] = field(default_factory=set)
@@ -60,6 +66,11 @@ class World:
         assert found
         self.chosen.add(found.host)
         return dict(found.errors)
+
+    def host(self, id: str, settings: Settings) -> EdgeHost:
+        reader, answers = NameResolver(DOMAIN), (lambda _: dict(self.errors), lambda _: True)
+        state = lambda _: self.is_changing, lambda *key: self.loaded.get(key)
+        return EdgeHost(settings, id, self.store, reader, lambda: SERVICE, *state, *answers)
 
     def trial(self) -> Report | None:
         return self.store.trial(A, MADE.id)
@@ -88,10 +99,7 @@ def run(test: Test, store: EdgeTable, folder: Path, *, ids: Sequence[str] = ("on
         for id in ids:
             edge_status.announce(id, lease=600)
         world = World(store, [])
-        settings, reader = Settings(edge_port=port), NameResolver(DOMAIN)
-        for id in ids:
-            host = EdgeHost(settings, id, store, reader, lambda: SERVICE, lambda _: dict(world.errors), lambda _: True)
-            world.hosts.append(Trials(host))
+        world.hosts += [Trials(world.host(id, Settings(edge_port=port))) for id in ids]
         serving = [asyncio.create_task(it.serve()) for it in world.hosts]
         try:
             if not is_open:
@@ -121,6 +129,28 @@ def test_one_host_connects_to_four_names_and_stores_the_result(edge_table: EdgeT
         await until(lambda: world.trial() is None)
 
     run(test, edge_table, tmp_path, ids=("one", "two", "three"))
+
+
+def test_the_trial_of_a_loaded_edge_reads_no_records(edge_table: EdgeTable, tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        calls: list[str] = []
+        world.store.before = lambda operation, body: calls.append(operation)
+        world.is_changing = True
+        world.apply(PLACE)
+        await asyncio.sleep(0.5)
+        assert world.trial() is None
+        world.loaded[A, MADE.id] = worlds.plan_of(MADE.id, MADE)
+        world.is_changing = False
+        assert await world.result(3) == {}
+        assert sorted(world.visited) == NAMES[:4]
+        # the live hosts, and the result, whose record is new
+        assert calls == ["Query", "UpdateItem", "PutItem"]
+        world.loaded[A, MADE.id] = worlds.plan_of(MADE.id, replace(MADE, revision=4))
+        world.apply(PLACE)
+        assert await world.result(4) == {}
+        assert calls[3:] == ["UpdateItem"]
+
+    run(test, edge_table, tmp_path)
 
 
 def test_an_edge_with_errors_is_tried_again_when_its_account_changes(edge_table: EdgeTable, tmp_path: Path) -> None:

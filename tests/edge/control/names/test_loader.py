@@ -94,6 +94,33 @@ def test_a_name_is_loaded_when_it_is_requested() -> None:
     run(test)
 
 
+def test_the_plan_of_an_edge_is_found_while_a_name_of_it_is_loaded_and_current() -> None:
+    async def test(world: World) -> None:
+        def routes() -> int | None:
+            found = names.find_plan("edghts_1") if (names := world.loader.find_names(A)) else None
+            return len(found.edge.routes) if found else None
+
+        changed = world.records.serve(A, NAME, "cert_1 3")
+        assert routes() is None
+        await world.visit(NAME)
+        assert routes() == 3
+        world.records.serve(A, NAME, "cert_1 4")
+        world.records.may_read.clear()
+        world.loader.apply([changed])
+        assert routes() is None
+        world.records.may_read.set()
+        await world.rest()
+        assert routes() == 4
+        world.records.is_away = True
+        await world.change(changed)
+        assert routes() is None
+        world.records.is_away = False
+        await until(lambda: routes() == 4)
+        assert world.loader.find_names(B) is None
+
+    run(test)
+
+
 def test_requests_for_one_name_are_one_read() -> None:
     async def test(world: World) -> None:
         world.records.serve(A, NAME)

@@ -22,6 +22,7 @@ _PERIOD, _IDLE = 0.6, 10.0  # seconds from one change to the next, and of a meas
 _NO_RESYNC = 90.0  # seconds after a name is loaded in which control does not read its account again
 _USUAL, _LONGEST, _MOST_CPU = 0.7, 2.0, 0.005  # seconds: median and maximum until a change is live; CPU of control
 _READS = ("BatchGetItem", "Decrypt")  # an account is not read without these calls
+_IDLE_CPU = 0.01  # seconds of CPU in a second, of a control without changes
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,21 @@ def measure(_setting: Setting) -> Result:
 
 def _measure(host: Host, loaded: list[_Edge], cold: list[_Edge]) -> Iterator[Row]:
     idle = _measure_idle(host)
-    for what, change in (("response", _Edge.change_response), ("route and its trial", _Edge.add_route)):
+    yield results.reported("control's CPU in an idle second: 10 ms", idle, _IDLE_CPU, results.ms)
+    # the new route refers to a backend that was not read before
+    for what, change, most in (("response", _Edge.change_response, 1), ("route and its trial", _Edge.add_route, 2)):
+        before = _count_reads(host)
         times, more = _change(host, loaded, change, idle)
-        named = f"a loaded edge, a new {what}"
+        named, reads = f"a loaded edge, a new {what}", (_count_reads(host) - before) / len(loaded)
+        yield results.at_most(1, f"{named}: calls for records: {most}", reads, most, _number)
         yield results.at_most(1, f"{named}: live, median: {_USUAL:g} s", median(times), _USUAL, results.ms)
         yield results.at_most(1, f"{named}: live at most: {_LONGEST:g} s", max(times), _LONGEST, results.ms)
-        yield results.at_most(1, f"{named}: control's CPU: 5 ms", more, _MOST_CPU, results.ms)
-    calls = host.list_calls()
+        yield results.at_most(1, f"{named}: control's CPU beside an idle one's: 5 ms", more, _MOST_CPU, results.ms)
+    before = _count_reads(host)
     for edge in cold:
         edge.change_response()
     time.sleep(_LONGEST)
-    after = host.list_calls()
-    reads = sum(after.get(it, 0) - calls.get(it, 0) for it in _READS)
+    reads = _count_reads(host) - before
     yield results.exactly(f"reads for {_CHANGES} new responses of edges that are not loaded", f"{reads}", "0", reads)
 
 
@@ -105,6 +109,15 @@ def _change(host: Host, edges: list[_Edge], change: Callable[[_Edge], str], idle
         time.sleep(max(0.0, start + number * _PERIOD - time.perf_counter()))
     more = host.control_cpu - cpu - idle * (time.perf_counter() - start)
     return times, max(0.0, more) / len(edges)
+
+
+def _count_reads(host: Host) -> int:
+    calls = host.list_calls()
+    return sum(calls.get(it, 0) for it in _READS)
+
+
+def _number(count: float) -> str:
+    return f"{count:.2f}"
 
 
 def _answers(host: Host, name: str, status: str) -> bool:

@@ -207,7 +207,6 @@ def _tls_settings() -> ssl.SSLContext:
 
 async def _wait_until(holds: Callable[[], bool]) -> None:
     """Wait until a condition holds, but only for some seconds."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_TIMEOUT):
-            while not holds():
-                await asyncio.sleep(0.05)
+    end = time.monotonic() + _TIMEOUT
+    while not holds() and time.monotonic() < end:
+        await asyncio.sleep(0.05)

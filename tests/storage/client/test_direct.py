@@ -20,7 +20,9 @@ from tests.storage.client.services import BROKEN_OFF, CHUNKED, NO_HTTP, Service,
 KEYS = {"t": {"Keys": [{"scope": {"S": "é"}, "id": {"B": b"\x00\xff"}}], "ConsistentRead": True}}
 FOUND = {"Responses": {"t": [{"scope": {"S": "é"}, "id": {"B": b"\x00\xff"}, "n": {"N": "1"}}]}, "UnprocessedKeys": {}}
 REFUSED = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 29\r\n\r\n{"__type":"x#AccessDeniedExc"}'
-FALSE_CONDITION = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 46\r\n\r\n{"__type":"x#ConditionalCheckFailedException"}'
+FALSE_CONDITION = (
+    b'HTTP/1.1 400 Bad Request\r\nContent-Length: 46\r\n\r\n{"__type":"x#ConditionalCheckFailedException"}'
+)
 CREDENTIALS = ReadOnlyCredentials("one", "secret", None)
 
 

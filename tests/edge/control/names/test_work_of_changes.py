@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bench import calls
 from chalicelib.model.serving import account_places
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.storage.records import change_log
@@ -15,6 +16,7 @@ from tests.transports import Client
 
 DOMAIN = "tunnels.localhost"
 FEW, MANY = 20, 60
+NEW_ROUTE = ["BatchGetItem", "Query", "BatchGetItem"]  # of the edge, its routes, and the backend of the new one
 MORE_FOR_A_CHANGE, MORE_FOR_A_NAME = 12, 20  # function calls for each edge that does not change
 
 
@@ -57,6 +59,25 @@ def test_a_change_of_an_edge_takes_little_work_for_others(admin: Client, edges: 
     assert (work[MANY] - work[FEW]) / (MANY - FEW) <= MORE_FOR_A_CHANGE
     after = resolver.read_changed(before[MANY], changed, used[MANY])
     assert after == resolver.read_changed(before[MANY], changed) == resolver.resync(before[MANY])
+
+
+@pytest.mark.parametrize(("path", "names"), [("backends", ["BatchGetItem"]), ("edges", NEW_ROUTE)])
+def test_a_change_takes_few_calls(admin: Client, path: str, names: list[str]) -> None:
+    backend, other = (admin.create("/backends/http_response", {"body": it}) for it in ("a", "b"))
+    edge = admin.create("/edges/https", {"hostports": [f"e0.{DOMAIN}:443"]})["id"]
+    route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend["id"]}}
+    admin.create(f"/edges/https/{edge}/routes", route)
+    resolver = NameResolver(DOMAIN)
+    records, since = load(resolver, admin.account, 1), time.time()
+    if path == "backends":
+        admin.patch(f"/backends/http_response/{backend['id']}", {"status_code": 201})
+    else:
+        new = {**route, "match": "/new", "backend": {"backend_id": other["id"]}}
+        admin.create(f"/edges/https/{edge}/routes", new)
+    changed = {place for it in change_log.since(since - 0.001) for place in it.places}
+    with calls.recording() as made:
+        resolver.read_changed(records, changed, list_used(records))
+    assert [it.operation for it in made] == names
 
 
 def test_a_name_takes_little_work_for_those_that_are_loaded(admin: Client, edges: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""OAuth at an edge host: the CPU of requests in Envoy and in the sign-in service, a sign-in, and Envoy's memory."""
+"""OAuth at an edge host. The rows are the CPU of requests in Envoy and the sign-in service, a sign-in, and memory."""
 
 import contextlib
 import json

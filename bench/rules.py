@@ -26,7 +26,7 @@ _AUTHORIZATION = base64.b64encode(":".join(_PASSWORD.values()).encode()).decode(
 
 
 class _Case(NamedTuple):
-    """A module of a route, the bound of its CPU ratio (None to report it only), and the headers of its requests."""
+    """A module of a route. It has a bound of its CPU ratio (None to report it only), and headers of its requests."""
 
     modules: Mapping[str, Any]
     bar: float | None = 1.05

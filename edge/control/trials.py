@@ -206,7 +206,7 @@ def _tls_settings() -> ssl.SSLContext:
 
 
 async def _wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds, but only for some seconds."""
+    """Wait some seconds at most until a condition holds."""
     end = time.monotonic() + _TIMEOUT
     while not holds() and time.monotonic() < end:
         await asyncio.sleep(0.05)

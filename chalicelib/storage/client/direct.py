@@ -1,4 +1,4 @@
-"""Calls without botocore's pipeline, for processes that call much. The pipeline takes most of the CPU time of a call.
+"""Calls without botocore's pipeline. The pipeline takes most of the CPU time of a call.
 
 If such a call fails in any other way than by a false condition, botocore repeats it and translates its errors. So a
 write whose answer is lost is done again, as botocore itself does.
@@ -96,7 +96,7 @@ class DirectCaller:
         return signed | {"user-agent": self._user_agent, "authorization": f"{authorization}, Signature={signature}"}
 
     def _decode(self, name: str, answer: DirectAnswer) -> dict[str, Any] | None:
-        """Return the fields of an answer to the operation `name`. Return None for an error, or if fields are missing.
+        """Return the fields of an answer. Return None for an error, or if fields of the operation `name` are missing.
 
         Raises ClientError for a false condition, ValueError for malformed base64.
         """
@@ -112,7 +112,7 @@ class DirectCaller:
 
 @lru_cache(maxsize=8)
 def _derive_key(secret_key: str, *scope: str) -> bytes:
-    """Return the key for the signatures of a scope: a day, a region, a service and a constant."""
+    """Return the signing key of a scope. Its parts are a day, a region, a service and a constant."""
     key = f"AWS4{secret_key}".encode()
     for part in scope:
         key = _hmac(key, part)

@@ -114,9 +114,7 @@ def _operations(document: Words) -> Iterator[Words]:
 
 
 def _short_title(summary: str, group: str) -> str:
-    """Return the summary of an operation without the words of its group: "Get usage" for "Get API key usage" in "API
-    keys".
-    """
+    """Return the summary of an operation without its group: "Get usage" for "Get API key usage"."""
     named = {_stem(word) for word in group.split()}
     first, *rest = summary.split()
     return " ".join([first, *(word for word in rest if _stem(word) not in named)])

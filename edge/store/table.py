@@ -1,6 +1,7 @@
 """Implements the edge's store with the DynamoDB table and the KMS key that environment variables name."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 from chalicelib.model.names import base_names
 from chalicelib.model.tunnels import gateways
@@ -21,12 +22,13 @@ class TableStore(GatewayRecords, ControlRecords):
     def __init__(self, region: str, tunnel_domain: str) -> None:
         GatewayRecords.__init__(self, region, tunnel_domain)
         ControlRecords.__init__(self, tunnel_domain)
+        self._shards = ThreadPoolExecutor(len(change_log.SHARDS), "shards")
 
     def link_authority(self) -> Authority:
         return link_authority.read_or_create()
 
     def list_changes(self, since: float) -> list[Change]:
-        return change_log.since(since)
+        return change_log.since(since, self._shards)
 
 
 def connect(settings: Settings) -> TableStore:

@@ -17,7 +17,7 @@ _SAMPLE = 300  # cold names that are visited one after the other
 _PERIOD, _DURATION = 240, 1  # NAME_PERIOD and MAX_CONNECTION_DURATION, short so that unloading takes minutes
 _UNLOADING = 2 * _PERIOD + _DURATION + 180  # seconds in which unused names must have gone
 _MOST_ENVOY, _MOST_LEFT, _LEAST_RATE = 700 << 20, 1.3, 0.7
-_SETTLING = 12  # seconds until Envoy has counted what it has allocated
+_SETTLING, _MOST_SETTLING = 12, 180  # seconds between two reads of Envoy's memory, and until it has freed what it can
 
 
 def measure(_setting: Setting) -> Result:
@@ -54,8 +54,7 @@ def _measure_few(names: Sequence[str]) -> float:
     """Return the bytes that Envoy allocates on a host on which only these names are visited."""
     with edge_host.running() as host:
         cold_names.measure_rate(host, names)
-        time.sleep(_SETTLING)
-        return host.allocated()
+        return _settle(host)
 
 
 def _unload(host: Host, kept: Sequence[str], least: float) -> list[Row]:
@@ -64,12 +63,22 @@ def _unload(host: Host, kept: Sequence[str], least: float) -> list[Row]:
     while host.loaded() > _LEFT and time.monotonic() < began + _UNLOADING:
         cold_names.measure_rate(host, kept)
         time.sleep(_PERIOD / 10)
-    loaded = host.loaded()
-    time.sleep(_SETTLING)
-    allocated = host.allocated()
+    loaded, allocated = host.loaded(), _settle(host)
     return [
         results.exactly("loaded names after unloading", f"{loaded:,}", f"{_LEFT:,}", loaded / _LEFT),
         results.at_most(
             _MOST_LEFT, f"allocated after unloading: only {_LEFT} ever visited", allocated, least, results.mib
         ),
     ]
+
+
+def _settle(host: Host) -> float:
+    """Return the bytes that Envoy allocates as soon as they no longer fall by more than 1 %."""
+    before, end = float("inf"), time.monotonic() + _MOST_SETTLING
+    while time.monotonic() < end:
+        time.sleep(_SETTLING)
+        allocated = host.allocated()
+        if allocated > 0.99 * before:
+            return min(allocated, before)
+        before = allocated
+    return before

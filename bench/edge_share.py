@@ -47,8 +47,8 @@ def _visit(host: Host, heavy: Sequence[str], paths: Sequence[str], others: Seque
     for _ in range(_ROUNDS):
         for name in heavy:
             answers = [host.visit(name, path=path, agent=_make_agent()) for path in paths]
-            if answers.count("") > len(answers) / 10:
-                raise RuntimeError(f"{name} is not served.")
+            if refused := answers.count(""):
+                raise RuntimeError(f"{refused} of {len(answers)} visits of {name} are not served.")
             statuses += map(host.visit, loaded)
             first.append(host.visit(next(cold)))
     time.sleep(_SETTLING)

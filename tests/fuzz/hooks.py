@@ -117,6 +117,13 @@ def _one_sign_in(body: Body) -> None:
         body.pop("basic_auth", None)
 
 
+def _passwords(body: Body) -> None:
+    """Name each user of a list of passwords once."""
+    module = body.get("basic_auth") or body
+    if isinstance(module.get("credentials"), list):
+        module["credentials"] = [*{it.get("username"): it for it in module["credentials"]}.values()]
+
+
 def _make_room(case: Any) -> None:
     """Remove the passwords of a route before its OAuth is set, and the other way."""
     holder, _, name = case.path.format(**(case.path_parameters or {})).rpartition("/")
@@ -177,6 +184,7 @@ _REPAIRS = (
     _termination,
     _one_provider,
     _one_sign_in,
+    _passwords,
     _webhook,
     _bounds,
 )

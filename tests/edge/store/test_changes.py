@@ -70,7 +70,11 @@ def test_a_reader_with_a_wrong_clock_returns_a_change_at_its_next_read(ahead: fl
 
 def test_a_slow_store_delays_all_shards_of_the_log_only_once(edge_table: EdgeTable) -> None:
     together = threading.Barrier(len(change_log.SHARDS), timeout=5)
-    edge_table.before = lambda operation, _: together.wait()
+
+    def wait_for_others(_operation: str, _body: str) -> None:
+        together.wait()
+
+    edge_table.before = wait_for_others
     edge_table.ban("a.tunnels.localhost")  # the calls of the main thread do not wait
     assert (changes := change_log.since(0))
     with ThreadPoolExecutor(1) as pool:

@@ -35,8 +35,6 @@ from edge.store import threads
 from edge.store.records import Store, Unavailable
 
 _CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
-_RESYNC_PERIOD = 180.0
-_PATIENCE = 10.0  # seconds for which the start waits for accounts with records that cannot be read
 _PROVED = "domain#"  # the prefix of the partition key of a record with the account that has a domain
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
@@ -74,13 +72,15 @@ class SpecialNames:
     """The special names and ports of all accounts on one edge host."""
 
     def __init__(
-        self, store: Store, shared: Shared, *, resync_period: float = _RESYNC_PERIOD, patience: float = _PATIENCE
+        self, store: Store, shared: Shared, *, resync_period: float = 180, patience: float = 10, timeout: float = 10
     ) -> None:
         """Read nothing yet. `resync_period` is the seconds between two reads of all records of an account.
 
-        `patience` is the seconds for which the start waits for accounts with records that cannot be read.
+        `patience` is the seconds for which the start waits for accounts with records that cannot be read, and
+        `timeout` the seconds for which it waits for first reads if none ends.
         """
-        self._store, self._shared, self._resync_period, self._patience = store, shared, resync_period, patience
+        self._store, self._shared, self._resync_period = store, shared, resync_period
+        self._patience, self._timeout = patience, timeout
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed, unread entry in the stored list
         self._reading: set[SpecialOwner] = set()  # owners of the entries that are being read now
@@ -112,17 +112,20 @@ class SpecialNames:
     async def start(self, report: Callable[[str], None]) -> None:
         """Load all special names, and report the progress. Raises Unavailable.
 
-        After some seconds, the names of accounts that cannot be read are closed: connections to them fail. A later
-        check reads the accounts.
+        After some seconds, the names of accounts that cannot be read, or whose first read does not end, are closed:
+        connections to them fail. A later check reads the accounts.
         """
         for entry in await threads.call(self._store.list_special_names):
             self._account(entry.owner.account).put_first(entry)
-        reported = -1
+        reported, deadline = -1, 0.0
         while (tried := sum(it.was_tried for it in self._accounts.values())) < len(self._accounts):
             if tried != reported:
-                reported = tried
+                reported, deadline = tried, time.monotonic() + self._timeout
                 with suppress(OSError):  # for example if the disk is full
                     report(f"control is reading special names: {tried} of {len(self._accounts)} accounts")
+            elif time.monotonic() > deadline:
+                await asyncio.gather(*(it.close_late() for it in self._accounts.values()))
+                return
             await asyncio.sleep(_FORM_POLL)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):

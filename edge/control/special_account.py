@@ -100,6 +100,7 @@ class SpecialAccount:
         self._has_work = self._has_failed = False
         self._expires_at = float("inf")
         self._task: asyncio.Task[None] | None = None
+        self._publishing = asyncio.Lock()
 
     @property
     def is_idle(self) -> bool:
@@ -166,6 +167,12 @@ class SpecialAccount:
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    async def close_late(self) -> None:
+        """Close the hosts during a first read. They are opened when it ends."""
+        if not self.was_tried:
+            await self._close_unread()
+            self.was_tried = True
 
     async def _run(self) -> None:
         try:
@@ -260,6 +267,10 @@ class SpecialAccount:
 
     async def _publish(self) -> None:
         """Plan all special names, and send the differences to Envoy."""
+        async with self._publishing:  # `close_late` can publish during a read
+            await self._plan_and_send()
+
+    async def _plan_and_send(self) -> None:
         shared, now = self._shared, time.time()
         records = self._records or AccountRecords(self.account, frozenset())
         service = shared.service()

@@ -34,7 +34,7 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 class DirectCaller:
-    """Sends the calls of one botocore client to `host` without botocore's pipeline.
+    """Sends calls of a botocore client directly to `host`.
 
     `find_credentials` returns the current credentials, or None. `parse` returns the JSON object in a body, or None.
     Both can raise ValueError or BotoCoreError. Only botocore's handlers of the event provide-client-params still run.

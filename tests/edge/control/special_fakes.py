@@ -70,7 +70,7 @@ class Envoy:
 
 
 class Reads:
-    """A reader that counts what it reads. `away` are accounts whose reads fail."""
+    """A reader that counts what it reads. Reads of `away` accounts fail, those of `stuck` ones do not end."""
 
     def __init__(self) -> None:
         self.resolver = NameResolver(worlds.DOMAIN)
@@ -78,6 +78,8 @@ class Reads:
         self.away: set[str] = set()
         self.broken: set[str] = set()
         self.malformed: set[str] = set()  # ids of edges
+        self.stuck: set[str] = set()
+        self.can_go_on = threading.Event()  # ends the reads of `stuck`
         self.can_return = threading.Event()  # with what was read before
         self.can_return.set()
 
@@ -95,6 +97,8 @@ class Reads:
         return self._wait(self.resolver.resync(records))
 
     def _count(self, what: str, account: str, ids: Set[str]) -> None:
+        if account in self.stuck:
+            self.can_go_on.wait(10)
         if account in self.away:
             raise Unavailable(account)
         if account in self.broken:

@@ -219,6 +219,21 @@ def test_an_account_that_cannot_be_read_delays_no_other(world: World, failure: s
     assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER}, set())
 
 
+def test_an_account_whose_first_read_does_not_end_delays_no_other(world: World) -> None:
+    world.keep(mutual(), mutual(OTHER, id=SECOND, account=B))
+    world.start(timeout=0.3)
+    world.reads.stuck.add(A)
+    began = time.monotonic()
+    world.load()
+    assert time.monotonic() < began + 5
+    assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER}, {HOST})
+    assert not world.special.is_complete  # so an Envoy of an earlier control keeps what the closed host needs
+    world.reads.can_go_on.set()
+    world.run(world.settle)
+    assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER}, set())
+    assert world.special.is_complete
+
+
 @pytest.mark.parametrize(("failure", "is_complete"), [("away", False), ("broken", True)])
 def test_envoy_keeps_what_it_has_until_the_store_can_be_read(world: World, failure: str, is_complete: bool) -> None:
     world.keep(mutual())

@@ -92,7 +92,7 @@ def new_user(account: str, name: str, *, admin: bool) -> Item:
 
 
 def count_new_user(account: str) -> Write:
-    """Return the write that counts a new user. It fails with TooManyItems above MAX_USERS."""
+    """Return the write that counts a new user of an account. It fails with TooManyItems above MAX_USERS."""
     message = f"An account can have at most {MAX_USERS} users: delete one first."
     return item_counts.add(account, kinds.USERS.path, MAX_USERS, message)
 
@@ -121,7 +121,7 @@ def name_of(account: str, id: str) -> str:
 def read(account: str, id: str) -> Item | None:
     """Return the record of a user or bot of an account, or None.
 
-    It can be malformed. Raises aws.Unavailable.
+    The record can be malformed. Raises aws.Unavailable.
     """
     kind = OWNERS.get(id.partition("_")[0])
     return table.find(items.scope(account, kind.path), id) if kind else None

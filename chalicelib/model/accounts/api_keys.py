@@ -259,7 +259,7 @@ def _is_idle(found: _Token, key: str) -> bool:
 def _is_active(found: _Token) -> bool:
     if found.active is not None:
         return found.active
-    if not kinds.BOT_USERS.has(found.owner_id):  # a record of 1.x, where only bots could be inactive
+    if not kinds.BOT_USERS.has(found.owner_id):  # in version 1.x, only bots could be inactive
         return True
     bot = accounts.read(found.account, found.owner_id)
     return bool(bot and switches.is_on(bot))

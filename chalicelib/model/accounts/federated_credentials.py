@@ -17,10 +17,10 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-KIND = "federated"  # the kind of unique keys for the ids of federated credentials
-IDENTITY = "identity"  # the kind of unique keys for an issuer's subjects; the record of a subject names its user
+KIND = "federated"  # `UniqueKey.kind` of the ids of federated credentials
+IDENTITY = "identity"  # `UniqueKey.kind` of an issuer's subjects; the record of a subject names its user
 MAX_COUNT = 200  # the most federated credentials of an account
-MAX_BYTES = 4096  # bytes of the attributes of a credential's unique key, as JSON
+MAX_BYTES = 4096  # the most bytes of the attributes of a credential's unique key, as JSON
 MAX_CHAIN = 8  # the most federated credentials from which a key can descend (see `trees.py`)
 MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
 
@@ -83,7 +83,7 @@ def size(key: UniqueKey) -> int:
 
 
 def count_new(account: str) -> Write:
-    """Return the write that counts a new credential. It fails with TooManyItems above MAX_COUNT."""
+    """Return the write that counts a new federated credential. It fails with TooManyItems above MAX_COUNT."""
     message = f"An account has at most {MAX_COUNT} federated credentials."
     return item_counts.add(account, kinds.FEDERATED_CREDENTIALS.path, MAX_COUNT, message)
 

@@ -19,7 +19,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 KIND = federated_credentials.IDENTITY
-MAX_NAME = 255  # bytes of a user's name
+MAX_NAME = 255  # the most bytes of a user's name
 
 _EMAIL = "email"
 

@@ -42,8 +42,9 @@ def read(account: str) -> AccountRules:
 
 
 def of_account(item: Item) -> AccountRules:
-    """Return the rules in the record of an account. There are none if they are not set or disabled. Raises
-    MalformedRecord.
+    """Return the rules in the record of an account, with its limits. Raises MalformedRecord.
+
+    If the rules are not set or disabled, return only the limits.
     """
     if item.malformed:
         raise item.malformed

@@ -21,7 +21,7 @@ CERTIFICATES = ("ssh_host_certificates", "ssh_user_certificates")
 _AUTHORITIES = "ssh_certificate_authorities"
 _WITHOUT_CREATE = frozenset((ACCOUNT, "audit_events", "tunnels"))
 _WITHOUT_ID = frozenset((ACCOUNT, "api_keys", "audit_events", "bot_users", "federated_credentials", "users"))
-_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths that every key may use
+_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # API paths that every API key may use
 _NO_IDS: Mapping[str, str] = {}
 
 # The fields of request bodies that contain ids of other resources. The caller must be allowed to read these resources.

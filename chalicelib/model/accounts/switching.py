@@ -189,9 +189,10 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return a changed user, bot or account, with or without the marker.
+    """Return a changed user, bot or account, with or without the marker (a hidden attribute).
 
-    A change that switches it off adds the marker. While it is switched on, it has no marker.
+    A change that switches the item off adds the marker, because some of its keys may still be active. An item that is
+    switched on has no marker.
     """
     if switches.is_on(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
@@ -215,11 +216,9 @@ def _without_expired_referrers(bot: Item) -> Item:
 
 
 def _require_other_admin(item: Item) -> list[Write]:
-    """Return the check that another active admin of the account remains, if this item is removed or switched off.
+    """Return the check that the account keeps an active admin when this user or bot is removed or switched off.
 
-    Returns no check unless the item is an active admin.
-
-    Raises LastAdmin, aws.Unavailable.
+    Returns no check if the item is no active admin. Raises LastAdmin, aws.Unavailable.
     """
     if not _is_admin(item):
         return []

@@ -163,7 +163,7 @@ def reason() -> str:
 
 
 def operator_event(action: str, subject: str) -> Write:
-    """Return the write of an event about an operator's change that concerns no account, with the operator's reason."""
+    """Return the write of an event about a change by the operator that concerns no account, with the reason for it."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
         created_at=ids.time_of(id),

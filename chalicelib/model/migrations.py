@@ -150,7 +150,7 @@ def _kind(record: Record) -> Kind | None:
 
 
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add an event to the index by actor. Add the event's API key, or an API key, to the list of its owner's keys."""
+    """Add an event to the index by actor. Add an API key, or the key of an event, to its owner's list of keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
         return _kept(item.account, ApiKey.of(item.body), item.id)
@@ -170,7 +170,7 @@ def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Set when the records of an API key with an end expire: the key, its token, its entry in the owner's list."""
+    """Set the expiry of the records of an API key that ends: key, token record, and entry in the owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
     item = Item.from_record(record)
@@ -226,7 +226,7 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Move a record to its primary key in the new format, such as a route to the collection of all routes."""
+    """Move a record to its primary key in the new format, for example a route to the collection of all routes."""
     item = Item.from_record(record)
     scope, id = places.lasting(item.place)
     if (scope, id) == item.place or record["id"] == unique_keys.ID:

@@ -33,8 +33,8 @@ class Kind:
     # the variable for a resource's id in paths, for example edge_id in /edges/https/{edge_id}. API Gateway allows one
     # name at each position of a path, so a kind uses the same name as the paths of its child kinds
     variable: str = "id"
-    is_shown_in_parent: bool = False  # if true, a change also raises the revision of the parent
-    lets_edge_act: bool = False  # if true, the edge can write audit events for an account that has such a resource
+    is_shown_in_parent: bool = False  # if true, a change of a resource raises its parent's revision too
+    lets_edge_act: bool = False  # if true, the edge can write audit events for accounts with a resource of this kind
 
     def has(self, id: str) -> bool:
         """Return whether a text has the form of an id of this kind."""
@@ -58,7 +58,7 @@ class Kind:
 
     @cached_property
     def noun(self) -> str:
-        """Return the name in snake case, for example ssh_certificate_authority."""
+        """Return the name of the kind in snake case, for example ssh_certificate_authority."""
         return self.name.lower().replace(" ", "_")
 
     @cached_property
@@ -274,7 +274,7 @@ def is_id(text: str) -> bool:
 
 
 def at(path: str) -> Kind | None:
-    """Return the kind with the API path `path` of its list, or None."""
+    """Return the kind of the resources that the API lists at `path`, or None."""
     return _BY_PATH.get(path)
 
 

@@ -47,7 +47,7 @@ def _line(content: bytes) -> str:
     name = content[4 : _behind(content, 1)].decode()
     if name.endswith(_CERTIFICATE):
         fields = _FIELDS[name.removesuffix(_CERTIFICATE)]
-        # the key id follows the name, a nonce, the key, the serial and the type
+        # in a certificate, the key id follows the name, a nonce, the key, the serial and the type
         start = _behind(content, 2 + fields) + _NUMBERS
         key_id = content[start + 4 : _behind(content, 1, start)].decode()
         return f"{name} {base64.b64encode(content).decode()} {key_id}"

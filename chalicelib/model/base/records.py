@@ -76,11 +76,11 @@ class Stored:
         return decoding.decode(cls, record)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the record of the value. No text in it is packed."""
+        """Return this value as a record without packed texts."""
         return dict(vars(self))
 
     def packed(self) -> dict[str, Any]:
-        """Return the record of the value. From record format 3 on, its `PACKED` fields are bytes."""
+        """Return this value as a record. From record format 3 on, its `PACKED` fields are bytes."""
         record = self.to_record()
         if not self.PACKED or places.written_format() < 3:
             return record
@@ -293,7 +293,7 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     for key in after.unique_keys(item.account, item.id):
         if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
-        elif key in item.unique_keys:  # users in records of 2.0.0 have only one of their two unique keys
+        elif key in item.unique_keys:  # users that version 2.0.0 stored have only one of two unique keys
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
             keys.append(replace(key, attributes=changed))
     return tuple(keys)

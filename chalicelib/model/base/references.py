@@ -17,7 +17,7 @@ def are_strict() -> bool:
 
 
 def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
-    """Return the references to store in the records of the resources that `named` names.
+    """Return the references to the resources in `named`. The records of these resources must store them.
 
     A resource with such a reference cannot be deleted. Without STRICT_REFERENCES, there are no references.
     """
@@ -27,5 +27,5 @@ def recorded(account: str, named: References, *, module: str = "") -> tuple[Refe
         Reference(module, items.scope(account, kind.path), id, field)
         for field, ids in named.items()
         for id in ids
-        if (kind := kinds.of(id)) is not kinds.USERS  # a user's keys and SSH credentials already prevent its deletion
+        if (kind := kinds.of(id)) is not kinds.USERS  # a user with keys or credentials cannot be deleted anyway
     )

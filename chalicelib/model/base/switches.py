@@ -19,7 +19,7 @@ SUSPENDED = "suspended"
 # the hidden attribute of an SSH authority or TLS certificate that was imported. Its private key is missing, because
 # exports do not contain private keys
 WITHOUT_KEY = "without_key"
-WALK = "walk"  # the hidden attribute with the progress of the removal of a user, bot or key (see `offboarding`)
+WALK = "walk"  # the hidden attribute with the progress of the offboarding of a user, bot or key
 OFFBOARDED = "offboarded"  # the hidden attribute with the Unix second from which an offboarding can be completed
 
 

@@ -24,7 +24,7 @@ class TooManyItems(LimitReached):
         self.account, self.path, self.most = account, path, most
 
     def make_room(self) -> bool:
-        """Count the items and store their number. Return whether another item is permitted."""
+        """Count the items of the collection, and store this count. Return whether another item is permitted."""
         place = record_key(self.account, self.path)
         revision = (dynamodb.get(*place) or {}).get("revision")
         number = sum(1 for _ in table.every(items.scope(self.account, self.path)))
@@ -48,7 +48,7 @@ def add(account: str, path: str, most: int, message: str) -> Write:
 def forget(account: str, path: str) -> Write:
     """Return the write that removes the stored count, for the creation of an item to which the limit does not apply.
 
-    The next creation to which the limit applies counts all items and stores their number.
+    The next creation to which the limit applies counts all items again, and stores the count.
     """
     place = record_key(account, path)
     return Write.update(*place, Condition(""), sets={"count": None}, adds=_CHANGED, defaults=_SCHEMA)

@@ -40,7 +40,7 @@ class Arrivals:
     # rules, and `rules` from the rules.
     copies: set[tuple[str, str, str]] = field(default_factory=set)
     rules: set[tuple[str, str, str]] = field(default_factory=set)
-    lists: set[str] = field(default_factory=set)  # partition keys of revocation lists
+    lists: set[str] = field(default_factory=set)  # partition keys of the revocation lists in the export
     chunks: set[str] = field(default_factory=set)
     lost: list[str] = field(default_factory=list)
 

@@ -62,7 +62,7 @@ class RecordClass:
 
 # Each new kind needs an entry here, with a reason if it is not "portable".
 PORTABILITY: Mapping[Kind, Portability] = {
-    kinds.API_KEYS: "described",  # the table has only digests of their tokens
+    kinds.API_KEYS: "described",  # the table has only digests of the keys' tokens
     kinds.BOT_USERS: "portable",
     kinds.CERTIFICATE_AUTHORITIES: "portable",
     kinds.FEDERATED_CREDENTIALS: "portable",

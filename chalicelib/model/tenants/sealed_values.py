@@ -19,9 +19,9 @@ from chalicelib.storage.records import change_log, places
 
 Record = Mapping[str, Any]
 _SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS, operator_certificate.SCOPE)
-_PASSWORDS = ("parts", "basic_auth")  # the attribute path of this module in records of routes and reservations
-_WEBHOOK = ("parts", "webhook_verification")  # the attribute path of this module in records of routes
-_OAUTH = ("parts", "oauth", "provider")  # the attribute path of the OAuth module's provider in records of routes
+_PASSWORDS = ("parts", "basic_auth")  # the attribute path of the passwords in records of routes and reservations
+_WEBHOOK = ("parts", "webhook_verification")  # the attribute path of the webhook secret in records of routes
+_OAUTH = ("parts", "oauth", "provider")  # the attribute path of the OAuth provider in records of routes
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ MAX_ERROR = 400  # the most characters of an error, so that all errors of the la
 
 _AT_ONCE = 100  # the most reports that one request removes
 _VALIDITY = timedelta(days=1)  # how long the errors of a trial are shown; a live host repeats the trial more often
+
 # fields of a report that only earlier versions read
 _FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
@@ -60,7 +61,7 @@ class RouteStatus:
 
 @dataclass(frozen=True)
 class BackendStatus:
-    """The status of a backend of an edge: the number of its tunnels."""
+    """The status of a backend of an edge: the number of its online tunnels."""
 
     backend_id: str
     tunnels: int

@@ -126,7 +126,7 @@ def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
     read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)
     scope, routes = next(read, _NO_ROUTES)
     for edge, wanted in zip(found, scopes, strict=True):
-        while scope > wanted:  # skip the routes of edges that the caller did not ask for
+        while scope > wanted:  # skip the routes of edges that are not in `found`
             scope, routes = next(read, _NO_ROUTES)
         yield _add_old_routes(edge, list(routes) if scope == wanted else [])
 
@@ -142,7 +142,7 @@ def read_route_page(edge: Item, *, before: str | None, count: int) -> tuple[list
 
 
 def find_by_hostport(account: str, hostport: str) -> str | None:
-    """Return the id of an account's edge on a hostport, or None. Raises aws.Unavailable."""
+    """Return the id of the account's edge that has a hostport, or None. Raises aws.Unavailable."""
     key = base_names.listening_key(account, hostport)
     found = table.look_up(key.kind, key.value)
     return str(found["id"]) if found else None

@@ -166,7 +166,7 @@ def list_copies(item: Item) -> set[tuple[str, str, str]]:
 
 
 def put_copy(policy: Item, rule: Item) -> list[Write]:
-    """Return the writes that copy a rule into the record of its policy. They fail if the policy has changed.
+    """Return the writes that copy a rule into the record of its policy. The writes fail if the policy has changed.
 
     Raises TooManyRules.
     """
@@ -208,7 +208,7 @@ def remove_rule(change: Change, scope: str, id: str) -> bool:
 def remove_policy(change: Change, scope: str, id: str) -> bool:
     """Remove a policy with its rules. Return False if it does not exist.
 
-    Rules that allow are removed first, so that no visitor passes meanwhile. Each removal has a separate audit event.
+    Allow rules are removed first, so that no visitor passes meanwhile. Each removal has a separate audit event.
     The call can be repeated after a crash. Raises InUse, and the errors of `Change.commit`.
     """
     policy = table.find(scope, id)
@@ -223,7 +223,7 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
 
     def attempt() -> bool:
         copies = _copies(table.find(scope, id))
-        # a copy begins with its action, so the copies of rules that allow come first
+        # the copy of a rule begins with the action, so copies of allow rules come first
         for rule in sorted(copies.keys() - removed, key=lambda it: copies[it]):
             remove_rule(Change(change.by), rules, rule)
             removed.add(rule)

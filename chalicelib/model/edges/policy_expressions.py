@@ -1,4 +1,4 @@
-"""The expressions of traffic policies: a small part of CEL. Pure.
+"""The expressions of traffic policies: a small part of CEL. This file does no I/O.
 
 Anything outside this grammar is an error. If an unknown expression counted as a condition that does not match, a `deny`
 rule with this expression would admit clients.
@@ -37,14 +37,14 @@ class Constant:
 
 @dataclass(frozen=True)
 class ClientIn:
-    """The client's address is in one of some networks."""
+    """A condition that is true if the client's address is in one of the `networks`."""
 
     networks: tuple[Network, ...]
 
 
 @dataclass(frozen=True)
 class PortIs:
-    """A comparison of the server's port with a number, for example `port < 1024`."""
+    """A condition that compares the server's port with a number, for example `port < 1024`."""
 
     operator: str
     number: int
@@ -52,14 +52,14 @@ class PortIs:
 
 @dataclass(frozen=True)
 class RegionIn:
-    """The server's region is one of some regions."""
+    """A condition that is true if the server's region is one of the `regions`."""
 
     regions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Not:
-    """The opposite of a condition."""
+    """A condition that is true if `condition` is false."""
 
     condition: Condition
 
@@ -84,7 +84,7 @@ def parse(tokens: Sequence[Token]) -> Condition:
 
 
 def parse_address(text: str) -> Network:
-    """Return the network of one address. Raises UnsupportedPolicy."""
+    """Return the network that contains only one address. Raises UnsupportedPolicy."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The tokens of expressions in traffic policies, and their limits. Pure."""
+"""The tokens of expressions in traffic policies, and their limits. This file does no I/O."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 CLIENT_IP, SERVER_PORT, SERVER_REGION = "conn.client_ip", "conn.server_port", "conn.server_region"
 MAX_OPERATORS = 500  # the most operators in one expression
-MAX_DEPTH = 32  # levels of nesting: in an expression, and in a policy's JSON document
+MAX_DEPTH = 32  # the most levels of nesting in an expression, and in a policy's JSON document
 _WORD = r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
     |(?P<string>"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')
     |(?P<integer>-?(?:0[xX][0-9a-fA-F]+|[0-9]+)(?![\w.]))
@@ -16,7 +16,7 @@ _WORD = r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
 _OPERATORS = frozenset(["||", "&&", "!", "==", "!=", "<", "<=", ">", ">=", "in"])
 _ESCAPE = r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))"
 _ESCAPED = dict(zip("abfnrtv\\?\"'`", "\a\b\f\n\r\t\v\\?\"'`", strict=True))
-_SHOWN = 40  # characters of a document that an error quotes
+_SHOWN = 40  # the most characters of a policy that an error message quotes
 
 
 class UnsupportedPolicy(Exception):
@@ -76,7 +76,8 @@ def _shorten(text: str) -> str:
 
 
 def _read_tokens(text: str) -> Iterator[Token]:
-    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)  # not compiled at import: rarely used
+    # The pattern is compiled here and not at import, because few processes parse policies.
+    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)
     while start < len(text):
         found = pattern.match(text, start)
         if found is None:

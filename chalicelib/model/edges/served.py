@@ -166,7 +166,8 @@ def _decode_authority(item: Item) -> ServedAuthority:
     return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
-_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # all other kinds are backends: `_decode_backend`
+# The decoders of the parts of an edge, by kind. Parts of all other kinds are backends.
+_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {
     kinds.CERTIFICATE_AUTHORITIES: _decode_authority,
     kinds.IP_POLICIES: ServedPolicy.of,
 }

@@ -1,4 +1,4 @@
-"""The sign-in rule of a route: who may pass, and for how long. It contains no secret. Pure."""
+"""The sign-in rule of a route: who may pass, and for how long. It contains no secret. This file does no I/O."""
 
 from dataclasses import dataclass, replace
 
@@ -44,7 +44,7 @@ class SignInRule:
 
     @property
     def session_cookie(self) -> str:
-        """Return the name of the cookie with the session token. It differs for two routes of a host."""
+        """Return the name of the cookie with the session token. Each route of a host has another name."""
         return f"{self.cookie_prefix}session.{self.route[-6:]}"
 
     @property

@@ -53,7 +53,7 @@ def list_route(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def owner_of(route: Item) -> SpecialOwner:
-    """Return the account and id of a route's edge. They identify the edge's entry in the list."""
+    """Return the account and id of a route's edge. They identify its entry in the list of special names."""
     return SpecialOwner(route.account, (items.above(route.scope) or ("", ""))[1])
 
 

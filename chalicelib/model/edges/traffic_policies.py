@@ -1,4 +1,4 @@
-"""Traffic policies of TCP edges: converts a stored document to the condition that closes a connection. Pure."""
+"""Traffic policies of TCP edges: converts a stored document to the condition that closes a connection. Does no I/O."""
 
 import json
 import re

@@ -38,7 +38,7 @@ class Modules:
 
     @staticmethod
     def of(stored: Mapping[str, Any], kind: Kind) -> "Modules":
-        """Return the enabled modules of an item of a kind. `stored` are the records of all its modules, by name."""
+        """Return the enabled modules of an item. `stored` are the records of all its modules, by module name."""
         enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
         read = {name: module for name in sorted(enabled) if (module := _read(name, enabled[name], kind)) is not None}
         return Modules(read, tuple(sorted(enabled.keys() - read.keys())))
@@ -54,7 +54,7 @@ class Modules:
 
     @property
     def admit_ambiguous_paths(self) -> bool:
-        """Return whether no visitor can bypass a module with a path that the upstream reads differently."""
+        """Return whether Envoy may accept paths that the upstream reads differently: none can bypass a module."""
         return _HELD_BACK.isdisjoint(self.values)
 
     @property

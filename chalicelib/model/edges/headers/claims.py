@@ -1,4 +1,4 @@
-"""Headers that upstreams trust because a proxy usually sets them. Visitors and accounts must not set them. Pure.
+"""Headers that upstreams trust because a proxy usually sets them. Visitors and accounts must not set them. Does no I/O.
 
 In a pattern, `-` matches any character except letters and digits: CGI and WSGI do not distinguish `_` from `-`, and
 some servers distinguish none of these characters.
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 _OWN = "tunnel-auth-.*"  # headers that only the edge sets; the setting `keep_headers` cannot admit them
 _PATTERNS = (
     # Headers with the visitor's address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy.
-    # Upstreams read them with request-ip and fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's
-    # ForwardedHeaderFilter.
+    # Upstreams read them with request-ip and fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, and
+    # ForwardedHeaderFilter of Spring.
     "(x-)?forwarded(-.*)?",
     "(.*-)?client-?ip",
     "(.*-)?connecting-ip(v6)?",
@@ -35,8 +35,8 @@ _PATTERNS = (
     "x-vercel-(forwarded|proxied|ip)-.*",
     "x-nf-client-connection-ip",
     "x-appengine-.*",
-    # Headers with the requested path: rewritten URLs of IIS, which Symfony and Zend read (CVE-2018-14773), and WSGI's
-    # prefix.
+    # Headers with the requested path: rewritten URLs of IIS, which Symfony and Zend read (CVE-2018-14773), and the
+    # path prefix of WSGI.
     "x-(original|rewrite)-.*",
     "x-request-ur[il]",
     "(x-)?script-name",
@@ -58,8 +58,8 @@ _PATTERNS = (
     "oam-remote-user",
     # Headers with the signed-in visitor of a route with OAuth: only the edge may set them.
     _OWN,
-    # Headers with the tenant: Loki, Mimir, Tempo and Cortex, which authenticate by this header alone; OpenStack's
-    # services.
+    # Headers with the tenant: Loki, Mimir, Tempo and Cortex, which authenticate by this header alone, and the
+    # services of OpenStack.
     "x-scope-org-?id",
     "x-tenant-?id",
     # Headers with similar names, because no list is complete. Names that end in a word such as token are allowed,
@@ -82,7 +82,7 @@ _PATTERNS = (
 # endings of names that visitors may send although they begin like the names above, for example X-Authorization, and
 # X-User-Agent of gRPC-Web
 _PASSING = ("token", "key", "secret", "signature", "orization", "agent")
-_FIRST, _LAST = "!", "~"  # all characters of header names are in this range
+_FIRST, _LAST = "!", "~"  # header names have only ASCII characters in this range
 
 # The expression has ASCII ranges instead of classes, and no capturing groups: Envoy compiles the expression for each
 # listener, and compiles this form 0.1 ms faster.
@@ -108,7 +108,7 @@ def _join_endings(by_ending: Mapping[str, Sequence[str]]) -> str:
 
 
 def _not_ending_in(words: Sequence[str]) -> str:
-    """Return an expression for all texts that do not end in one of the words."""
+    """Return a regular expression for all texts that do not end in one of the words."""
     last = sorted({word[-1] for word in words})
     before = {sign: [word[:-1] for word in words if word[-1] == sign] for sign in last}
     longer = [_not_ending_in(rest) + sign for sign, rest in before.items() if "" not in rest]

@@ -1,4 +1,4 @@
-"""The headers that a route may set and remove. Pure.
+"""The headers that a route may set and remove. This file does no I/O.
 
 A route must not change headers that the edge sets or that the protocol needs, because the upstream would then read
 something else than the edge.
@@ -15,7 +15,7 @@ MAX_NAME, MAX_VALUE = 64, 1024  # characters
 
 NAME = rf"[A-Za-z0-9!#$%&'*+.^_`|~-]{{1,{MAX_NAME}}}"
 _VALUE = r"[\t\x20-\x7e]*"
-VALUE = r"([!-~]([\t -~]*[!-~])?)?"  # a value without spaces or tabs at its start and end
+VALUE = r"([!-~]([\t -~]*[!-~])?)?"  # a header value without spaces or tabs at its start and end
 _CONNECTION = r"connection|content-length|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
 _REQUEST = rf"(?:{_CONNECTION}|expect|x-request-id)"
 _RESPONSE = rf"(?:{_CONNECTION}|alt-svc|content-encoding|x-envoy-.*)"

@@ -29,7 +29,7 @@ OPERATOR_NAMES = frozenset(
 OPERATOR_NAME_MESSAGE = "'{}' is reserved by the operator: choose another name."
 OPERATOR_NAME_RULE = "must not be reserved by the operator"
 
-Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
+Settings = tuple[str, str]  # the values of TUNNEL_DOMAIN and TCP_PORTS
 
 _AT_ONCE = 100  # the most addresses that one call to the table reads
 _SETTINGS = items.scope(EDGE, "/settings"), "names"
@@ -55,7 +55,7 @@ def ports() -> range:
 
 
 def parse_ports(text: str) -> range:
-    """Return the ports of a text like 20000-20099, none for "". Raises ValueError."""
+    """Return the ports of a text like 20000-20099, no ports for "". Raises ValueError."""
     if not text.strip():
         return range(0)
     first, _, last = text.strip().partition("-")
@@ -196,7 +196,7 @@ def find_account(name: str, tunnel_domain: str) -> str:
 
 
 def base_name_below(host: str, below: str) -> str:
-    """Return the base name of a host: the domain `below` with the label before it. Return "" for any other host."""
+    """Return the base name of a host: the domain `below` with one label in front. Return "" for other hosts."""
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
 

@@ -55,7 +55,7 @@ class FormerEdge:
 def record_tunnel(
     name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None
 ) -> list[Write]:
-    """Return the write that records in the history that a tunnel uses a name. There is none for the name "".
+    """Return the write that records in the history that a tunnel uses a name. Return no write for the name "".
 
     `ended` is the Unix second of the tunnel's end, None while it is online.
     """

@@ -14,7 +14,7 @@ from chalicelib.storage.records import items
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.shards import Shards
 
-HOSTPORTS = "hostports"  # the `kind` of the unique keys that edges have for their hostports
+HOSTPORTS = "hostports"  # `UniqueKey.kind` of the hostports of edges
 _PATHS = frozenset(kind.path for kind in kinds.EDGES)
 _SHARDS = Shards(items.scope(EDGE, "/edges/"), 16)
 

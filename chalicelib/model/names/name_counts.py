@@ -115,7 +115,7 @@ def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
         return
     if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
         count = sum(len(it.values) for it in ended)
-        with suppress(TransactionFailed):  # another process has removed some of these cooldowns
+        with suppress(TransactionFailed):  # another process has removed some of the ended cooldowns
             dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
 
 
@@ -141,6 +141,6 @@ def _end_oldest(account: str, count: int) -> bool:
     lists = {it: {value for of, value in chosen if of is it} for it, _ in chosen}
     changes = [write for some in ends for write in some] + [it.without(values) for it, values in lists.items()]
     if chosen:
-        with suppress(TransactionFailed):  # another process has ended some of these cooldowns
+        with suppress(TransactionFailed):  # another process has ended some of the chosen cooldowns
             dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])
     return bool(chosen)

@@ -1,4 +1,4 @@
-"""The unique keys that decide which account owns a host, and which edge, tunnel or reservation uses it. Pure.
+"""The unique keys that decide which account owns a host, and which edge, tunnel or reservation uses it. Does no I/O.
 
 A place is the primary key (`scope` and `id`) of a record. A key is the record of a unique key.
 """

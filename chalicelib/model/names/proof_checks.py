@@ -122,7 +122,7 @@ def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_los
 
 
 def schedule(reservation: Item) -> list[Write]:
-    """Return the write that schedules the check of a reservation. There is none if no proof is required."""
+    """Return the write that schedules the DNS check of a reservation, or no write if it requires no proof."""
     return [Write.put({"scope": _DUE, "id": id, "body": {}, "revision": 1}) for id in _entries(reservation)]
 
 

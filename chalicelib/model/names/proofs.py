@@ -14,7 +14,7 @@ ProofStatus = Literal["pending", "verified", "lapsing", "lapsed"]
 ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_GRACE = 7 * _DAY  # a proof stays valid if its DNS record was missing, but returns within this time
+_GRACE = 7 * _DAY  # a proof stays valid if its missing DNS record returns within this time
 _NO_ANSWER = 2 * _DAY  # after this time without an answer of the name servers, the record counts as missing
 _LOST_ERROR = "The record is gone, and another account has proved the domain."
 _PROVED_ELSEWHERE = (
@@ -36,11 +36,11 @@ class Proof:
     value: str
     cname_target: str
     status: ProofStatus
-    since: int  # the time since which `status` has its value
-    next_at: int  # the time of the next check
-    seen_at: int = 0  # the last time at which the DNS record was present
-    checked_at: int = 0  # the time of the last check
-    wished_at: int = 0  # the last time at which the account requested a check
+    since: int  # the Unix second since which the proof has this `status`
+    next_at: int  # the Unix second of the next DNS check
+    seen_at: int = 0  # the Unix second at which a check last found the DNS record
+    checked_at: int = 0  # the Unix second of the last DNS check
+    wished_at: int = 0  # the Unix second at which the account last requested a DNS check
     error: str = ""
 
     @property

@@ -119,7 +119,10 @@ def order_now(account: str, id: str, now: int) -> RenewalEntry | None:
 
 
 def find(account: str, id: str) -> DueRenewal | None:
-    """Return the entry of a reservation with a policy, or None. Raises MalformedRecord, aws.Unavailable."""
+    """Return the entry of a reservation in the schedule. Return None if the reservation has no policy.
+
+    Raises MalformedRecord, aws.Unavailable.
+    """
     item = table.find(items.scope(account, kinds.RESERVED_DOMAINS.path), id)
     renewal = read(item) if item and has_policy(item) else None
     return DueRenewal(RenewalEntry(account, id, renewal), item) if renewal else None
@@ -167,7 +170,7 @@ def has_policy(reservation: Item) -> bool:
 
 
 def copy(reservation: Item, renewal: Renewal | None) -> Write:
-    """Return the write that copies a certificate's state into its reservation. For None, the write removes the copy."""
+    """Return the write that copies a certificate's state into its reservation. With None, it removes the copy."""
     sets = {f"unseen.{RENEWAL}": asdict(renewal) if renewal else None}
     return Write.update(*reservation.place, Condition("attribute_exists(#unseen)"), sets=sets)
 
@@ -193,7 +196,7 @@ def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
 
 
 def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a changed reservation with the new state of its certificate, and the writes that change its entry.
+    """Return a changed reservation with the new state of its certificate, and the writes for the schedule.
 
     A new policy, or the removal of the certificate, makes an order due. After any other change, a failed attempt is
     repeated soon. Raises MalformedRecord.
@@ -268,7 +271,10 @@ def _are_done(own: Sequence[Write]) -> bool:
 
 
 def _parse(record: Mapping[str, Any]) -> RenewalEntry | None:
-    """Return the entry in a record. Remove a malformed record and return None, so that it is not read again."""
+    """Return the entry that a record of the schedule stores.
+
+    Remove a malformed record and return None, so that the record is not read again.
+    """
     _, account, id = (*record["id"].split("/"), "", "")[:3]
     try:
         entry = RenewalEntry(account, id, decoding.decode(Renewal, record.get("body", {})))

@@ -18,7 +18,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 PROVED_DOMAIN = "domain"  # `UniqueKey.kind` of the keys that make proved domains unique in the service
 _AUDITED_IF_SET = ("certificate_management_policy", "keep_headers")
-_RESERVED_DOMAIN = "reserved_domain"  # the kind of the keys that make reserved domains unique within an account
+_RESERVED_DOMAIN = "reserved_domain"  # `UniqueKey.kind` of the keys that make reserved domains unique in an account
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class ServedReservation:
     proxy_protocol: bool = False
     is_readable: bool = True
     keep_headers: tuple[str, ...] = ()
-    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # the modules' records, by name
+    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # records of modules, by module name
 
     @staticmethod
     def of(item: Item) -> "ServedReservation | None":
@@ -230,7 +230,7 @@ def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
 
 
 def require_proved(reservation: ServedReservation) -> Write:
-    """Return the write that makes a transaction fail with NotProved unless a reservation still proves its domain."""
+    """Return the check that a reservation still proves its domain. Otherwise, the transaction raises NotProved."""
     same = Condition("#holder = :proved", {"proved": reservation.id})
     return Write.check(proved_key(reservation.domain).scope, unique_keys.ID, same, NotProved())
 
@@ -252,10 +252,10 @@ def proved_key(domain: str) -> UniqueKey:
 
 
 def _list_scope(item: Item) -> str | None:
-    """Return the partition key of the list that contains a proved domain. Return None for a wildcard."""
+    """Return the partition key of the list of proved domains with a domain. Return None for a wildcard."""
     try:
         stored = records.decode(ReservedDomain, item)
-    except MalformedRecord:  # a malformed reservation must also be removed from the list when it is deleted
+    except MalformedRecord:  # also find a malformed reservation's list, to remove the deleted reservation from it
         domain = next((key.value for key in item.unique_keys if key.kind == PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD

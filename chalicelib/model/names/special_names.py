@@ -31,7 +31,7 @@ class SpecialOwner(NamedTuple):
 
 @dataclass(frozen=True)
 class SpecialEntry:
-    """The special hostports of an edge or tunnel, host:port.
+    """The special hostports of an edge or tunnel: those that Envoy must know before a visitor comes.
 
     An entry can still have hostports that are not special any more. The record of the edge or tunnel decides that.
     """
@@ -47,7 +47,10 @@ def add(entry: SpecialEntry) -> Write:
 
 
 def change(entry: SpecialEntry) -> Write:
-    """Return the write that changes or adds the entry of an edge or tunnel. One read. Raises aws.Unavailable."""
+    """Return the write that changes or adds an edge or tunnel in the list of special names.
+
+    One read. Raises aws.Unavailable.
+    """
     place = find_place(entry.owner)
     before = dynamodb.get(place.scope, place.id) or {}
     body = {**before.get("body", {}), "hostports": list(entry.hostports)}
@@ -78,9 +81,9 @@ def every() -> Iterator[SpecialEntry | Place]:
 
 
 def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
-    """Return the entries of the given edges and tunnels. Missing and malformed entries are left out.
+    """Return the entries of some edges and tunnels in the list of special names.
 
-    Raises aws.Unavailable.
+    Missing and malformed entries are left out. Raises aws.Unavailable.
     """
     owned = {(place.scope, place.id): owner for owner in owners if (place := find_place(owner))}
     entries = (_decode(owned[place], record.get("body")) for place, record in table.records(owned).items())
@@ -88,14 +91,12 @@ def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
 
 
 def find_place(owner: SpecialOwner) -> Place:
-    """Return the primary key of the record with an edge's or tunnel's entry."""
+    """Return the primary key of an edge's or tunnel's entry in the list of special names."""
     return Place(_SHARDS.scope_of(owner.id), f"{owner.account}/{owner.id}")
 
 
 def find_owner(place: Place) -> SpecialOwner | None:
-    """Return the edge or tunnel of an entry, given its primary key. Return None if no entry can have this primary
-    key.
-    """
+    """Return the edge or tunnel of the entry with a primary key. Return None if no entry can have this key."""
     account, _, id = place.id.partition("/")
     is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)
     return SpecialOwner(account, id) if is_valid and place.scope.startswith(_PREFIX) else None

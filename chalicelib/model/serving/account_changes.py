@@ -1,4 +1,4 @@
-"""Decides which records of an account must be read again after some of them changed. Pure.
+"""Decides which records of an account must be read again after some of them changed. This file does no I/O.
 
 `found` has the values of earlier reads, by place: the primary key of a record, or the partition key of a list. A unique
 key is the record that makes a name unique: it refers to the items that have the name.

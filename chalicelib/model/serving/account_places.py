@@ -1,4 +1,4 @@
-"""Lists the places of the records that decide which edge or tunnel answers at an account's names. Pure.
+"""Lists the places of the records that decide which edge or tunnel answers at an account's names. Does no I/O.
 
 The place of a record is its primary key: `scope` and `id`. The place of a list is a partition key with the id "".
 Records refer to other records, so each read can add places. A unique key is the record that makes a name unique: it
@@ -196,7 +196,7 @@ class _Walk:
                 self._add_parts(sites.list_policies(found))
 
     def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
-        """Add the account's items of some kinds to which a unique key refers. Return False if there are none."""
+        """Add the account's items of some kinds to which a unique key refers. Return whether there are any."""
         places = [place for kind in of_kinds if (place := self._holder(key, kind))]
         for place in places:
             if kinds.of(place.id) is kinds.TUNNELS:

@@ -44,7 +44,10 @@ def read_items(places: Iterable[Place]) -> dict[Place, Found]:
 
 
 def read_places(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the values at these places. All items are read together, each list separately. Raises aws.Unavailable."""
+    """Return the values at some places: primary keys of items, or partition keys of lists.
+
+    All items are read together, each list separately. Raises aws.Unavailable.
+    """
     wanted = list(places)
     found = read_items(it for it in wanted if it.id)
     return found | {it: read_list(it) for it in wanted if not it.id}
@@ -89,7 +92,7 @@ def read_list(place: Place) -> Found:
 
 
 def _decode_edges(places: Iterable[Place], found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
-    """Return the edges at these places, decoded together with their routes. Edges decoded earlier are left out.
+    """Return the edges at some `places`, decoded together with their routes. Edges decoded earlier are left out.
 
     If the record of an edge is malformed, its hostports are taken from the unique keys that refer to the edge. So no
     tunnel can answer at them. Raises aws.Unavailable.

@@ -1,4 +1,4 @@
-"""The records of one account that decide which edge or tunnel answers at some of its names. Pure."""
+"""The records of one account that decide which edge or tunnel answers at some of its names. This file does no I/O."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set

@@ -1,4 +1,4 @@
-"""Decides which edge or tunnel of an account answers at a name, from the account's records. Pure."""
+"""Decides which edge or tunnel of an account answers at a name, from the account's records. This file does no I/O."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -126,9 +126,9 @@ class AccountView:
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
 
     def site(self, name: str, now: datetime) -> Site | None:
-        """Return the site (served tunnel) at a name, or None.
+        """Return the site (served tunnel) at a host name, or None.
 
-        There is none if an edge has the name, if no tunnel may use the name, or if the name has no certificate.
+        Return None if an edge has the name, if no tunnel may use the name, or if the name has no certificate.
         """
         tunnel = self.tunnel_at_host(name)
         if tunnel is None or self.edge_at_host(name):
@@ -156,7 +156,7 @@ class AccountView:
         return self._newest_tunnel(self._address(port)) if is_available else None
 
     def refusals_at(self, port: str) -> tuple[Condition, ...]:
-        """Return the conditions under which the tunnel of a port refuses visitors."""
+        """Return the conditions under which the tunnel with a port refuses visitors."""
         reserved = self._records.addresses.get(self._address(port), ())
         return sites.find_refusals(self.tunnel_at(port), reserved, self.policies)
 
@@ -234,7 +234,7 @@ class AccountView:
 
     @cached_property
     def _tunnels(self) -> list[ServedTunnel]:
-        """Return the tunnels with a live gateway, sorted by id. There are none if the account is switched off."""
+        """Return the tunnels with a live gateway, sorted by id. Return [] if the account is switched off."""
         every = self._records.tunnels.values() if self._records.is_active else ()
         return sorted((it for it in every if it.gateway in self._records.gateways), key=lambda tunnel: tunnel.id)
 

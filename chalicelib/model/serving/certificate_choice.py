@@ -1,4 +1,4 @@
-"""The choice of the certificate for a host name. Pure.
+"""The choice of the certificate for a host name. This file does no I/O.
 
 A reservation can name a certificate. This certificate is used while it is valid and covers the host. At other times
 browsers would reject it, so another certificate is chosen automatically.

@@ -1,4 +1,4 @@
-"""The plan of an edge: what each of its hosts and routes serves, according to the records. Pure."""
+"""The plan of an edge: what each of its hosts and routes serves, according to the records. This file does no I/O."""
 
 import hashlib
 from collections.abc import Iterator

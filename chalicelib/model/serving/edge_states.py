@@ -1,4 +1,4 @@
-"""The status of an edge, decided from the records and the reports of edge hosts. Pure.
+"""The status of an edge, decided from the records and the reports of edge hosts. This file does no I/O.
 
 After a change of an edge, one edge host connects to some of its names. This test is the "trial" of the revision.
 """
@@ -27,7 +27,7 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.model.serving.streams import is_group
 
-TRIAL_TIME = timedelta(seconds=60)  # how long a status waits for the first report after a change
+TRIAL_TIME = timedelta(seconds=60)  # the longest wait for the first report about a changed edge
 
 
 @dataclass(frozen=True)

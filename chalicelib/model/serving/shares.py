@@ -1,4 +1,4 @@
-"""The share of traffic that each tunnel group or HTTP response of a backend receives. Pure."""
+"""The share of traffic that each tunnel group or HTTP response of a backend receives. This file does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from chalicelib.model.edges.backends import HttpResponse, Weighted
 from chalicelib.model.edges.served import ServedBackend
 
-MAX_BACKENDS = 200  # backends per route; a limit, because each change of an edge processes the backends of all routes
+MAX_BACKENDS = 200  # the most backends per route, because each change of an edge processes the backends of all routes
 WHOLE = 1_000_000_000  # approximate sum of the weights of a backend's shares; Envoy requires less than 2**32
 
 

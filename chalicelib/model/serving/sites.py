@@ -1,4 +1,4 @@
-"""Names and ports that tunnels serve, and which visitors they refuse. Pure."""
+"""Names and ports that tunnels serve, and which visitors they refuse. This file does no I/O."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The states of an edge's hostports and routes, decided from the records. Pure."""
+"""The states of an edge's hostports and routes, decided from the records. This file does no I/O."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass

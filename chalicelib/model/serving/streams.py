@@ -1,4 +1,4 @@
-"""Destinations of edges that forward bytes: TLS edges, TCP edges, and HTTPS edges with TLS upstream. Pure."""
+"""Destinations of edges that forward bytes: TLS edges, TCP edges, and HTTPS edges with TLS upstream. Does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -24,7 +24,7 @@ KINDS = (
 _ACTIONS = frozenset(f"{kind.noun}.create" for kind in KINDS)
 _COLLECTIONS = frozenset(kind.path.removeprefix("/") for kind in KINDS)
 _FRESH = 3.0  # seconds after which `refresh` reads the latest events again
-_LAG = 60  # seconds after which the index certainly contains an event
+_LAG = 60  # seconds after which the index by actor surely contains an event
 
 
 @dataclass(frozen=True)

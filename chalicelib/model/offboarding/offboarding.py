@@ -39,8 +39,8 @@ class OffboardingResult:
 def offboard(change: Change, account: str, id: str, choice: Choice) -> OffboardingResult | None:
     """Offboard a user, bot, API key or federated credential. A call takes at most 8 seconds.
 
-    Returns None if there is none with this id. All audit events get the actor of `change`. Raises LastAdmin, ListFull,
-    MalformedRecord, aws.Unavailable.
+    Returns None if the account has none with this id. All audit events get the actor of `change`. Raises LastAdmin,
+    ListFull, MalformedRecord, aws.Unavailable.
     """
     root = roots.close(change, account, id)
     if root is None:

@@ -24,7 +24,7 @@ from chalicelib.storage.records.revocation_lists import Chunk
 from chalicelib.storage.records.writes import Overtaken
 
 BUDGET = 7.0  # seconds in which a call may start transactions; it then ends within _CALL seconds
-_CALL = 8  # seconds that a call takes at most
+_CALL = 8  # the most seconds that one call of an offboarding takes
 MAX_KEPT = 100  # the most kept resources that a response lists; the response only counts all others
 
 _CERTIFICATE = "ssh_user_certificate_id"
@@ -56,7 +56,7 @@ class Ends:
     change: Change
     root: Item
     choice: Choice
-    until: float  # the second of time.monotonic() after which `check_time` raises OutOfTime
+    until: float  # the value of time.monotonic() after which `check_time` raises OutOfTime
     counts: dict[Kind, int] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
     has_locked: bool = False
@@ -186,7 +186,7 @@ class Ends:
 
 
 def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
-    """Yield each SSH authority's id with the certificates that it issued. Certificates that have ended are left out."""
+    """Yield the ids of SSH authorities, with the certificates that they issued. Ended certificates are left out."""
     found: dict[str, list[TreeResource]] = {}
     for one in certificates:
         if not one.has_ended():

@@ -19,7 +19,7 @@ CONTEXT = vault.context("edge", "sign-in")
 PERIOD = 30 * 24 * 60 * 60  # seconds for which a key pair signs session tokens
 MARGIN = 60 * 60  # seconds for which a pair is published before its first use, and after the first use of the next pair
 _ABSENT = Condition("attribute_not_exists(#id)")
-# seconds for which the record of a pair stays after PERIOD, in case no other pair replaces it
+# seconds for which the record of a key pair stays after PERIOD, in case no other pair replaces it
 _SLACK = 7 * 24 * 60 * 60
 
 
@@ -61,7 +61,7 @@ def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
 
 
 def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:
-    """Return the Unix second from which a new pair signs. Return None if no new pair is due."""
+    """Return the Unix second from which a new key pair signs. Return None if no new pair is due."""
     if not pairs:
         return now
     start = pairs[-1].signs_from + PERIOD
@@ -69,7 +69,7 @@ def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:
 
 
 def create(kid: str, signs_from: int, public: Mapping[str, str], sealed: bytes) -> bool:
-    """Store a new pair. Return False if a pair with this `kid` is stored already. Raises aws.Unavailable."""
+    """Store a new key pair. Return False if a pair with this `kid` is stored already. Raises aws.Unavailable."""
     pair = KeyPair(kid=kid, signs_from=signs_from, public=public, sealed=sealed)
     expires = signs_from + PERIOD + _SLACK
     record = {"scope": SCOPE, "id": kid, "body": pair.to_record(), "revision": 1, "expires": expires}
@@ -81,7 +81,10 @@ def create(kid: str, signs_from: int, public: Mapping[str, str], sealed: bytes) 
 
 
 def remove_all() -> int:
-    """Remove all pairs. Return their number. The sign-in service then creates another pair. Raises aws.Unavailable."""
+    """Remove all key pairs, and return their number. Raises aws.Unavailable.
+
+    The sign-in service then creates another pair.
+    """
     pairs = read()
     for pair in pairs:
         dynamodb.do(Write.delete(SCOPE, pair.kid))

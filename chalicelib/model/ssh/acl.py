@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-EXTENSION = "bind@tunnel-edge"  # the extension of user certificates that contains rules
+EXTENSION = "bind@tunnel-edge"  # the extension of SSH user certificates that contains ACL rules
 _EVERYTHING, _BIND = "*", "bind:"
 _PART = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN = rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}"  # a name that ends with a number is an IP address, not a domain

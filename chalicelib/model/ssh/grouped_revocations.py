@@ -13,8 +13,8 @@ from chalicelib.model.ssh.revocations import Issuer, Revocation
 from chalicelib.storage.records import revocation_lists
 from chalicelib.storage.records.revocation_lists import Chunk, ListFull
 
-# revocations per transaction: each writes a record, an event and at most one chunk, and a transaction can have 100
-# writes
+# the most revocations per transaction: each writes a record, an event and at most one chunk, and DynamoDB permits
+# 100 writes per transaction
 AT_ONCE = 30
 
 

@@ -34,7 +34,10 @@ class AlreadyRevoked(Exception):
 
 @dataclass(frozen=True)
 class Issuer:
-    """The SSH authority of a revocation list. It may be deleted. `public_key` is one authorized_keys line."""
+    """The SSH authority of a revocation list. `public_key` is one authorized_keys line.
+
+    The authority may have been deleted.
+    """
 
     account: str
     id: str
@@ -111,7 +114,7 @@ def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
             change.put(record).also(*listed).commit()
-        # an earlier attempt may have been stored although its answer was lost
+        # an earlier attempt may have succeeded although DynamoDB's response was lost
         elif table.read(record.scope, record.id) is None:
             raise AlreadyRevoked
         return record
@@ -160,7 +163,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
         return False
     try:
         entry = records.decode(Revocation, record).entry
-    except MalformedRecord as malformed:  # a malformed record cannot name its entry in the list, so the entry stays
+    except MalformedRecord as malformed:  # without a key or serial, the list's entry cannot be found, so it stays
         decoding.report(scope, id, malformed)
         return changes.delete(change, scope, id)
 
@@ -241,7 +244,7 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 def new_head(issuer: Issuer) -> Head:
-    """Return the head of an empty list: the record with its properties.
+    """Return the head of an empty revocation list: the record with its properties.
 
     The list of a deleted authority expires with its last entry.
     """

@@ -48,7 +48,7 @@ def _authority(item: Item) -> str:
 
 
 def _read_heads(authorities: Iterable[str]) -> dict[str, Head]:
-    """Return the head of each authority's list: the record with its properties. Expired lists are left out."""
+    """Return the head of each authority's revocation list: the record with its properties. Ignore expired lists."""
     wanted = list(dict.fromkeys(authorities))
     found: dict[str, Head] = {}
     for start in range(0, len(wanted), 100):

@@ -16,7 +16,7 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import decoding, items
 
-DEFAULT_IDENTITY = "letsencrypt.org"  # the CA's name in CAA records, if the CA's directory contains none
+DEFAULT_IDENTITY = "letsencrypt.org"  # the CA's name in CAA records, if the CA's directory contains no name
 _ID = "acme"
 _CONTEXT = vault.context(EDGE, _ID)
 _EXISTS = Condition("attribute_exists(#id)")
@@ -40,9 +40,10 @@ class AcmeAccount:
 
 
 def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
-    """Return the account key for a directory. If there is none, `generate` creates one, which all issuers then use.
+    """Return the account key for an ACME directory.
 
-    The key is DER. Do not store it. Raises aws.Unavailable.
+    If there is none, `generate` creates one, which all issuers then use. The key is DER. Do not store it. Raises
+    aws.Unavailable.
     """
     record = _read(directory)
     if record is None:
@@ -50,14 +51,14 @@ def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
         try:
             sealed = {"private_key": vault.seal(generate(), _CONTEXT)}
             dynamodb.do(Write.put({**new, "sealed": sealed}, Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:  # another issuer has stored its key first
+        except ConditionFailed:  # another issuer has stored an account key meanwhile
             pass
         record = _read(directory) or {}
     return vault.unseal(record["sealed"]["private_key"], _CONTEXT, bytes)
 
 
 def find(directory: str) -> AcmeAccount | None:
-    """Return the account for a directory, or None. Raises MalformedRecord, aws.Unavailable."""
+    """Return the account for an ACME directory, or None. Raises MalformedRecord, aws.Unavailable."""
     record = _read(directory)
     return decoding.decode(AcmeAccount, record["body"]) if record else None
 

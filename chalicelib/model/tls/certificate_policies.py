@@ -40,7 +40,7 @@ def find_objection(domain: str, tunnel_domain: str) -> str:
     """Return the reason why a domain cannot have a policy, or "". Raises ValueError if ACME_DNS_ZONE is malformed."""
     if not is_offered():
         return NOT_OFFERED
-    if places.written_format() < 4:  # earlier versions cannot read a reservation with a policy
+    if places.written_format() < 4:  # earlier versions cannot read a reservation with a certificate policy
         return EARLIER_FORMAT
     if domains.is_below(domain, tunnel_domain):
         return COVERED

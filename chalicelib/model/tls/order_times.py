@@ -26,7 +26,7 @@ class TimeSet:
     most: int = 0
 
 
-ALL = TimeSet("all", 3 * 60 * 60, 250)  # orders of all accounts, without renewals: 250 in three hours
+ALL = TimeSet("all", 3 * 60 * 60, 250)  # at most 250 orders in three hours, not counting renewals
 
 
 def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:

@@ -51,19 +51,22 @@ class Renewal:
 
 
 def begin(now: int) -> Renewal:
-    """Return the state of a domain with a new policy. An attempt is due now."""
+    """Return the certificate's state for a domain with a new policy. An attempt is due now."""
     return Renewal(now, started_at=now)
 
 
 def order_again(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after a change of the reservation that requires another certificate: an order is due."""
+    """Return the certificate's state after a change of the reservation that requires another certificate.
+
+    An order is then due.
+    """
     if renewal.is_claimed:  # an attempt is running; when it ends, the issuer reads the changed reservation
         return renewal
     return _hasten(replace(renewal, started_at=renewal.started_at or now), now)
 
 
 def lose(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after another account has proved the domain.
+    """Return the certificate's state after another account has proved the domain.
 
     The issued certificate is forgotten: if the account proves the domain again, it needs another certificate.
     """
@@ -81,9 +84,9 @@ def hasten(renewal: Renewal, now: int) -> Renewal:
 
 
 def _hasten(renewal: Renewal, now: int) -> Renewal:
-    """Return the state with the next attempt due as soon as possible.
+    """Return the certificate's state with the next attempt due as soon as possible.
 
-    It is due at least a minute after the last attempt, and not before `not_before`.
+    The attempt is due at least a minute after the last attempt, and not before `not_before`.
     """
     due_at = max(now, renewal.tried_at + _MINUTE, renewal.not_before)
     return replace(renewal, due_at=min(renewal.due_at, due_at), attempts=0)

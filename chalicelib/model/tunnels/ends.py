@@ -44,7 +44,7 @@ def record_end(item: Item, end: int) -> list[Write]:
 
 
 def unlist(item: Item) -> list[Write]:
-    """Return the write that removes a tunnel from the list of names that Envoy must know in advance, if listed."""
+    """Return the write that removes a tunnel from the list of names that Envoy must know in advance."""
     proto = item.body.get("proto")
     return (
         []

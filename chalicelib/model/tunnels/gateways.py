@@ -122,7 +122,7 @@ def fence(id: str) -> bool:
 def fencing(id: str) -> Write:
     """Return the write that ends a gateway under the conditions of `fence`.
 
-    It is for a transaction that also takes a name or port from one of the gateway's tunnels.
+    Use this write in a transaction that also takes a name or port from one of the gateway's tunnels.
     """
     lapsed = Condition(
         "#lease < :limit AND attribute_not_exists(#body.#ended)", {"limit": clock.seconds() - clock_skew()}
@@ -142,7 +142,7 @@ def leave(id: str) -> None:
 
 
 def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
-    """Return the writes that end a gateway. There are none if it is ended already, or if its record was deleted.
+    """Return the writes that end a gateway, or no writes if it is ended already or its record was deleted.
 
     Return None if the gateway must not be ended: its lease has not been over for `clock_skew` seconds, or its record
     is malformed.
@@ -184,7 +184,7 @@ def read(id: str) -> Gateway | None:
 
 
 def read_each(ids: Iterable[str]) -> dict[str, Gateway]:
-    """Return gateways by id, also those that are not live. One call reads up to 100. Raises aws.Unavailable."""
+    """Return gateways by id, including those that are not live. One call reads up to 100. Raises aws.Unavailable."""
     found = map(Item.from_record, table.records((GATEWAYS, id) for id in sorted({*ids})).values())
     return {item.id: _decode(item, stored) for item, stored in records.decoded(_Record, found)}
 
@@ -196,7 +196,7 @@ def decode(item: Item) -> Gateway | None:
 
 
 def list_gateways() -> list[Gateway]:
-    """Return all gateways, also those that are not live. One Query. Raises aws.Unavailable."""
+    """Return all gateways, including those that are not live. One query. Raises aws.Unavailable."""
     return [_decode(item, stored) for item, stored in records.decoded(_Record, table.every(GATEWAYS))]
 
 

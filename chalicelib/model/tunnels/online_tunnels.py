@@ -1,4 +1,4 @@
-"""Tunnels that are online: reading them, ending others, and matching labels.
+"""Tunnels that are online: reading them, matching their labels, and ending tunnels that are offline.
 
 A separate lease is a lease in a tunnel's own record. Other tunnels depend on the lease of their gateway.
 """

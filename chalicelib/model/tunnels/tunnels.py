@@ -74,7 +74,7 @@ class AgentTunnel(StoredTunnel):
 
 @dataclass(frozen=True, kw_only=True)
 class BackendTunnel(StoredTunnel):
-    """A tunnel for tunnel groups. It belongs to each group if it has all labels of the group."""
+    """A tunnel for tunnel groups. It belongs to every group for which it has all labels."""
 
     labels: Mapping[str, str]
 
@@ -205,7 +205,7 @@ def open_tunnel(
 def list_special(item: Item, name: str) -> list[Write]:
     """Return the write that adds a tunnel to the list of names that Envoy must know before a visitor comes.
 
-    They are called special: ports, and hosts with TLS upstream.
+    Such names are ports, and hosts with TLS upstream.
     """
     is_special = name and item.body.get("proto") in ("tcp", "tls")
     owner = SpecialOwner(item.account, item.id)

@@ -258,7 +258,7 @@ def _of_whole(kind: Kind, item: Item, more: Details) -> Details:
 
 
 def _of_difference(kind: Kind, before: Item, after: Item, module: str) -> Details:
-    """Return the event details of a changed item, or of its changed module if `module` is set."""
+    """Return the event details of a changed item. If `module` is set, return those of its changed module."""
     if module:
         return trail.details_between(*(_shown_of_module(module, item.modules) for item in (before, after)))
     return trail.details_between(_shown(kind, before), _shown(kind, after))

@@ -113,7 +113,7 @@ def apply(record: Record, forms: Forms) -> bool:
 
 
 def filter_cost(record: Record) -> int:
-    """Return the RE2 instructions per byte that a route's enabled user agent filter costs, 0 for other records."""
+    """Return the RE2 instructions per byte of a route's user agent filter. Return 0 for other records."""
     if _kind(record) is not kinds.HTTPS_EDGE_ROUTES:
         return 0
     rules = Modules.of(Item.from_record(record).modules, kinds.HTTPS_EDGE_ROUTES).get(user_agent_filter.MODULE)
@@ -170,7 +170,7 @@ def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Set the expiry of the records of an API key that ends: key, token record, and entry in the owner's list."""
+    """Set the expiry of an ending API key's records: key, token record, and entry in the owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
     item = Item.from_record(record)
@@ -226,7 +226,7 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Move a record to its primary key in the new format, for example a route to the collection of all routes."""
+    """Move a record to its primary key in the new format. For example, all routes get one collection."""
     item = Item.from_record(record)
     scope, id = places.lasting(item.place)
     if (scope, id) == item.place or record["id"] == unique_keys.ID:

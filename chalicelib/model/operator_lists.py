@@ -29,7 +29,7 @@ class OperatorList:
     noun: str
 
     def add(self, text: str) -> None:
-        """Add a text to the list, or replace the entry of a text that is in the list. Raises aws.Unavailable."""
+        """Add a text to the list, or replace the text's entry. Raises aws.Unavailable."""
         body = Entry(created_at=clock.rfc3339(clock.now()), reason=trail.reason()).to_record()
         change = Change(trail.OPERATOR).also(trail.operator_event(f"{self.noun}.create", text))
         before = table.find(self._scope, text)

@@ -128,7 +128,7 @@ def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]
 
 
 def update_new_credential(item: Item) -> None:
-    """Copy the field `active` of the owner to the unique keys of a new SSH credential.
+    """Copy the owner's field `active` to the unique keys of a new SSH credential.
 
     Does nothing if a switch has already copied this field. Without the copy, each sign-in must also read the owner's
     record. Raises aws.Unavailable.
@@ -189,10 +189,10 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return a changed user, bot or account, with or without the marker (a hidden attribute).
+    """Return a changed user, bot or account. Add or remove its marker, a hidden attribute.
 
-    A change that switches the item off adds the marker, because some of its keys may still be active. An item that is
-    switched on has no marker.
+    A change that switches the item off adds the marker, because some of its keys may
+    still be active. An item that is switched on has no marker.
     """
     if switches.is_on(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
@@ -216,9 +216,10 @@ def _without_expired_referrers(bot: Item) -> Item:
 
 
 def _require_other_admin(item: Item) -> list[Write]:
-    """Return the check that the account keeps an active admin when this user or bot is removed or switched off.
+    """Return the check that the account keeps another active admin.
 
-    Returns no check if the item is no active admin. Raises LastAdmin, aws.Unavailable.
+    Use it when this user or bot is removed or switched off. Returns no check if the item is no active admin. Raises
+    LastAdmin, aws.Unavailable.
     """
     if not _is_admin(item):
         return []

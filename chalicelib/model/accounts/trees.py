@@ -103,7 +103,7 @@ def is_enabled(credential: Item) -> bool:
 
 
 def shown(credential: Item) -> Item:
-    """Return a federated credential as the API shows it: enabled until all keys of its tree are disabled."""
+    """Return a federated credential as the API shows it. It is enabled until all keys of its tree are disabled."""
     if _MARKER not in credential.unseen:
         return credential
     body: dict[str, Any] = {**credential.body, "enabled": True}

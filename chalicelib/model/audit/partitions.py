@@ -60,7 +60,7 @@ def without_edge(account: str) -> Write:
 
 
 def with_edge(account: str) -> Write:
-    """Return the write that removes the marker WITHOUT_EDGE, so that the edge can write events for the account."""
+    """Return the write that removes the marker WITHOUT_EDGE. Then the edge can write events for the account."""
     return Write.delete(first(account), WITHOUT_EDGE)
 
 

@@ -91,9 +91,9 @@ def keys_of(account: str, owner: str) -> list[str]:
 
 
 def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[str], bool]:
-    """Return a page of ids of an owner's present and former API keys, newest first, and whether there are more.
+    """Return a page of ids of an owner's API keys, newest first, and whether there are more.
 
-    All keys in the page are older than the key `before`. Raises aws.Unavailable.
+    Removed keys are included. All keys in the page are older than the key `before`. Raises aws.Unavailable.
     """
     last = ids.unprefixed(before) if before else None
     found, has_more = table.page(trail.keys_scope(account, owner), before=last, count=_KEYS)

@@ -108,7 +108,7 @@ def operated_by(name: str, reason: str = "") -> Iterator[None]:
 
 
 def _as(name: str) -> Trail:
-    """Return the trail of a new operation that the person `name` starts as the operator on this machine."""
+    """Return the trail of a new operation. The person `name` starts it as the operator on this machine."""
     actor = EventActor("operator", name=details.cleaned(name))
     return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
@@ -163,7 +163,7 @@ def reason() -> str:
 
 
 def operator_event(action: str, subject: str) -> Write:
-    """Return the write of an event about a change by the operator that concerns no account, with the reason for it."""
+    """Return the write of an event about an operator's change that concerns no account."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
         created_at=ids.time_of(id),
@@ -235,12 +235,12 @@ def spread(event: Item) -> Item:
 
 
 def acting(key: str, shard: int) -> str:
-    """Return the name with which the index by actor lists the events of an actor in a shard."""
+    """Return the key of an actor and shard in the index by actor, without the account."""
     return f"{key}#{shard}" if shard else key
 
 
 def keys_scope(account: str, owner: str) -> str:
-    """Return the partition key of the list of an owner's API keys, including removed keys."""
+    """Return the partition key of the list of an owner's keys. The list includes removed API keys."""
     return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
 

@@ -143,9 +143,10 @@ def list_hosts() -> list[str]:
 
 
 def write_trial(account: str, edge_id: str, trial: Report) -> None:
-    """Store the result of a trial, in which a live host connects to the changed edge.
+    """Store the result of an edge's trial.
 
-    It replaces the edge's earlier result. Raises aws.Unavailable.
+    In a trial, a live host connects to a changed edge. The result replaces the edge's earlier result. Raises
+    aws.Unavailable.
     """
     _put(*_trial_place(account, edge_id), trial)
 

@@ -154,10 +154,11 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return the copies of rules that an import compares, given the item of a policy or of a rule.
+    """Return the copies of rules that an import compares.
 
-    For a policy, these are the copies in its record. For a rule, this is the copy that its policy must have. Each copy
-    is a policy id, a rule id and a text "<action> <network>". Raises MalformedRecord and ValueError.
+    For the item of a policy, these are the copies in its record. For the item of a rule, this is the copy that its
+    policy must have. Each copy is a policy id, a rule id and a text "<action> <network>". Raises MalformedRecord and
+    ValueError.
     """
     if kinds.IP_POLICIES.has(item.id):
         return {(item.id, rule, text) for rule, text in _copies(item).items()}

@@ -147,7 +147,7 @@ def decode_part(item: Item) -> ServedPart:
 
 
 def empty_part(account: str, id: str) -> ServedPart:
-    """Return a backend, authority or IP policy with a malformed record: it has an account and id, but no value."""
+    """Return a backend, authority or IP policy without a value. Its record is malformed."""
     if kinds.of(id) is kinds.IP_POLICIES:
         return ServedPolicy(account, id, None)
     is_ca = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES

@@ -19,7 +19,7 @@ _DEFAULT_VERSIONS = (None, "", "1.2")  # values of `min_version` with which an e
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes an edge's entry in the list of special names, or no write.
+    """Return the write that changes an edge's entry in the list of special names.
 
     No write is returned if the entry stays the same. The edge's routes are read only if the edge itself is not special,
     because OAuth on a route also makes an edge special. Raises aws.Unavailable.
@@ -34,7 +34,7 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def list_route(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of a route's edge in the list of special names, or no write.
+    """Return the write that changes a route's edge in the list of special names.
 
     No write is returned unless the change switches OAuth on or off for the route. Only after such a change, the edge
     and its other routes are read. Raises aws.Unavailable.
@@ -58,7 +58,7 @@ def owner_of(route: Item) -> SpecialOwner:
 
 
 def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write for the entry of an HTTPS edge in the list of special names, after its hostports changed.
+    """Return the write for an HTTPS edge in the list of special names, after its hostports changed.
 
     Call this only for an edge that is not special itself: then only OAuth on a route can make it special.
     """
@@ -86,7 +86,7 @@ def _requires_sign_in(route: Item | None) -> bool:
 
 
 def _special_hostports(edge: Item) -> tuple[str, ...]:
-    """Return all hostports of an edge if it is special itself, without regard to its routes. Otherwise return ()."""
+    """Return all hostports of an edge that is special even without its routes. Return () for another edge."""
     if edge.path == kinds.HTTPS_EDGES.path and not edge.malformed and edge.body.get("terminate_at") != UPSTREAM:
         enabled = _list_enabled(edge)
         if "mutual_tls" not in enabled and _has_default_version(enabled.get("tls_termination", {})):

@@ -47,7 +47,7 @@ class Standing(NamedTuple):
 
 
 class Counter:
-    """A token bucket with this process's share of a limit, and the process's counts of recent time windows."""
+    """A token bucket with this process's share of a limit. Also counts the requests of recent time windows."""
 
     __slots__ = ("at", "before", "count", "is_due", "last", "level", "share", "window")
 
@@ -65,7 +65,7 @@ class Counter:
         self.level, self.at = (level if level < size else size), now
 
     def note(self, use: Use, now: float) -> None:
-        """Count a request in the current time window, whether the request is admitted or not."""
+        """Count a request, admitted or not, in the current time window."""
         window = int(now // SECONDS)
         if window != self.window:
             is_next, self.last = window == self.window + 1, (self.window, self.count)
@@ -91,7 +91,7 @@ class Counter:
         self.level -= self._cost(use)
 
     def correct(self, use: Use, add: Add) -> None:
-        """Report the count of the last time window, and compute this process's share of the limit.
+        """Report the last time window's count, and compute this process's share.
 
         The share is computed from the window before the last one, because all processes have reported their counts of
         that window by now. Raises aws.Unavailable.

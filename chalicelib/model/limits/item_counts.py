@@ -46,9 +46,10 @@ def add(account: str, path: str, most: int, message: str) -> Write:
 
 
 def forget(account: str, path: str) -> Write:
-    """Return the write that removes the stored count, for the creation of an item to which the limit does not apply.
+    """Return the write that removes the stored count.
 
-    The next creation to which the limit applies counts all items again, and stores the count.
+    Use it for the creation of an item to which the limit does not apply. The next creation to which the limit applies
+    counts all items again, and stores the count.
     """
     place = record_key(account, path)
     return Write.update(*place, Condition(""), sets={"count": None}, adds=_CHANGED, defaults=_SCHEMA)

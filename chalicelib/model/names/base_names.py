@@ -88,9 +88,9 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Check the given values of TUNNEL_DOMAIN and TCP_PORTS, as `check_settings` checks those of the process.
+    """Check the given values of TUNNEL_DOMAIN and TCP_PORTS.
 
-    Values that were accepted are not checked again.
+    `check_settings` does the same for the values of the process. Values that were accepted are not checked again.
     """
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 

@@ -35,9 +35,9 @@ def hostports_from_keys(item: Item) -> list[str]:
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that adds an edge to the list of edges with hostports, or removes the edge.
+    """Return the write that adds an edge to the list, or removes it.
 
-    Return no write if the hostports stay the same.
+    The list has all edges with hostports. Return no write if the hostports stay the same.
     """
     old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:

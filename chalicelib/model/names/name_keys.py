@@ -130,9 +130,9 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_own_keys(account: str, host: str) -> list[Place]:
-    """Return the primary keys of the unique keys that an account's reservations of a host would have.
+    """Return the primary keys of unique keys of an account's reservations.
 
-    There is one for each domain that covers the host, even if the account has not reserved that domain.
+    There is one for each domain that covers a host, even if the account has not reserved that domain.
     """
     return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 

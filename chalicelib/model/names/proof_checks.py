@@ -122,7 +122,7 @@ def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_los
 
 
 def schedule(reservation: Item) -> list[Write]:
-    """Return the write that schedules the DNS check of a reservation, or no write if it requires no proof."""
+    """Return the write that schedules a reservation's DNS check. Return no write if it requires no proof."""
     return [Write.put({"scope": _DUE, "id": id, "body": {}, "revision": 1}) for id in _entries(reservation)]
 
 

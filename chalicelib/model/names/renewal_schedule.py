@@ -61,9 +61,9 @@ class RenewalEntry:
         return Write.delete(SCOPE, self.id, _EXISTS)
 
     def replace(self, renewal: Renewal) -> tuple[Write, ...]:
-        """Return the writes that replace the state in this entry, and move the entry if its time changes.
+        """Return the writes that replace the state in this entry.
 
-        The writes fail if another process has moved the entry.
+        They move the entry if its time changes. They fail if another process has moved the entry.
         """
         after = RenewalEntry(self.account, self.reservation, renewal)
         return (after.put(_EXISTS),) if after.id == self.id else (self.remove(), after.put())
@@ -196,7 +196,7 @@ def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
 
 
 def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a changed reservation with the new state of its certificate, and the writes for the schedule.
+    """Return a changed reservation with its certificate's new state, and the writes for the schedule.
 
     A new policy, or the removal of the certificate, makes an order due. After any other change, a failed attempt is
     repeated soon. Raises MalformedRecord.
@@ -216,7 +216,7 @@ def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
 
 
 def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
-    """Return a reservation that lost its domain, and the writes that change its entry in the schedule.
+    """Return a reservation that lost its domain, and the writes for the schedule.
 
     A new proof of the domain will require a new certificate.
     """

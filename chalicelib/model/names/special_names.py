@@ -31,9 +31,10 @@ class SpecialOwner(NamedTuple):
 
 @dataclass(frozen=True)
 class SpecialEntry:
-    """The special hostports of an edge or tunnel: those that Envoy must know before a visitor comes.
+    """The special hostports of an edge or tunnel.
 
-    An entry can still have hostports that are not special any more. The record of the edge or tunnel decides that.
+    Envoy must know them before a visitor comes. An entry can still have hostports that are not special any more. The
+    record of the edge or tunnel decides that.
     """
 
     owner: SpecialOwner
@@ -47,7 +48,7 @@ def add(entry: SpecialEntry) -> Write:
 
 
 def change(entry: SpecialEntry) -> Write:
-    """Return the write that changes or adds an edge or tunnel in the list of special names.
+    """Return the write that changes or adds an entry of the list of special names.
 
     One read. Raises aws.Unavailable.
     """
@@ -58,7 +59,7 @@ def change(entry: SpecialEntry) -> Write:
 
 
 def remove(owner: SpecialOwner) -> Write:
-    """Return the write that removes an edge or tunnel from the list of special names, if it is in the list."""
+    """Return the write that removes an edge or tunnel from the list of special names."""
     place = find_place(owner)
     return Write.delete(place.scope, place.id)
 
@@ -91,7 +92,7 @@ def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
 
 
 def find_place(owner: SpecialOwner) -> Place:
-    """Return the primary key of an edge's or tunnel's entry in the list of special names."""
+    """Return the primary key of an entry in the list of special names."""
     return Place(_SHARDS.scope_of(owner.id), f"{owner.account}/{owner.id}")
 
 

@@ -79,9 +79,9 @@ class MakerEvents:
             self._latest.setdefault(made.maker, {})[made.id] = made
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return the resources that `makers` created lately: in the minute before a call of `refresh`.
+        """Return the resources that `makers` created lately.
 
-        Does not read the table.
+        Lately means in the minute before a call of `refresh`. Does not read the table.
         """
         return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 

@@ -51,7 +51,7 @@ def settled_at(root: Item) -> int:
 
 
 def is_settled(root: Item) -> bool:
-    """Return whether a walk (a search of the whole tree) that begins now can complete the offboarding."""
+    """Return whether a walk that begins now can complete the offboarding. A walk is a search of the whole tree."""
     return settled_at(root) <= clock.seconds()
 
 

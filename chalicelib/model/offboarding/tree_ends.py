@@ -146,10 +146,10 @@ class Ends:
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
     def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
-        """Return the SSH authority that issued the certificates in `group`, or None if it cannot be found.
+        """Return the SSH authority that issued the certificates in `group`.
 
-        The authority is found by its revocation list. If the authority was deleted, this list can have expired. In that
-        case, the authority's key is read from a stored certificate.
+        Return None if it cannot be found. The authority is found by its revocation list. If the authority was deleted,
+        this list can have expired. In that case, the authority's key is read from a stored certificate.
         """
         account = self.root.account
         if found := revocations.find_issuer(account, authority):
@@ -195,6 +195,6 @@ def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, l
 
 
 def _revocation(made: TreeResource) -> Revocation:
-    """Return the revocation of a user certificate, given the audit event of the certificate's creation."""
+    """Return the revocation of a user certificate. `made` is from the audit event of its creation."""
     named = {name: str(made.details.get(name, "")) for name in ("serial", "valid_until")}
     return replace(Revocation(**named), **{_CERTIFICATE: made.id})

@@ -119,7 +119,7 @@ def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str
 
 
 class _Walk:
-    """Collects the places of an account's records, with places to which the values in `found` refer."""
+    """Collects the places of an account's records. They include places to which the values in `found` refer."""
 
     def __init__(self, account: str, found: Mapping[Place, Found], tunnel_domain: str) -> None:
         self.places = {Place(accounts.SCOPE, account), certificates_place(account)}

@@ -44,9 +44,10 @@ def read_items(places: Iterable[Place]) -> dict[Place, Found]:
 
 
 def read_places(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the values at some places: primary keys of items, or partition keys of lists.
+    """Return the values at some places.
 
-    All items are read together, each list separately. Raises aws.Unavailable.
+    Places are primary keys of items, or partition keys of lists. All items are read together, each list separately.
+    Raises aws.Unavailable.
     """
     wanted = list(places)
     found = read_items(it for it in wanted if it.id)
@@ -177,5 +178,5 @@ def _decode_address(item: Item) -> ServedAddress:
 
 
 def _found(value: Value, *versions: str) -> Found:
-    """Return a value with one version text, a digest of the versions of all records that the value contains."""
+    """Return a value with one version text: a digest of the versions of its records."""
     return Found(digest(versions), value)

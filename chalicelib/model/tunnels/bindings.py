@@ -27,9 +27,9 @@ def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> froze
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the primary key of the unique key that an edge with the tunnel's name would have.
+    """Return the primary key of the tunnel name's unique key.
 
-    The record exists if an edge of the tunnel's account has that name.
+    Edges with the name have this key. Its record exists if an edge of the tunnel's account has that name.
     """
     return base_names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 

@@ -34,7 +34,7 @@ def gateway_scope(gateway: str) -> str:
 
 
 def describe_duration(item: Item, end: int) -> Details:
-    """Return the event details with the seconds for which a tunnel was online, until the Unix second `end`."""
+    """Return the event details with a tunnel's seconds online. `end` is a Unix second."""
     return {"seconds": str(max(end - int(ids.created_at(item.id).timestamp()), 0))}
 
 
@@ -44,7 +44,7 @@ def record_end(item: Item, end: int) -> list[Write]:
 
 
 def unlist(item: Item) -> list[Write]:
-    """Return the write that removes a tunnel from the list of names that Envoy must know in advance."""
+    """Return the write that removes a tunnel from the list of special names."""
     proto = item.body.get("proto")
     return (
         []

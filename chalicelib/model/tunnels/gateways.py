@@ -142,10 +142,10 @@ def leave(id: str) -> None:
 
 
 def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
-    """Return the writes that end a gateway, or no writes if it is ended already or its record was deleted.
+    """Return the writes that end a gateway.
 
-    Return None if the gateway must not be ended: its lease has not been over for `clock_skew` seconds, or its record
-    is malformed.
+    Return no writes if it is ended already, or if its record was deleted. Return None if the gateway must not be ended:
+    its lease has not been over for `clock_skew` seconds, or its record is malformed.
     """
     if record is None:
         return []

@@ -203,9 +203,9 @@ def open_tunnel(
 
 
 def list_special(item: Item, name: str) -> list[Write]:
-    """Return the write that adds a tunnel to the list of names that Envoy must know before a visitor comes.
+    """Return the write that adds a tunnel to the list of special names.
 
-    Such names are ports, and hosts with TLS upstream.
+    Special names are those that Envoy must know before a visitor comes: ports, and hosts with TLS upstream.
     """
     is_special = name and item.body.get("proto") in ("tcp", "tls")
     owner = SpecialOwner(item.account, item.id)

@@ -8,7 +8,8 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-_WHICH = "this one"  # the words for the certificate in error messages of `x509`: the text has only one
+# `x509` names the certificate with these words in error messages, because the text contains only one certificate
+_WHICH = "this one"
 
 
 @dataclass(frozen=True)

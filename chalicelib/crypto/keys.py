@@ -45,7 +45,8 @@ _D = -121665 * pow(121666, -1, _FIELD)
 _PRIVATE_KEY = re.compile(
     r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
 )  # matches only at the start of a line, because the comment of a public key may contain "PRIVATE KEY"
-_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # tab, CR and LF are permitted
+# all control characters except tab, CR and LF
+_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def generate_rsa(bits: Literal[2048, 4096]) -> rsa.RSAPrivateKey:
@@ -140,12 +141,13 @@ def decode(encoded: str) -> bytes:
 
 def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
     """Parse a public key: `name` is OpenSSH's name for its type, `encoded` its base64. Raises ValueError."""
-    if name == "ssh-dss":  # cryptography would print a warning about this old type
+    if name == "ssh-dss":  # cryptography would print a warning about DSA keys
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
         decode(encoded)
         key = load_ssh_public_key(f"{name} {encoded}".encode())
-    except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # NotImplementedError for a compressed point
+    # cryptography raises NotImplementedError for a compressed point
+    except (ValueError, UnsupportedAlgorithm, NotImplementedError):
         raise ValueError("must contain an undamaged rsa, ecdsa or ed25519 public key") from None
     return accepted(key, max_rsa_bits=max_rsa_bits)
 
@@ -195,5 +197,6 @@ def _has_small_order(key: bytes) -> bool:
     of them, the sign bit is ignored and y is reduced modulo the prime.
     """
     y = (int.from_bytes(key, "little") & (1 << 255) - 1) % _FIELD
-    is_of_order_8 = (_D * y**4 + 2 * y**2 - 1) % _FIELD == 0  # doubling such a point gives y = 0, so x² = -y²
+    # doubling a point of order 8 gives a point of order 4, which has y = 0; so the point of order 8 has x² = -y²
+    is_of_order_8 = (_D * y**4 + 2 * y**2 - 1) % _FIELD == 0
     return y in (0, 1, _FIELD - 1) or is_of_order_8

@@ -11,18 +11,20 @@ from datetime import datetime
 from itertools import pairwise
 from operator import sub
 
-_HEADER = struct.Struct(">8sIQQQ")  # magic, version of the format, version of the list, date, flags
+_HEADER = struct.Struct(">8sIQQQ")  # magic number, format version, list version, date, flags
 _MAGIC, _FORMAT = b"SSHKRL\n\0", 1
-_CERTIFICATES, _SHA256 = 1, 5  # types of the list's sections
-_LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # types of the subsections about one authority's certificates
+_CERTIFICATES, _SHA256 = 1, 5  # section types of a KRL
+_LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # types of the subsections in a section of the type _CERTIFICATES
 _SERIAL_BYTES = 8
 _NEAR = 8 * _SERIAL_BYTES  # the largest gap between two serials at which a bitmap is not larger than a list
-_RANGE_BYTES = 5 + 2 * 8  # the header of the subsection, and two serials
-_BITMAP_BYTES = 5 + 8 + 4 + 1  # header, lowest serial, length, and the first byte of bits; each byte covers 8 serials
+_RANGE_BYTES = 5 + 2 * 8  # the size of a range: the header of a subsection, and two serials
+
+# the size of a bitmap for 8 serials: header, lowest serial, length, and one byte of bits
+_BITMAP_BYTES = 5 + 8 + 4 + 1
 _MAX_BITMAP_BITS = 16_384  # OpenSSH reads no larger integer in this format
 _MAX_SERIAL = 2**64 - 1
 
-_Run = tuple[int, int]  # consecutive serials: the first and the last of them
+_Run = tuple[int, int]  # the first and the last of consecutive serials
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def _serials(ordered: list[int]) -> Iterator[bytes]:
 
     Serials that are close together become bitmaps and ranges. All others are in one list.
     """
-    single, groups = _parted(ordered)
+    single, groups = _split_serials(ordered)
     for runs in (runs for group in groups for runs in _neighbours(_runs(sorted(set(group))))):
         if _BITMAP_BYTES + (runs[-1][1] - runs[0][0]) // 8 < sum(map(_bytes, runs)):
             yield _section(_BITMAP, _bitmap(runs))
@@ -100,7 +102,7 @@ def _serials(ordered: list[int]) -> Iterator[bytes]:
         yield _section(_LIST, struct.pack(f">{len(single)}Q", *sorted(single)))
 
 
-def _parted(ordered: list[int]) -> tuple[list[int], list[list[int]]]:
+def _split_serials(ordered: list[int]) -> tuple[list[int], list[list[int]]]:
     """Split serials into isolated ones, and groups of serials that are close together.
 
     Random serials rarely form groups.

@@ -106,7 +106,7 @@ def expire(packed: bytes, now: int) -> bytes:
 
 
 def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
-    """Replace or add the records of entries in a packed list. A new record without bytes removes the entry."""
+    """Store the record of each entry in a packed list. A record of b"" removes the entry."""
     records, keys = _split(packed)
     for entry, record in changes:
         if isinstance(entry, RevokedSerial):
@@ -126,14 +126,17 @@ def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
 
 
 def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
-    """Return the offset for the record that starts with `key`, and whether the record exists."""
+    """Return the offset of the record that starts with `key`, and whether it exists.
+
+    The offset of a missing record is the one at which it would be inserted.
+    """
     starts = range(0, len(records), size)
     start = size * bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
     return start, records.startswith(key, start)
 
 
 def _numbers(records: bytes) -> tuple[int, ...]:
-    """Return each serial followed by its end, in one flat sequence."""
+    """Return the serials and expiry times in some records: serial, expiry, serial, expiry and so on."""
     return struct.unpack(f">{len(records) // _NUMBER_BYTES}Q", records)
 
 
@@ -151,7 +154,7 @@ def _record(entry: Entry) -> bytes:
 
 
 def _split(packed: bytes) -> tuple[bytes, bytes]:
-    """Return the records of the serials and the records of the keys."""
+    """Split a packed list into the bytes of its serials and the bytes of its key fingerprints."""
     if not packed:
         return b"", b""
     size = _COUNT.size + _SERIAL.size * int.from_bytes(packed[: _COUNT.size])

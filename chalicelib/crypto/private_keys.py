@@ -26,7 +26,7 @@ _INSTEAD = {
     "RSA PUBLIC KEY": "must be the private key, not the public one",
 }
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 4096
-_MAX_DER_BYTES = 4096  # `storage/vault.py`, which encrypts the key, accepts no more; valid keys have at most 2,400
+_MAX_DER_BYTES = 4096  # the most bytes that `storage/vault.py` can encrypt; a valid key has at most 2,400
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _DAMAGED = "must be an intact private key: its content cannot be parsed"
 

@@ -22,7 +22,7 @@ from chalicelib.crypto.keys import PublicKey
 E = TypeVar("E", bound=x509.ExtensionType)
 LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}  # labels of PEM blocks that contain a certificate
 
-_KEY_USAGES = {  # in the order of their bits in the extension
+_KEY_USAGES = {  # in the order of the bits of the keyUsage extension
     "digitalSignature": "digital_signature",
     "contentCommitment": "content_commitment",
     "keyEncipherment": "key_encipherment",
@@ -51,8 +51,8 @@ _MALFORMED = (  # errors of cryptography for a malformed certificate, besides Ty
     UnsupportedGeneralNameType,
 )
 
-# These warnings are about certificates of callers, who cannot see stderr. The filter applies to the whole process,
-# because filters for the duration of a call are not thread-safe.
+# Ignore these warnings: they are about certificates of callers, who cannot see stderr. Both filters apply to the whole
+# process, because `warnings.catch_warnings` is not thread-safe.
 warnings.filterwarnings("ignore", message="Parsed a serial number which wasn't positive")
 warnings.filterwarnings("ignore", message="Attribute's length must be")
 
@@ -80,7 +80,7 @@ class Facts:
     public_key: PublicKey
     subject: Name
     issuer: Name
-    serial_number: str  # lower-case hexadecimal, two digits to a byte
+    serial_number: str  # in lower-case hexadecimal, with two digits for each byte
     not_before: datetime
     not_after: datetime
     dns_names: list[str]

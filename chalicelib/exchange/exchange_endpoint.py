@@ -1,6 +1,6 @@
 """POST /tokens (RFC 8693), which requires no authentication.
 
-Its imports take long, so only an exchange imports them.
+This file and its imports load slowly, so a process imports them at its first token exchange.
 """
 
 from typing import Any

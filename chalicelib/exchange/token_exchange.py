@@ -196,7 +196,8 @@ def _commit(
     Refused, Taken, Overtaken, aws.Unavailable.
     """
     item, new = resource.new(caller, request, scope=caller.scope(resource.kind.path))
-    # At most 1,000 items can refer to a bot, and expired keys would count. So the new item does not refer to its owner.
+    # At most 1,000 items can refer to the same owner, and expired keys would count toward this limit. So the new item
+    # has no reference to its owner.
     item = replace(item, references=())
     by = Trail(
         EventActor("federated", token.credential_id, caller.id, caller.name),

@@ -28,7 +28,7 @@ def matches(patterns: Iterable[str], value: object) -> bool:
 
 
 def to_text(value: object) -> str | None:
-    """Return a claim as text, to compare it with patterns. None if it is no string, integer or boolean."""
+    """Return a claim's value as text. Return None unless the value is a string, integer or boolean."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

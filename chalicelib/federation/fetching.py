@@ -22,7 +22,7 @@ from chalicelib.federation import addresses
 from chalicelib.federation.addresses import Resolve
 
 SECONDS = 3.0
-MAX_BYTES = 256 * 1024  # the most bytes of the headers and the body together
+MAX_BYTES = 256 * 1024  # the maximum size of a response: headers and body together
 
 _LOOPBACK = "127.0.0.1"
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?"
@@ -166,7 +166,7 @@ def _open_first(found: list[str], port: int, deadline: float) -> socket.socket:
 
 
 def _open_tunnel(proxy: str, target: Target, deadline: float) -> socket.socket:
-    """Return a connection through a proxy, which resolves the name."""
+    """Return a connection through a proxy. The proxy resolves the target's host name."""
     found = _PROXY.fullmatch(proxy)
     if not found:
         raise FetchFailed("OIDC_PROXY must be http://<host>:<port>")

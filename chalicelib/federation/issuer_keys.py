@@ -19,8 +19,8 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
 # Cached keys are fetched again FRESH seconds after their last fetch. They cannot be used after USABLE seconds.
 FRESH, USABLE = 3600, 25 * 3600
-# Seconds after the start of a fetch, until another process may start one: PAUSE while the cached keys can be used, else
-# TURN.
+# The least number of seconds between the starts of two fetches by different processes: PAUSE while the cached keys can
+# be used, otherwise TURN.
 TURN, PAUSE = 5, 60
 ID = "keys"
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from chalicelib.federation import claims
 from chalicelib.federation.claims import Patterns
 
-MAX_BYTES = 255  # of an issuer's URL
+MAX_BYTES = 255  # the maximum length of an issuer's URL
 DEFAULT = (
     "https://token.actions.githubusercontent.com=repository_id|repository_owner_id "
     "https://gitlab.com=project_id|namespace_id https://agent.buildkite.com=organization_id|organization_slug "
@@ -59,18 +59,18 @@ def find_problem(issuer: str) -> str | None:
 
 
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
-    """Return groups of tenant claims of an issuer, for which a federated credential has no exact values.
+    """Return the groups of tenant claims for which a federated credential has no exact value.
 
-    The tenant claims of each OIDC_ISSUERS entry that matches the issuer are one group. The credential must have exact
-    values for one claim of each group, else it would also accept tokens of other tenants. `required` are the claim
-    patterns of the credential; a pattern with `*` is not an exact value.
+    Each OIDC_ISSUERS entry that matches the issuer can have a group of tenant claims. The credential must require exact
+    values of at least one claim of each group. Otherwise it would also accept tokens of other tenants. `required` are
+    the claim patterns of the credential. A pattern with `*` is not an exact value.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]
 
 
 def allows_loopback(port: int) -> bool:
-    """Return whether OIDC_ISSUERS contains 127.0.0.1 with this port, without a `*`."""
+    """Return whether an entry of OIDC_ISSUERS names 127.0.0.1 and this port, without a `*` in either."""
     return any(_origin(entry.pattern) == f"{_LOOPBACK}:{port}" for entry in read_setting())
 
 

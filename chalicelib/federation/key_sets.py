@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_KEYS = 100
-ALGORITHMS: Mapping[str, Sequence[tuple[str, str | None]]] = {  # the `kty` and `crv` of the keys for each algorithm
+ALGORITHMS: Mapping[str, Sequence[tuple[str, str | None]]] = {  # for each algorithm: the `kty` and `crv` of its keys
     **{f"{family}{size}": [("RSA", None)] for family in ("RS", "PS") for size in (256, 384, 512)},
     "ES256": [("EC", "P-256")],
     "ES384": [("EC", "P-384")],
@@ -17,10 +17,11 @@ ALGORITHMS: Mapping[str, Sequence[tuple[str, str | None]]] = {  # the `kty` and 
 
 Jwk = Mapping[str, str]
 
-_MEMBERS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}  # the public members of a key by `kty`
+# for each key type `kty` of a JSON Web Key: the members of a public key
+_MEMBERS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}
 _OPTIONAL = ("kid", "alg")
 _MIN_MODULUS = 2048  # bits
-_MAX_MODULUS = 16384  # bits; OpenSSL verifies no larger ones
+_MAX_MODULUS = 16384  # bits; OpenSSL does not verify signatures of larger keys
 
 
 @dataclass(frozen=True)

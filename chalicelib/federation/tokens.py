@@ -19,11 +19,11 @@ from chalicelib.federation import claims
 from chalicelib.federation.claims import Patterns
 from chalicelib.federation.key_sets import ALGORITHMS, KeySet
 
-MAX_BYTES = 16 * 1024  # the most bytes of a token
+MAX_BYTES = 16 * 1024  # the maximum size of a token
 TOLERANCE = 60  # seconds by which clocks may differ
-MAX_LIFETIME = 24 * 3600  # seconds from `iat` to `exp`
+MAX_LIFETIME = 24 * 3600  # the maximum number of seconds between a token's `iat` and `exp`
 
-_MAX_TIME = 2**53  # Unix seconds; beyond it, arithmetic with decimals is inexact or fails
+_MAX_TIME = 2**53  # Unix seconds; arithmetic with larger numbers is inexact or fails
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _REJECTED_NAMES = {"crit", "b64", "jku", "jwk", "x5u", "zip", "enc"}
 _JWS = PyJWS()

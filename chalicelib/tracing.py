@@ -21,7 +21,7 @@ def follow(traceparent: str) -> str:
 
 
 def current() -> str:
-    """Return the header for requests to other services. Return "" if there is no trace."""
+    """Return the value of the header `traceparent` for outgoing requests. Return "" if there is no trace."""
     return _current.get()
 
 

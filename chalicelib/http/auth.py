@@ -25,7 +25,7 @@ from chalicelib.model.limits import rates
 from chalicelib.storage.client.aws import AwsError
 
 VERSIONS = ("2", "0")  # supported values of the version header, the current one first
-VERSION_HEADER = "Service-Version"  # the default; the setting VERSION_HEADERS replaces it
+VERSION_HEADER = "Service-Version"  # used if VERSION_HEADERS is not set
 _FORMS = "te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}|[0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100}"
 _BEARER = re.compile(f"(?i:Bearer) +({_FORMS})", flags=re.ASCII)
 
@@ -43,7 +43,7 @@ class Caller:
     version: str = VERSIONS[0]
     key: str = ""
     limits: KeyLimits = UNLIMITED
-    used: int = 0  # the last recorded use of the key, as a Unix second
+    used: int = 0  # the Unix second of the last recorded use of the API key
     name: str = ""  # the name of the user or bot
     federated: str = ""  # ids of the federated credentials from which the key descends, separated by spaces
 
@@ -62,7 +62,7 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin, name=self.name)  # active, because authentication refuses inactive callers
+            return Owner(self.id, self.admin, name=self.name)  # an authenticated caller is always active
         if not self.admin:
             raise Forbidden("Only an admin may set another owner_id.", {"owner_id": "must be absent or your own id"})
         owner = accounts.find_owner(self.account, requested)
@@ -75,9 +75,9 @@ class Caller:
 
     @property
     def acts_for_all(self) -> bool:
-        """Return whether the caller may change the keys and SSH authorities of others.
+        """Return whether the caller may change keys and SSH authorities that other users and bots own.
 
-        Admins may. With MEMBERS_ACT_FOR_ALL all callers may.
+        Admins may always. If MEMBERS_ACT_FOR_ALL is true, all callers may.
         """
         return self.admin or os.environ.get("MEMBERS_ACT_FOR_ALL", "false").strip().lower() == "true"
 
@@ -182,7 +182,7 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
     Raises Forbidden if the key lacks the scope for a request, or must not be used from the client's address. `template`
     is the path of the endpoint, `path` has the values of its variables.
     """
-    with suppress(AwsError):  # a request is not refused because the use cannot be recorded
+    with suppress(AwsError):  # the request must not fail if the use of the key cannot be recorded
         api_keys.record_use(caller.key, caller.used)
     held = caller.limits.scopes
     if held and (missing := scopes.find_missing(held, method, template, path)):

@@ -83,7 +83,7 @@ class GatewayAuthorizer(Authorizer):
 
 
 AUTHORIZER = GatewayAuthorizer()
-NO_STORE = {"Cache-Control": "no-store"}  # for answers that contain a secret
+NO_STORE = {"Cache-Control": "no-store"}  # the headers of responses that contain a secret
 
 
 Show = Callable[[Item, Call], dict[str, Any]]
@@ -193,7 +193,8 @@ def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
-    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # headers can be forged
+    # not from the header X-Forwarded-For, which clients can forge
+    source_ip = request.context.get("identity", {}).get("sourceIp") or ""
     sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
     who = _caller(request, endpoint, source_ip, sent)
     if endpoint.authorizer:
@@ -204,7 +205,8 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     log = request.context.setdefault("noted", {})
     if path:
         messages.check_ids(endpoint.path, path)
-        log["resource"] = [*path.values()][-1]  # set after validation: a path segment that is not an id may be a secret
+        # logged only after `check_ids`: a path segment that is not an id may be a secret
+        log["resource"] = [*path.values()][-1]
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
     # token records of earlier versions lack the caller's name
     find_name = None if who.name else partial(accounts.name_of, who.account, who.id)
@@ -229,7 +231,8 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
     def check(item: Item) -> None:
         try:
             text = messages.text(cast(Show, endpoint.show)(item, call))
-        except (NotFound, MalformedRecord):  # the module is not set, or no response can be made from the item
+        # NotFound: the module is not set. MalformedRecord: no response can be made from the item.
+        except (NotFound, MalformedRecord):
             conditions.check(None)
         else:
             conditions.check(_tag(endpoint, item, text))

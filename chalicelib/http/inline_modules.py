@@ -1,7 +1,7 @@
 """Modules as fields of their edge or route, null if they are not set.
 
-Requests that create or change an edge or route can also set its modules. So an edge is never online without its
-protection. Only DELETE removes a module.
+Requests that create or change an edge or route can also set its modules. So an edge with an access module, such
+as `basic_auth`, is never online without this module. Only DELETE removes a module.
 """
 
 from typing import Any

@@ -34,7 +34,10 @@ _OF_ROUTES.append({"Name": "Latency", "Unit": "Milliseconds"})
 
 
 class Sample:
-    """Counts of this process's requests: all of them, and a sample by account. `since` is a second of monotonic()."""
+    """Counts of the requests to this process since `since`, a time of `time.monotonic`.
+
+    `requests` counts all requests. `accounts` counts a sample of them by account.
+    """
 
     def __init__(self) -> None:
         self.accounts: Counter[str] = Counter()
@@ -105,8 +108,8 @@ def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
 def _directives(namespace: str, operation: str, is_by_route: bool, counted: tuple[str, ...]) -> str:
     """Return the dimensions of a log line, and the directives that describe its metrics to CloudWatch, as JSON.
 
-    The JSON has no braces around it and no timestamp, so that `_metrics` can continue it. It is the same for many
-    lines, so it is cached.
+    The JSON has no braces around it and no timestamp, so that `_metrics` can continue it. The result is the same
+    for many lines, so it is cached.
     """
     dimensions, made = {"service": namespace}, []
     if operation:

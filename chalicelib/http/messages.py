@@ -65,7 +65,7 @@ def read_body(
 
 def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> tuple[S | None, dict[str, str]]:
     """Return the body as an instance of the shape, or the validation errors by dotted path."""
-    from chalicelib.schema import models  # imports pydantic, which requests without a body do not need
+    from chalicelib.schema import models  # imported here, because requests without a body do not need pydantic
 
     return models.check(shape, values, path)
 
@@ -178,7 +178,7 @@ def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
         return configured.rstrip("/")
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
-    if not is_host(host):  # RFC 9112 requires a 400; and a forged host would become part of the URLs in the response
+    if not is_host(host):  # RFC 9112 requires a 400. URLs in responses contain the host.
         raise InvalidRequest.of({"Host": "must be host or host:port"})
     return f"{scheme}://{host}{_stage_path(event)}"
 
@@ -202,7 +202,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _stage_path(event: Mapping[str, Any]) -> str:
-    # The request context's path starts with the stage, or with the base path of a custom domain. The event's path does
-    # not.
+    # The path in the request context starts with the stage, or with the base path of a custom domain. The path of the
+    # event itself does not.
     full, path = event["requestContext"].get("path", ""), event.get("path", "")
     return str(full.removesuffix(path)).rstrip("/") if path else ""

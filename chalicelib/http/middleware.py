@@ -85,7 +85,7 @@ def _check_settings(_table: str) -> None:
 def _attempt(
     app: Chalice, request: Request | None, get_response: Callable[[Any], Response], operation_id: str
 ) -> tuple[Response, BaseException | None]:
-    """Return the answer, and for a 5xx the error that caused it."""
+    """Return the response to a request, and the exception that caused it if its status is a 5xx."""
     try:
         _check_route(app, request)
         response = get_response(request)
@@ -121,7 +121,7 @@ def _line(
 def _note_denied(key: str) -> None:
     """Count a denied request in the usage of its API key. `key` is "" for an anonymous request."""
     if key:
-        with suppress(AwsError):  # the client gets the same answer if the count fails
+        with suppress(AwsError):  # a failed count must not change the response
             key_usage.record_denied(key)
 
 
@@ -138,7 +138,7 @@ def _check_route(app: Chalice, request: Request | None) -> None:
 
 def _has_empty_segment(request: Request) -> bool:
     """Return whether the path has an extra slash, which gateways ignore when they match routes."""
-    path = request.context.get("path") or ""  # as the client sent it, with the stage in front
+    path = request.context.get("path") or ""  # the stage, followed by the path as the client sent it
     return request.path != "/" and ("//" in path or path.endswith("/"))
 
 

@@ -28,9 +28,9 @@ class Enabled(Shape):
 
 
 def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a function for `Module.conflicts`, which rejects a module next to one of the modules `others`.
+    """Return a function for `Module.conflicts`, which rejects the module if its holder has one of the modules `others`.
 
-    The function returns a validation error for the request's field `field`, if the holder has one of these modules.
+    The function returns a validation error for the request's field `field`.
     """
 
     def conflicts(request: Any, holder: Item) -> dict[str, str]:

@@ -13,8 +13,8 @@ from chalicelib.http.endpoints import AUTHORIZER, Endpoint, Routes
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Methods, Raised
 from chalicelib.http.static import BINARY
 
-Files = Mapping[str, Mapping[str, str]]  # by the name of a Python file: the paths that it serves, with their methods
-_EARLY = {"provisioned-concurrency", "snap-start"}  # how Lambda starts processes before it has a request for them
+Files = Mapping[str, Mapping[str, str]]  # for each Python file: the paths that it serves, and the methods of each path
+_EARLY = {"provisioned-concurrency", "snap-start"}  # how Lambda starts processes before they have a request
 
 
 def serve(app: Chalice, routes: Iterable[Routes]) -> None:
@@ -73,7 +73,8 @@ def _register(app: Chalice, method: str, path: str, view: Callable[..., Response
 
 def _add_fallbacks(app: Chalice) -> None:
     """Register fallbacks: routes for all other methods of each path, and for all other paths."""
-    app.api.binary_types = [BINARY]  # a short list, because Chalice compares the type of every answer with each entry
+    # one entry instead of Chalice's list, because Chalice compares each entry with the media type of every response
+    app.api.binary_types = [BINARY]
     for path in {"/": None, ANY_PATH: None, **dict.fromkeys(app.routes)}:
         app.route(path, methods=[ANY_METHOD], content_types=[])(_never)
         app.routes[path] = Methods(app.routes[path])

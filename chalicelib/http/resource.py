@@ -163,7 +163,7 @@ class Resource:
             yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response
 
     def path(self, call: Call) -> str:
-        """Return the path of the kind's list, with the parent ids of the request."""
+        """Return the URL path of the kind's list, with the ids of parents, such as edges, from the request's path."""
         return self.kind.path.format(**call.path)
 
     def scope(self, call: Call) -> str:
@@ -176,11 +176,12 @@ class Resource:
 
 @dataclass(frozen=True, kw_only=True)
 class EditableResource(Resource):
-    """A kind that can also be created, changed and deleted.
+    """A kind of resource that clients can also create, change and delete.
 
-    `create` and `change` are the shapes of requests. `make` builds a new resource from the caller, the new id and the
-    request. By default, the fields of the request are stored. `remove` deletes a resource. By default, it deletes only
-    the item.
+    - `create` and `change` are the shapes of requests.
+    - `make` builds a new resource from the caller, the new id and the request. By default, the fields of the request
+      are stored.
+    - `remove` deletes a resource. By default, it deletes only the item.
     """
 
     create: type[Shape]
@@ -190,12 +191,12 @@ class EditableResource(Resource):
 
     @cached_property
     def creation(self) -> type[Shape]:
-        """Return the shape of a POST: `create` with the modules inline."""
+        """Return the shape of a POST: the fields of `create`, and one field for each module."""
         return inline_modules.requested(self.create, self.modules)
 
     @cached_property
     def alteration(self) -> type[Shape]:
-        """Return the shape of a PATCH: `change` with the modules inline."""
+        """Return the shape of a PATCH: the fields of `change`, and one field for each module."""
         same = self.change is self.create
         return self.creation if same else inline_modules.requested(self.change, self.modules)
 
@@ -224,7 +225,7 @@ class EditableResource(Resource):
         return self.show(item, call)
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
-        """Return the item of a new resource, with encrypted secrets, and the New from `make`.
+        """Build a new resource. Return its item, with encrypted secrets, and the New that `make` returned.
 
         Raises ApiError, aws.Unavailable.
         """
@@ -258,7 +259,7 @@ class EditableResource(Resource):
         return item
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return an item with the fields and modules of a PATCH. Its unique keys and references follow from them."""
+        """Return an item with the fields and modules of a PATCH, and with its new unique keys and references."""
         modules = {module.name for module in self.modules}
         fields = {name: value for name, value in request.fields_set().items() if name not in modules}
         self.check(item)

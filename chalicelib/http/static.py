@@ -17,7 +17,7 @@ from chalicelib.http import etags, messages
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
-NO_CACHE = {"Cache-Control": "no-cache"}  # for answers without authentication
+NO_CACHE = {"Cache-Control": "no-cache"}  # the headers of responses to requests without authentication
 
 _MIN_SIZE = 1024  # characters: shorter texts hardly shrink; API Gateway has the same limit
 _IS_REFUSED = re.compile(r"q=0(\.0*)?")
@@ -54,7 +54,7 @@ class Static:
 
     @cached_property
     def _compressed(self) -> str:
-        import gzip  # here, because no other answer needs it
+        import gzip  # imported here, because no other response needs it
 
         return base64.b64encode(gzip.compress(self.content.encode(), mtime=0)).decode()
 
@@ -95,10 +95,10 @@ def _accepts(part: str) -> tuple[str, bool]:
 
 @dataclass(frozen=True)
 class Binary:
-    """Bytes, made only if the client does not have them.
+    """A response of bytes. `make` builds them only if the client does not already have them.
 
-    They are sent raw if Accept names their media type first, else as base64 text: API Gateway has the same rule. Bytes
-    with the same `tag` have the same content.
+    The bytes are sent raw if Accept names their media type first, else as base64 text: API Gateway has the same rule.
+    Responses with the same `tag` have the same bytes.
     """
 
     tag: str

@@ -18,7 +18,7 @@ from chalicelib.model.limits.rates import Rate
 
 EVENTS = "/audit_events"
 CERTIFICATES = frozenset(("/ssh_user_certificates", "/ssh_host_certificates"))
-# Requests that help to find or stop a leaked API key. When a limit is exceeded, each API key can still send these
+# Requests that help to find or stop a leaked API key. If a limit is exceeded, each API key can still send these
 # requests, up to the rate RESERVE.
 RESERVED = frozenset(
     (
@@ -64,7 +64,7 @@ class Limited(NamedTuple):
     limits: KeyLimits
 
     def use(self, name: str, rate: Rate, cost: int = 1) -> Use:
-        """Return the amount `cost` that a request takes of the limit `name`."""
+        """Return a use of the limit `name`. `cost` is the number of requests or events that it counts as."""
         return Use(f"{self.account}#/limits/{self.key if name == 'key' else name}", rate, cost)
 
 
@@ -103,7 +103,7 @@ def admit_certificate(caller: Limited) -> None:
 
 
 def reject(address: str) -> None:
-    """Count a request without a valid token. Raises RateLimited if its address sends too many."""
+    """Count a request without a valid token. Raises RateLimited if the client's address sends too many of them."""
     rate = rates.of_address()
     if rate:
         use = Use(f"address#{_network(address)}", rate, is_shared=False)
@@ -131,7 +131,10 @@ def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] 
 
 
 def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
-    """Return the amount that a request takes of each limit, by the name of the limit: account, key and so on."""
+    """Return the uses of the limits that a request counts toward.
+
+    The keys are the names of the limits: `account`, `key`, `certificates` and `events`.
+    """
     uses, own = dict[str, Use](), caller.limits.account_rates
     if rate := rates.of_account(own):
         uses["account"] = caller.use("account", rate)
@@ -168,6 +171,6 @@ def _network(address: str) -> str:
     """Return an IPv4 address, or the network of 64 bits that an IPv6 address belongs to."""
     if ":" not in address:
         return address
-    import ipaddress  # here, because few requests need it
+    import ipaddress  # imported here, because only requests from IPv6 addresses need it
 
     return str(ipaddress.ip_network(f"{address}/64", strict=False))

@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
 _RECENT = ("require_bind", "allowed_bind")  # fields that require record format 4
-_MAX_STARS = 8  # per pattern; few, because signing can compare 256 patterns with 256 principals
+_MAX_STARS = 8  # the most `*` in a pattern, because signing can compare 256 patterns with 256 principals
 
 
 def _distinct(values: list[str]) -> list[str]:

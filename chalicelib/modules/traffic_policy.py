@@ -11,7 +11,7 @@ from chalicelib.schema.shapes import Shape
 
 
 class Action(Shape):
-    model_config = {"extra": "allow"}  # each type of action has further fields
+    model_config = {"extra": "allow"}  # the other fields depend on `type`
 
     type: Annotated[str, not_empty]
 

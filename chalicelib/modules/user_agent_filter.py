@@ -32,9 +32,10 @@ def _without_a_name_twice(patterns: list[str]) -> list[str]:
 
 
 def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
-    """Return the patterns. Raises ValueError if matching a header with them costs too much.
+    """Return the patterns. Raises ValueError if RE2 needs too much time to match a header with them.
 
-    Patterns of `deny` are checked together with the patterns of `allow`, if these are valid.
+    The patterns of `deny` are checked together with the patterns of `allow`, because the limit is for both lists.
+    `above` contains the patterns of `allow` if they are valid.
     """
     allow = above.get("allow", [])
     try:
@@ -63,9 +64,9 @@ class UserAgentFilter(Enabled):
     without the header passes only if a pattern of `allow` matches the empty text, as `^$` does. A header of more than
     512 bytes is answered 431.
 
-    Both lists together may take 300 instructions of RE2 for each byte of the header. Any number of
-    patterns that are only words, such as `(?i)bot|crawler`, take few. Each other pattern takes as many as its program
-    has.
+    Both lists together may need at most 300 instructions of RE2 for each byte of the header. Patterns that are only
+    words, such as `(?i)bot|crawler`, together need few instructions. Each other pattern needs as many instructions as
+    its compiled program has.
     """
 
     allow: Annotated[Patterns, After(_without_a_name_twice), WithData(_cheap_to_match)] = []

@@ -31,7 +31,8 @@ BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd
 
 Uri = Annotated[str, Documented({"format": "uri"})]
 Timestamp = Annotated[str, Documented({"format": "date-time"})]
-SECRET = Documented({"format": "password"})  # so that clients generated from the OpenAPI document hide the value
+# with this format, clients that are generated from the OpenAPI document hide the value
+SECRET = Documented({"format": "password"})
 
 
 class DescribedShape(Shape):

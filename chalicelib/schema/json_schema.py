@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 JsonSchema = dict[str, Any]
 
-MAX_ENCODED = "x-max-encoded"  # the limit of a value in characters, as `rules.max_encoded` counts them
-MAX_BYTES = "x-max-bytes"  # the limit of a string or object in bytes of UTF-8: JSON Schema counts characters
+MAX_ENCODED = "x-max-encoded"  # the most characters of a value, as `rules.max_encoded` counts them
+MAX_BYTES = "x-max-bytes"  # the most bytes of UTF-8 in a string or object; JSON Schema counts characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ def at_most_bytes(limit: int) -> JsonSchema:
 
 
 def both(schema: JsonSchema, more: JsonSchema) -> JsonSchema:
-    """Join two schemas. Raises ValueError if both have the same keyword with different values."""
+    """Return a schema with the keywords of two schemas. Raises ValueError if a keyword has two different values."""
     if differing := [name for name in schema.keys() & more.keys() if schema[name] != more[name]]:
         raise ValueError(f"two rules differ in {', '.join(differing)}: {schema} and {more}")
     return {**schema, **more}

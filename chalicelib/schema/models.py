@@ -98,15 +98,19 @@ def _with_models(hint: Any) -> Any:
 
 def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
     if wrong["type"] == "extra_forbidden":
-        return validation_errors.unknown(_known(model(shape), wrong["loc"]))
+        return validation_errors.unknown(_field_names(model(shape), wrong["loc"]))
     return validation_errors.sentence(wrong["type"], wrong.get("ctx", {}), otherwise=wrong["msg"])
 
 
-def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of an object's fields. `path` is the path of a wrong field in this object."""
+def _field_names(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
+    """Return the names of the permitted fields beside an unknown field.
+
+    `path` is the path of the unknown field, below an object of the model `read_by`.
+    """
     names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
     if len(path) == 1:
         return list(names)
     below = names[str(path[0])]
     inner = next(part for part in (below, *get_args(below)) if isinstance(part, type) and issubclass(part, Body))
-    return _known(inner, path[2:] if isinstance(path[1], int) else path[1:])  # an index of an array is skipped
+    # in a path, the index of an entry can follow the name of an array: skip it
+    return _field_names(inner, path[2:] if isinstance(path[1], int) else path[1:])

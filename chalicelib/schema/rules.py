@@ -47,7 +47,7 @@ class After:
 class Before(After):
     """A check of the value as the client sent it, before its type is validated.
 
-    The OpenAPI document does not show the values that only this check accepts.
+    If the check converts values that the type does not permit, the OpenAPI document does not show these values.
     """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
@@ -69,7 +69,7 @@ class Plain(After):
 
 
 class WithData(After):
-    """A check like After that also gets the valid fields above this one, by name."""
+    """A check like `After`. Its function also gets the valid fields that the shape declares earlier, by name."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -80,7 +80,7 @@ class WithData(After):
 
 
 class WithContext(After):
-    """A check like After that also gets the variables of the request's path, by name."""
+    """A check like `After`. Its function also gets the variables of the request's path, by name."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema

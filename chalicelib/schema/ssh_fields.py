@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from chalicelib.crypto.keys import AuthorizedKey
 
 _MAX_KEY_BYTES = 16 * 1024
-_NETWORK = r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?"  # without netmasks and scopes: sshd refuses certificates with them
-_CRITICAL = ("force-command", "source-address", "verify-required")  # OpenSSH supports no others
-_WITHOUT_VALUE = {  # sshd refuses a certificate if one of these has a value
+# matches no netmasks and no IPv6 zones, because sshd refuses certificates with them
+_NETWORK = r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?"
+_CRITICAL = ("force-command", "source-address", "verify-required")  # all critical options that OpenSSH supports
+_WITHOUT_VALUE = {  # extensions that must have no value: otherwise sshd refuses the certificate
     "no-touch-required",
     "permit-X11-forwarding",
     "permit-agent-forwarding",
@@ -91,7 +92,8 @@ ValidAfter = Annotated[Time, After(_not_before_1970)]
 ExtensionName = Annotated[Name, After(_not_critical)]
 Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_extensions)]
 
-# The rule for a public key that is certified. The field's type must be crypto.keys.AuthorizedKey.
+# The rule for a field with the public key of a requested certificate. The type of this field must be
+# `crypto.keys.AuthorizedKey`, which this file imports only for type checkers.
 CERTIFIED_KEY = Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"})
 
 

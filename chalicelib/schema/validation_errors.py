@@ -27,11 +27,11 @@ _SENTENCES = {  # messages by the type of pydantic's error
 def dotted(path: Iterable[int | str]) -> str:
     """Return the dotted path of a field, truncated to 200 characters."""
     text = ".".join(str(step) for step in path if step != "[key]")[:_MAX_PATH]
-    return text.encode(errors="backslashreplace").decode()  # UTF-8 cannot encode a lone surrogate
+    return text.encode(errors="backslashreplace").decode()  # escapes lone surrogates, which UTF-8 cannot encode
 
 
 def unknown(known: Iterable[str]) -> str:
-    """Return the message for an unknown field or parameter. It lists the `known` names."""
+    """Return the message for an unknown field or parameter. The message lists the `known` names."""
     return f"is not a field here; known: {', '.join(known) or 'none'}"
 
 

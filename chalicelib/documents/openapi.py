@@ -70,7 +70,8 @@ def show(call: Call) -> Static:
     return _served(call.base_url)
 
 
-@lru_cache(maxsize=8)  # a client can send any Host header, so the number of copies must be limited
+# clients can send any Host header, so the number of cached documents must be limited
+@lru_cache(maxsize=8)
 def _served(base_url: str) -> Static:
     return Static(messages.text({**_document(), "servers": [{"url": base_url}]}), _HEADERS)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def load_all() -> tuple[Resource, ...]:
-    """Import the file of each kind. Return the kinds as resources."""
+    """Import all files of this folder that declare a Resource. Return the resources."""
     from chalicelib.edges import https, routes, tcp, tls
 
     return (https.RESOURCE, routes.RESOURCE, tls.RESOURCE, tcp.RESOURCE)

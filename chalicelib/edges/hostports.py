@@ -1,4 +1,4 @@
-"""Hostports (host:port), at which edges listen. Each belongs to one edge of the account."""
+"""Hostports, such as `a.example.com:443`, at which edges listen. Within an account, a hostport has only one edge."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from chalicelib.schema.rules import After, entries, form, if_null
 from chalicelib.storage.records.items import Item
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
-_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # 1 to 65535
+_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # a port: 1 to 65535
 
 
 def _short_enough(hostport: str) -> str:

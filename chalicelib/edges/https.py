@@ -1,4 +1,4 @@
-"""HTTPS edges, which answer HTTPS requests by their routes. Deleting one deletes its routes first."""
+"""HTTPS edges, which answer HTTPS requests by their routes. The deletion of an edge first deletes its routes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, cast

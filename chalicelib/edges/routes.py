@@ -24,7 +24,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import MissingTarget, Reference, TooManyReferrers
 
 _MAX_MATCH, _MAX_ENCODED = 1024, 16 * 1024
-MAX_ROUTES = 100  # per edge, because the response of an edge contains all its routes
+MAX_ROUTES = 100  # the most routes of an edge, because the response of an edge contains all its routes
 _NO_EDGE = "There is no such edge in this account."
 
 MatchType = Literal["exact_path", "path_prefix"]

@@ -17,6 +17,6 @@ if TYPE_CHECKING:
 
 @cache
 def load_all() -> tuple[Resource, ...]:
-    """Import all files and return their resources."""
+    """Import all files of this folder. Return the Resource that each declares, if any."""
     files = sorted(walk_packages(__path__, f"{__name__}."), key=lambda it: it.name.rpartition(".")[2])
     return tuple(module.RESOURCE for file in files if hasattr(module := import_module(file.name), "RESOURCE"))

@@ -54,7 +54,7 @@ class Check:
             raise Unhealthy from error
 
     def forget(self) -> None:
-        """Forget the result. The next request reads the table and uses the key again."""
+        """Discard the result of the latest check, so that the next request makes a new check."""
         self._until = 0.0
 
 
@@ -74,7 +74,7 @@ def _find_error() -> AwsError | None:
 
 def _get(_call: Call) -> Item:
     CHECK.require_health()
-    return Item(_NAME, "", {})  # only for the response: this item is never stored
+    return Item(_NAME, "", {})  # never stored; only `_show` gets this item
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

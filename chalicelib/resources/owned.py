@@ -12,7 +12,7 @@ from chalicelib.schema.fields import OWNER
 from chalicelib.schema.rules import After
 from chalicelib.storage.records.items import Item
 
-_READ = 500  # items that are read and filtered for one page
+_READ = 500  # the number of items that are read and filtered for one page
 _ABOUT = (
     "Only resources that this user or bot owns, or certificates that they requested. "
     "A page may be short or empty although `next_page_uri` is not null."

@@ -54,7 +54,8 @@ class BotChange(BotCreate):
 class BotUser(BotCreate, Shown):
     """A program that owns API keys and SSH credentials, like a user. For admins only."""
 
-    name: Name  # without the rules for new names: responses also show older names, which may break them
+    # any name: the rules for new names do not apply to responses, because older names may break them
+    name: Name
 
 
 def make_admin(caller: Caller, id: str, request: BotCreate) -> New:

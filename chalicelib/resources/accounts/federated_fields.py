@@ -168,7 +168,7 @@ class FederatedCredentialShown(DescribedShape, TracedShape):
 
 
 class LastRefusal(Shape):
-    """The last refused exchange with a valid signature."""
+    """The latest exchange that was refused although the signature of its token was valid."""
 
     at: Timestamp
     """When the exchange was refused, RFC 3339."""

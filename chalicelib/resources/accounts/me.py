@@ -108,7 +108,7 @@ class Me(Shape):
 
 def _get(call: Call) -> Item:
     owner = accounts.read(call.caller.account, call.caller.id)
-    if owner is None:  # the owner was deleted since the request was authenticated
+    if owner is None:  # the user or bot was deleted after this request was authenticated
         raise Unauthenticated("The owner of the API key was deleted.")
     return owner
 

@@ -46,7 +46,7 @@ class KeptResource(Shape):
 
 
 class OffboardingReport(Shape):
-    """The result of one call. Its numbers do not include earlier calls. A repeated call continues."""
+    """The result of one call of `offboard`. A repeated call continues, and its report counts only its own changes."""
 
     complete: bool
     """True: everything has ended. False: repeat the call."""
@@ -87,8 +87,8 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
         if not call.caller.admin:
             _check_owner(resource, call)
         choice = Choice(call.body.others, call.body.certificates)
-        # Without the request's idempotency key: a repeated call continues offboarding, it must not repeat the first
-        # response.
+        # Ignore the idempotency key of the request: a repeated request must continue offboarding. It must not get the
+        # response to the first request again.
         change = replace(call.change, request=None)
         report = offboarding.offboard(change, call.caller.account, call.id, choice)
         if report is None:

@@ -22,7 +22,7 @@ from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
-_READ = 500  # events that are read and filtered for one page
+_READ = 500  # the number of events that are read and filtered for one page
 
 
 class Actor(Shape):
@@ -168,14 +168,17 @@ class AuditEvents(Resource):
     def list_page(self, call: Call) -> str:
         wanted = dict(call.query)
         page = Page(**{name: wanted.pop(name) for name in ("before_id", "limit") if name in wanted})
-        found, last, has_more = self._found(call, wanted, page)
+        found, last, has_more = self._find_page(call, wanted, page)
         uri = f"{call.base_url}{self.path(call)}"
         sent = {name: call.query[name] for name in wanted}
         entries = self.responses(found, call)
         return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
 
-    def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
-        """Return the events of a page, the id after which the next page starts, and whether there are more."""
+    def _find_page(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
+        """Return the events on a page, the id of the last event that was read, and whether more events follow.
+
+        `wanted` are the filters: query parameters with their values.
+        """
         account, before = call.caller.account, page.before_id
         if not wanted:
             found, has_more = reading.page(account, before=before, count=page.limit)

@@ -1,4 +1,4 @@
-"""The state of a reserved domain's proof, as responses show it."""
+"""The response field `verification`: whether the account has proved that it owns a reserved domain."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal

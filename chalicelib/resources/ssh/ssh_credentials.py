@@ -1,7 +1,7 @@
 """SSH credentials: public keys that may start tunnels (SPEC 2.3).
 
-No two credentials can have the same public key. So each public key has a record, a unique key. It also contains the
-credential's ACL, so that the SSH gateway reads only this record at a login.
+No two credentials can have the same public key. So the table has a separate record for each public key (a unique key).
+This record also contains the credential's ACL. So at a login, the SSH gateway reads only this record.
 """
 
 from contextlib import suppress
@@ -21,7 +21,7 @@ from chalicelib.schema.fields import DescribedShape, OwnerId, TracedShape
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 from chalicelib.storage.client.aws import AwsError
 
-_MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred credentials fits into Lambda's limit for a response
+_MAX_ACL_BYTES = 32 * 1024  # limited so that a page of 100 credentials fits into a response of Lambda
 
 
 def _public_key(text: str) -> str:
@@ -70,9 +70,10 @@ def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
 
 
 class SshCredentials(OwnedResource):
-    """SSH credentials. After a creation, the public key's record gets a copy of the owner's state: active or not.
+    """SSH credentials. The record of a credential's public key contains whether the owner is active.
 
-    Until the record has this copy, the SSH gateway also reads the owner at each login.
+    This value is added right after the credential is created. If that fails, the SSH gateway also reads the owner at
+    each login.
     """
 
     def post(self, call: Call) -> Made:

@@ -23,7 +23,8 @@ LIFETIME = timedelta(days=365)
 
 
 class HostCreate(DescribedShape):
-    model_config = {"validate_default": True}  # so that a default `valid_until` is also checked against `valid_after`
+    # also check a default `valid_until` against `valid_after`
+    model_config = {"validate_default": True}
 
     ssh_certificate_authority_id: AuthorityId
     """The SSH certificate authority that signs the certificate."""

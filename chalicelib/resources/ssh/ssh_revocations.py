@@ -138,7 +138,7 @@ class Revocations(Resource):
             raise Conflict(f"'{field}' is revoked already.", {field: "must not be revoked already"}) from None
 
     def delete(self, call: Call) -> None:
-        if not (call.caller.acts_for_all or _is_of_own(call.caller, self.get(call))):
+        if not (call.caller.acts_for_all or _names_own_certificate(call.caller, self.get(call))):
             raise Forbidden(_OTHERS)
         if not revocations.remove(call.change, self.scope(call), call.id):
             raise self.missing()
@@ -155,8 +155,8 @@ def _issuer(call: Call) -> Issuer:
     return found
 
 
-def _is_of_own(caller: Caller, revocation: Item) -> bool:
-    """Return whether the caller may revoke the certificate that a revocation names. False if it does not exist."""
+def _names_own_certificate(caller: Caller, revocation: Item) -> bool:
+    """Return whether the certificate of a revocation exists, and the caller may revoke it."""
     for kind, field in revocations.FIELDS.items():
         if id := revocation.body.get(field):
             certificate = table.find(items.scope(revocation.account, kind.path), id)

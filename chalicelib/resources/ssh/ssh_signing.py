@@ -65,9 +65,9 @@ def _authority_of(item: Item) -> str:
 
 @dataclass(frozen=True)
 class Signer:
-    """The authority that will sign a certificate, and facts about the certified public key.
+    """The authority that will sign a certificate for a public key.
 
-    `fingerprint` is the key's fingerprint. `has_revoked_key` is whether the authority has revoked the key.
+    `fingerprint` is the fingerprint of this key. `has_revoked_key` is whether the authority has revoked the key.
     """
 
     authority: Item
@@ -174,7 +174,8 @@ def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: 
 
     Raises InvalidRequest, and Conflict if the authority has revoked the public key.
     """
-    # The check of the body compared the same times. But the default start is the current time, which is later now.
+    # The validation of the body has already compared these times. But the default of `valid_after` is the current time,
+    # which is now later than during the validation.
     if certificate.valid_until <= certificate.valid_after:
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
     if signer.has_revoked_key:

@@ -30,7 +30,8 @@ LIFETIME = timedelta(hours=24)
 
 
 class UserCreate(DescribedShape):
-    model_config = {"validate_default": True}  # so that a default `valid_until` is also checked against `valid_after`
+    # also check a default `valid_until` against `valid_after`
+    model_config = {"validate_default": True}
 
     ssh_certificate_authority_id: AuthorityId
     """The SSH certificate authority that signs the certificate."""

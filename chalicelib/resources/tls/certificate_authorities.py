@@ -13,7 +13,7 @@ from chalicelib.model.tls.tls_certificates import ClientAuthority
 from chalicelib.schema.fields import DescribedShape, Shown, Timestamp
 from chalicelib.schema.rules import Plain
 
-_MAX_CA = 16  # KiB of PEM
+_MAX_CA = 16  # the most KiB of PEM text
 
 
 def _authority(value: Any) -> crypto.authorities.Authority:

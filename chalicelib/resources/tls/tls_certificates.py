@@ -21,7 +21,7 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table, writes
 from chalicelib.storage.records.items import Item
 
-_MAX_CHAIN = 64  # KiB of PEM
+_MAX_CHAIN = 64  # the most KiB of PEM text
 _IN_USE = "A policy uses this certificate for {0}: DELETE the certificate or the policy of the reserved domain first."
 
 

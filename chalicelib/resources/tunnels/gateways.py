@@ -36,7 +36,7 @@ class GatewayList(Shape):
 
 
 def _get(_call: Call) -> Item:
-    return Item(gateways.GATEWAYS, "", {})  # only for the response: this item is never stored
+    return Item(gateways.GATEWAYS, "", {})  # never stored; only `_show` gets this item
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

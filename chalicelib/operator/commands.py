@@ -87,13 +87,14 @@ def main(words: list[str]) -> None:
         with root.make_context(PROGRAM, [*words]) as context:
             root.invoke(context)
         sys.stdout.flush()
-    except click.exceptions.Exit as end:  # after --help and --version
+    except click.exceptions.Exit as end:  # click raises Exit after --help and --version
         sys.exit(end.exit_code)
     except click.UsageError as error:
         command_line.exit_with_usage(error)
     except CommandError as error:
         sys.exit(str(error))
-    except BrokenPipeError:  # stdout is closed; with /dev/null, the flush at exit succeeds
+    except BrokenPipeError:
+        # The reader of stdout has closed the pipe. Replace stdout by /dev/null, so that Python can flush it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except AwsError as error:
         sys.exit(diagnosis.sentence(error))

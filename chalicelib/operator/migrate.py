@@ -111,9 +111,10 @@ class Run:
                 yield from self._migrate(record)
 
     def _migrate_last(self, places_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Migrate the edges that lack unique keys of their names. The oldest is first, so it gets a name.
+        """Migrate the edges that lack unique keys of their names, the oldest edge first.
 
-        `places_of_edges` are primary keys. Yield lines of JSON as `_migrate` does.
+        So if two edges have the same name, the older edge keeps it. `places_of_edges` are the primary keys of the
+        edges. Yield lines of JSON as `_migrate` does.
         """
         for scope, id in sorted(places_of_edges, key=lambda place: ids.unprefixed(place[1])):
             if record := dynamodb.get(scope, id):
@@ -124,14 +125,14 @@ class Run:
 
         Yield lines of JSON: sentences about the record, its needed migrations, and whether it was rewritten.
         """
-        lacking = yield from _said(_needed(record, self.stored_types))
+        lacking = yield from _encode_sentences(_needed(record, self.stored_types))
         if lacking:
             needed = [[migrations.what(record), migration.about] for migration in lacking]
-            done = (yield from _said(_apply(record, self.stored_types))) if self.applies else None
+            done = (yield from _encode_sentences(_apply(record, self.stored_types))) if self.applies else None
             yield json.dumps({"needed": needed, **({} if done is None else {"done": done})})
 
 
-def _said(sentences: Generator[str, None, T]) -> Generator[str, None, T]:
+def _encode_sentences(sentences: Generator[str, None, T]) -> Generator[str, None, T]:
     """Yield each sentence from a generator as a line of JSON. Return the result of the generator."""
     while True:
         try:

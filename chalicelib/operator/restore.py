@@ -46,7 +46,7 @@ class ListedRevocation:
 
     @property
     def subject(self) -> str:
-        """Return the id. For an SSH revocation, the serial and the public key's fingerprint follow."""
+        """Return the id, followed by the serial or key fingerprint of an SSH revocation, if any."""
         return " ".join(filter(None, (self.id, self.record.get("serial"), self.record.get("key_fingerprint"))))
 
 

@@ -67,12 +67,12 @@ def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
         raise CommandError(f"--at {error}.") from None
     host = parse_host(name)
     tunnel = histories.find_tunnel(host, second)
-    if tunnel and _had_name(tunnel, second):
+    if tunnel and _lasted_until(tunnel, second):
         return tunnel
     edges = _edges_at(host)
-    if having := [edge for edge in edges if _began_before(edge, second) and _had_name(edge, second)]:
+    if having := [edge for edge in edges if _began_before(edge, second) and _lasted_until(edge, second)]:
         return having[-1]
-    earlier = [it for it in (tunnel, *edges) if it and not _had_name(it, second)]
+    earlier = [it for it in (tunnel, *edges) if it and not _lasted_until(it, second)]
     if not earlier:
         raise CommandError(f"No tunnel or edge had {name} at that time or before.")
     last = max(earlier, key=lambda it: it.ended_at)
@@ -173,8 +173,8 @@ def _began_before(edge: FormerEdge, second: int) -> bool:
     return clock.parse(edge.created_at).timestamp() <= second
 
 
-def _had_name(owner: TunnelRecord | FormerEdge, second: int) -> bool:
-    """Return whether a tunnel or edge ended at a Unix second or later, or has not ended."""
+def _lasted_until(owner: TunnelRecord | FormerEdge, second: int) -> bool:
+    """Return whether a tunnel or edge lasted until a Unix second or longer."""
     return not owner.ended_at or clock.parse(owner.ended_at).timestamp() >= second
 
 

@@ -27,7 +27,8 @@ from chalicelib.storage.records.items import Item
 
 DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS, kinds.FEDERATED_CREDENTIALS)}
 SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
-# a field of each line about an SSH revocation: the public key of the authority, which the restored table may lack
+# Each line about an SSH revocation has a field with this name. It contains the public key of the authority, because the
+# restored table may lack the authority.
 PUBLIC_KEY = "authority_public_key"
 _SHOWN = ("name", "active", "owner_id", "description", "enabled")
 _PROJECTION = f"#scope, #id, #unseen, #expires, #lease, {', '.join(f'#body.#{name}' for name in _SHOWN)}"
@@ -45,13 +46,14 @@ class Comparison:
     def run(self) -> Iterator[str]:
         """Yield a line for each credential, owner, account and revocation in which the tables differ.
 
-        Raises CommandError if the later table is unreadable or is not a later state of this one.
+        Raises CommandError if the later table is unreadable or is not a later state of the
+        restored table.
         """
         purpose = {"command": "revocations list", "table": dynamodb.table_name(), "later": self.later}
         own = ScanFolder(self.folder / "admitted", purpose)
         revoked = ScanFolder(self.folder / "revoked", purpose)
         with self._reading_later():
-            # the ids of deleted accounts are cached before the threads start, so that they are read once
+            # read the ids of deleted accounts now, because the threads of the scan would read them several times
             _ = self._deleted
         segments.scan(own, _SELECTED, self._compare, self.report)
         with self._reading_later():
@@ -65,7 +67,7 @@ class Comparison:
             ScanFolder(self.folder / name, {}).remove()
 
     def _compare(self, page: Records) -> Iterator[str]:
-        """Yield lines for the items on a page of this table that the later table does not admit."""
+        """Yield a line for each item on a page of the restored table that is active, but not in the later table."""
         admitted = [item for item in table.well_formed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._reading_later():
             found = table.records(item.place for item in admitted)
@@ -77,7 +79,7 @@ class Comparison:
                 yield _line(item)
 
     def _compare_lists(self, page: Records) -> Iterator[str]:
-        """Yield lines for revocations on a page of the later table that this table lacks."""
+        """Yield a line for each SSH revocation on a page of the later table, if the restored table lacks it."""
         live = [item for item in table.well_formed(map(Item.from_record, page)) if item.is_live]
         with dynamodb.in_table(self._own):
             for authority, item in unlisted.find(live, self.later):
@@ -85,7 +87,7 @@ class Comparison:
                 yield f"{authority.account} {authority.id} {record}"
 
     def _require_deletion(self, account: str) -> None:
-        """Raise CommandError unless the later table shows that an account was deleted."""
+        """Raise CommandError unless the table used until the restore has an event about an account's deletion."""
         if not {account, portable.digest(account)} & self._deleted:
             raise CommandError(
                 f"The table {self.later} is not a later state of this one: it lacks the account {account}."
@@ -93,7 +95,7 @@ class Comparison:
 
     @cached_property
     def _deleted(self) -> frozenset[str]:
-        """Return the ids, or their digests, of the accounts that the later table shows as deleted."""
+        """Return the ids, or digests of ids, of the accounts about whose deletion the later table has an event."""
         events = (event for _, event in records.decoded(trail.Event, reading.of_operator()))
         return frozenset(event.resource_id for event in events if event.action == "account.delete")
 
@@ -103,7 +105,10 @@ class Comparison:
 
     @contextmanager
     def _reading_later(self) -> Iterator[None]:
-        """Direct all reads in a `with` block to the later table. Raises CommandError."""
+        """In a `with` block, read from the table that was used until the restore, instead of the restored table.
+
+        Raises CommandError if it cannot be read.
+        """
         _ = self._own
         try:
             with dynamodb.in_table(self.later):

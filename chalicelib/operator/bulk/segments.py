@@ -20,7 +20,7 @@ from chalicelib.storage.client.queries import Segment
 
 SEGMENTS = 16
 PAUSE = 5.0  # seconds between two reports of progress
-_MARK = "@"  # the start of lines with a position; no line with a result may begin with it
+_MARK = "@"  # starts each line with a position; no line with a result may start with this character
 _PLAN = "plan.json"
 _NONE: Mapping[str, Any] = {}
 
@@ -29,7 +29,10 @@ Records = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Selection:
-    """The records and attributes to read: a filter and a projection, with their values."""
+    """The records and attributes that a scan reads.
+
+    `expressions` are the filter and the projection as parameters of DynamoDB. `values` are the values in them.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     expressions: Mapping[str, str] = field(default_factory=dict)
@@ -127,7 +130,7 @@ def _read_segment(
     handle: Callable[[Records], Iterable[str]],
     progress: _Progress,
 ) -> None:
-    """Read a segment from its last position on."""
+    """Scan a segment of the table, from the last position in its file to the end of the segment."""
     position = _repair(file)
     after, is_complete = position.get("after"), position.get("complete", False)
     progress.add(position.get("records", 0))
@@ -144,7 +147,7 @@ def _read_segment(
 
 
 def _repair(file: Path) -> Mapping[str, Any]:
-    """Remove the results after the last position in a file. Return this position."""
+    """Remove the lines after the last position in a segment's file. Return this position, or {} if there is none."""
     if not file.exists():
         return _NONE
     end, reached = 0, _NONE

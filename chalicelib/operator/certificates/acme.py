@@ -19,7 +19,7 @@ _CAA = {
     "published": "CAA published",
     "missing": "CAA missing: publish this record, so that no other CA or account gets certificates for tunnels",
 }
-_MAX_LINES = 20  # failed orders to list, one per line
+_MAX_LINES = 20  # the most failed orders that `acme status` lists
 
 group = OperatorGroup("acme", help="Automatic certificates.")
 

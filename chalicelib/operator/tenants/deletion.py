@@ -42,7 +42,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 from chalicelib.storage.records.revocation_lists import ListFull
 
-SETTLED = change_log.OVERLAP + 30  # seconds in which earlier requests end, and edge hosts apply the changes
+SETTLED = change_log.OVERLAP + 30  # seconds: then earlier requests have ended, and edge hosts have applied them
 _ROUNDS = 10
 # The order in which kinds are deleted: credentials first, and each kind after all kinds that refer to it.
 ORDER = (
@@ -99,7 +99,7 @@ class Deletion:
                 self.unrevoked.append(item.id)
             except (InUse, ApiError):
                 continue
-            _remove_beside(item)
+            _remove_records_without_account(item)
 
     def _remove_account(self) -> None:
         digest = portable.digest(self.account)
@@ -165,8 +165,11 @@ def _close_tunnel(change: Change, scope: str, id: str) -> bool:
     return tunnels.close_tunnel(scope.partition("#")[0], id, by=change.by)
 
 
-def _remove_beside(item: Item) -> None:
-    """Remove a deleted resource's records without the account's id, which `_sweep` cannot find."""
+def _remove_records_without_account(item: Item) -> None:
+    """Remove the records of a deleted resource that do not contain the account's id.
+
+    `_sweep` cannot find these records.
+    """
     kind = kinds.of(item.id)
     if kind is kinds.API_KEYS:
         dynamodb.do(Write.delete(api_keys.key_of(item.id).scope, "denied"))

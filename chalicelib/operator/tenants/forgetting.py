@@ -31,7 +31,7 @@ from chalicelib.storage.records import items, table, unique_keys
 from chalicelib.storage.records.items import Item
 
 _NAMELESS = ("key_type", "role")  # fields of event details that contain no names, but words that may equal a name
-_NAMES = ("name", "before.name", "after.name")  # fields with the user's name in the details of an event about a user
+_NAMES = ("name", "before.name", "after.name")  # paths of the user's name in the details of an event about a user
 _EXISTS = Condition("attribute_exists(#id)")
 
 
@@ -69,7 +69,7 @@ def _find_current(account: str, name: str) -> str:
 
 
 def _renamed(item: Item, name: str) -> Item:
-    """Return a copy of a user with a new name. The user's unique keys get the new name too."""
+    """Return a copy of a user with a new name, both in the body and in the unique keys."""
     before = User.of(item.body)
     after = replace(before, name=name)
     keys = records.keys_of_change(item, before, after)
@@ -82,7 +82,7 @@ def _events(account: str) -> Iterator[Item]:
 
 
 def _named_user(event: Item, name: str) -> str:
-    """Return the id of the user who had a name according to an event, or ""."""
+    """Return the id of the user with the name `name` in an event. Return "" if the event names no such user."""
     actor, id = event.body.get("actor", {}), str(event.body.get("resource_id", ""))
     details = trail.flat(event.body.get("details", {}))
     if kinds.USERS.has(id) and name in (details.get(path) for path in _NAMES):

@@ -33,7 +33,7 @@ from chalicelib.storage.records.items import Item
 
 _IMPORTS = "operator#/imports"
 _AT_ONCE = 50
-_MAX_SHOWN = 20  # conflicts that an error lists
+_MAX_SHOWN = 20  # the most conflicts that an error message lists
 _SETTINGS = ("name", "active", "created_at")  # fields of the new account that the exported settings do not replace
 Record = Mapping[str, Any]
 

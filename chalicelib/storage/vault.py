@@ -17,12 +17,14 @@ from chalicelib.storage.client import aws
 T = TypeVar("T")
 
 _SWEEP = 30  # seconds between two sweeps of the cache
+
 # KMS's and emulators' error codes for bytes that another key encrypted
 _OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
 _lock = threading.Lock()
-_is_sweep_scheduled = False  # the cache does not show this: its entries expire, so it can be empty before the sweep
+# a sweep can be scheduled although the cache is empty, because entries can expire before the sweep
+_is_sweep_scheduled = False
 
 
 class Unreadable(Exception):
@@ -49,7 +51,7 @@ def context(account: str, id: str) -> dict[str, str]:
 def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes], object] | None = None) -> bytes:
     """Encrypt at most 4,096 bytes under a context. Raises aws.Unavailable.
 
-    With `read`, the converted secret is cached, so that `unseal` with the same `read` finds it without a call of KMS.
+    If `read` is set, the result of `read(plaintext)` is cached. Then `unseal` with the same `read` does not call KMS.
     """
     answer = aws.call("kms", "encrypt", KeyId=key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
     sealed = cast(bytes, answer["CiphertextBlob"])
@@ -61,8 +63,8 @@ def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes]
 def seal_text(text: str, context: Mapping[str, str], former: Iterable[bytes]) -> bytes:
     """Encrypt a text. Return b"" for an empty text. Raises aws.Unavailable.
 
-    `former` are results of earlier calls. One that decrypts to the same text is returned again, because other bytes
-    would look like a change.
+    `former` are results of earlier calls. If one of them decrypts to the same text, it is returned. A new encryption
+    would have other bytes, and look like a change of the secret.
     """
     same = (it for it in former if text and it and _has(it, context, text))
     if found := next(same, b""):
@@ -74,7 +76,7 @@ def check_key() -> None:
     """Encrypt a text that is not a secret, to test the key. Raises AwsError if the key cannot be used."""
     try:
         seal(b"health", context("acct_health", "health"))
-    except ClientError as error:  # for example InvalidKeyUsageException, for a key that cannot encrypt
+    except ClientError as error:  # for example InvalidKeyUsageException, if the key cannot encrypt
         raise aws.Misconfigured(_code(error)) from None
 
 
@@ -85,7 +87,7 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
     """
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
-        # only one access to the cache: the entry could expire between two
+        # access the cache only once, because the entry could expire between two accesses
         if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:
             return cast(T, known)
     secret = read(_decrypt(sealed, context))
@@ -94,7 +96,7 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
 
 
 def unseal_readable(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
-    """Return the result of `unseal`. Raises Unreadable if the bytes cannot be decrypted, aws.Unavailable."""
+    """Decrypt like `unseal`, but raise Unreadable if the bytes cannot be decrypted. Raises aws.Unavailable."""
     try:
         return unseal(sealed, context, read)
     except ClientError as error:

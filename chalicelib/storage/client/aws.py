@@ -35,7 +35,7 @@ _CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=64,
     tcp_keepalive=True,
-    parameter_validation=False,  # the service validates parameters; an invalid request raises Misconfigured
+    parameter_validation=False,  # AWS validates the parameters: invalid ones raise Misconfigured
 )
 # `parse_answer` parses the answers of these operations, which contain no timestamps. botocore parses all other answers.
 PARSED = (
@@ -52,7 +52,7 @@ _TRANSACTION = "TransactWriteItems"
 _BODY = "body"  # the key of a transaction's encoded body in the context that botocore keeps for each call
 
 _clients: dict[str, Any] = {}
-_callers: dict[str, direct.DirectCaller] = {}  # by service; only `call_directly` adds callers
+_callers: dict[str, direct.DirectCaller] = {}  # the caller of each service for which `call_directly` was called
 _lock = threading.Lock()
 _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 
@@ -70,14 +70,14 @@ def client(service: str) -> Any:
 
 
 def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-    """Call a service and return its answer. Raises Unavailable, Misconfigured, ClientError for a refusal."""
+    """Call a service and return its answer. Raises Unavailable, Misconfigured, or ClientError for other errors."""
     if time.monotonic() > _last_call.get():
         raise Unavailable("OutOfTime")
     caller = _callers.get(service) if operation in direct.OPERATIONS else None
     if caller:
         if (found := caller.call(operation, parameters)) is not None:
             return found
-        if time.monotonic() > _last_call.get():  # the call may have failed only after the deadline
+        if time.monotonic() > _last_call.get():  # the deadline may have passed during the failed call
             raise Unavailable("OutOfTime")
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
@@ -130,7 +130,8 @@ def _connect(service: str) -> Any:
     # a user agent that is built only once: botocore would build it twice per call
     config = _CONFIG.merge(Config(user_agent=_session().user_agent()))
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
-        from localstack_client.session import Session as LocalStack  # installed only in the development environment
+        # imported here, because only the development environment has this package
+        from localstack_client.session import Session as LocalStack
 
         made = LocalStack().client(service, config=config)
     else:
@@ -140,7 +141,7 @@ def _connect(service: str) -> Any:
     # this handler of botocore adds headers about retries, which AWS does not read
     made.meta.events.unregister("request-created", handlers.add_retry_headers)
     made.meta.events.register_first(f"before-call.{name}", _set_host)
-    made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
+    made.meta.events.register_first(f"needs-retry.{name}", _retry_incomplete)
     made.meta.events.register_first(f"needs-retry.{name}", _retry_conflict)
     if service == "dynamodb":
         for operation in PARSED:
@@ -229,8 +230,8 @@ def _base64(value: bytes) -> str:
     return b64encode(value).decode()
 
 
-def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
-    """Make botocore retry an incomplete answer. It would accept the answer as "nothing found" or "done"."""
+def _retry_incomplete(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
+    """Make botocore retry an incomplete answer. botocore would accept the answer as "nothing found" or "done"."""
     if response and not _is_complete(*response, operation):
         answer, parsed = response
         answer.status_code = 503
@@ -285,5 +286,5 @@ def translate_errors() -> Iterator[None]:
 
 # Create DynamoDB's client now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-    with suppress(BotoCoreError):  # the first call raises the error again
+    with suppress(BotoCoreError):  # the first request creates the client again, and reports the error
         call_directly("dynamodb")

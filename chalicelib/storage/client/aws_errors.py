@@ -48,7 +48,8 @@ class Misconfigured(AwsError):
 
 def translated(error: BotoCoreError | ClientError) -> Exception:
     """Return the exception for botocore's error. It is Unavailable, Misconfigured, or the same ClientError."""
-    if not isinstance(error, ClientError):  # no message: it may contain parts of the request
+    # only the name of botocore's exception, because its message may contain parts of the request
+    if not isinstance(error, ClientError):
         return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
     code = error.response["Error"]["Code"]
     if code in _MISCONFIGURED:

@@ -63,7 +63,7 @@ class DirectCaller:
         Raises ClientError if the condition of a write is false.
         """
         name, transport = OPERATIONS[operation], self._client._endpoint.http_session
-        if not isinstance(transport, Transport):  # a proxy or other certificate authorities are configured
+        if not isinstance(transport, Transport):  # if a proxy or other certificate authorities are configured
             return None
         model = self._model.operation_model(name)
         self._client.meta.events.emit(f"{self._event}.{name}", params=parameters, model=model, context={})

@@ -21,16 +21,17 @@ OLDEST_FORMAT = 2  # the oldest `schema` of records that can be read; records of
 
 _NONE: Mapping[str, Any] = {}
 _PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each attempt to read unprocessed keys, which botocore does not retry
-_TRIES = 24  # attempts of a transaction that conflicts with others
+_TRIES = 24  # the most attempts of a transaction that conflicts with others
+
 # seconds: the longest pause before the second attempt, and the longest pause before a later one
 _PAUSE, _MAX_PAUSE = 0.02, 0.2
-_THROTTLED = ("ProvisionedThroughputExceeded", "ThrottlingError")  # reasons of a cancelled transaction
+_THROTTLED = ("ProvisionedThroughputExceeded", "ThrottlingError")  # codes in CancellationReasons, if throttled
 _CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on a record. A write happens only if its condition is true."""
+    """A condition expression for a record, and its values. DynamoDB writes the record only if the condition is true."""
 
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -151,7 +152,7 @@ def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
     left: Mapping[str, Any] = {table_name(): {"Keys": wanted, "ConsistentRead": True}}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for pause in _PAUSES:
-        if pause:  # sleep(0) would give the CPU to another thread
+        if pause:  # even sleep(0) would let another thread run first
             time.sleep(pause)
         answer = aws.call("dynamodb", "batch_get_item", RequestItems=left)
         records = map(plain, answer["Responses"].get(table_name(), ()))
@@ -209,7 +210,7 @@ def _try_transaction(writes: Sequence[Write]) -> bool:
 
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
-    """Use the named table in this block in place of the environment's."""
+    """Read and write the named table, instead of TABLE_NAME, in a `with` block."""
     before = _table.set(name)
     try:
         yield
@@ -295,4 +296,5 @@ def _plain(attribute: Mapping[str, Any]) -> Any:
             return set(kept)
         case "NULL":
             return None
-    return kept  # unchanged: this API never writes this type, so decoding the record rejects the value
+    # other types stay encoded: this API never writes them, so `decoding` rejects the value
+    return kept

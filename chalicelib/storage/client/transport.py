@@ -25,7 +25,9 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 from urllib3.util import wait_for_read
 
-_MAX_HEAD, _CHUNK = 1 << 16, 1 << 13  # bytes; each thread keeps the memory of one read, so reads are small
+# The most bytes of an answer's headers, and the most bytes of one read. Reads are small, because each thread keeps a
+# buffer of this size.
+_MAX_HEAD, _CHUNK = 1 << 16, 1 << 13
 _HTTP, _OK = b"HTTP/1.1 ", b"HTTP/1.1 200 "  # the start of an answer, and of a successful one
 _END = b"\r\n\r\n"  # the end of an answer's headers
 
@@ -179,9 +181,9 @@ def _read_answer(connection: socket.socket) -> DirectAnswer | None:
 def _botocore_errors(
     connection: HTTPConnection, url: str, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
-    """Close a failing connection, and raise botocore's exception for its error.
+    """Close a connection that fails in a `with` block, and raise the matching exception of botocore.
 
-    `late` is the exception for a timeout, SSLError is for TLS, and `broken` is for any other error.
+    A timeout raises `late`, a TLS error raises SSLError, and any other error raises `broken`.
     """
     try:
         yield

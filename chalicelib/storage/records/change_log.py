@@ -19,12 +19,12 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import places
 from chalicelib.storage.records.shards import Shards
 
-OVERLAP = 60  # seconds: longer than the longest write plus the largest difference between the clocks of writers
+OVERLAP = 60  # seconds: more than the longest write takes, plus the largest difference between two writers' clocks
 SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
-# The partition keys of items that the log contains: items that the edge serves, items that decide about the rights of
-# clients, and unique keys, which contain the account that owns a domain or tunnel name. The items of `special` are
-# names that Envoy must know before a visitor comes.
+# The partition keys of the items whose changes are logged: items that the edge serves, items that decide what clients
+# may do, and the unique keys of domains and tunnel names, which contain the owner's account. The items of `special` are
+# names that Envoy must know before the first visitor uses them.
 _LOGGED = (
     r"accounts|(?:domain|tunnel_name)#.+"
     r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
@@ -42,9 +42,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """An entry of the log. `places` are the primary keys of the items that the transaction changed.
+    """An entry of the change log: one transaction.
 
-    `at` is the transaction's Unix time by the writer's clock.
+    `places` are the primary keys of the items that the transaction changed. `at` is the Unix time of the transaction,
+    by the clock of the process that wrote it.
     """
 
     id: str

@@ -20,7 +20,7 @@ SCOPE = "/names/cooldown"
 
 @dataclass(frozen=True)
 class Cooldowns:
-    """One record of an account's cooldowns. `values` are names with a cooldown that ends at the Unix second `until`."""
+    """The names of an account with a cooldown that ends at the Unix second `until`. `values` are these names."""
 
     account: str
     until: int
@@ -43,13 +43,13 @@ class Cooldowns:
 
 
 def begin(account: str, until: int, values: Iterable[str]) -> Write:
-    """Return the write that begins the cooldown of some names of an account. It ends at the Unix second `until`."""
+    """Return the write that starts a cooldown for names of an account. The cooldown ends at the Unix second `until`."""
     adds: Mapping[str, Any] = {"names": {*values}, "revision": 1}
     return Write.update(*_key(account, until), Condition(""), sets={"schema": OLDEST_FORMAT}, adds=adds)
 
 
 def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
-    """Return an account's records of cooldowns that end at the Unix seconds `ends`. Raises aws.Unavailable."""
+    """Return the cooldowns of an account that end at one of the Unix seconds `ends`, by end. Raises aws.Unavailable."""
     found = map(Cooldowns.of, table.records(_key(account, until) for until in ends).values())
     return {it.until: it for it in found}
 

@@ -78,7 +78,7 @@ def report(scope: str, id: str, malformed: MalformedRecord) -> None:
 
 
 class _Mismatch(Exception):
-    """A value does not have the annotated type. `path` is its position below the field."""
+    """A value does not have the annotated type. `path` is the position of the value within its field."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -98,9 +98,9 @@ class _Form(NamedTuple):
 
 
 class _Type(NamedTuple):
-    """A compiled annotation of a field. `read` checks and converts a value.
+    """The annotation of a field, compiled for decoding. `read` checks and converts a value.
 
-    A value with one of the classes in `plain` is already right: it is used without a call of `read`.
+    A value of a class in `plain` needs neither, so `read` is not called for it.
     """
 
     plain: frozenset[type]

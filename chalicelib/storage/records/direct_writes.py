@@ -10,7 +10,7 @@ from chalicelib.storage.records import change_log, items, places, unique_keys
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-_AT_ONCE = 100  # writes in one transaction
+_AT_ONCE = 100  # the most writes in one transaction
 
 
 def spread(collection: str) -> None:

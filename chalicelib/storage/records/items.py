@@ -27,7 +27,8 @@ class Record:
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-    sealed: Any = None  # `Secrets` checks it later, so that a malformed value does not make the whole item malformed
+    # checked by `Secrets` instead of the decoder, so that a malformed secret does not make the whole item malformed
+    sealed: Any = None
     unseen: dict[str, Any] = field(default_factory=dict)
     claims: list[list[str]] = field(default_factory=list)
     points: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -173,7 +174,7 @@ def scope(account: str, path: str) -> str:
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the primary key of the parent of items with a `scope`, such as the edge of routes. Return None if none."""
+    """Return the primary key of the parent (for example an edge) of the items in `scope`, or None without a parent."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
@@ -203,7 +204,8 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # without a body, the record may not exist yet
+    # if the item has no body, it may have no record: then this write creates the record
+    schema = {} if before.body else {"schema": OLDEST_FORMAT}
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
@@ -223,7 +225,7 @@ def live() -> Condition:
 
 
 def lapsed() -> Condition:
-    """Return the condition that an item has expired or its lease is over. Its record must exist."""
+    """Return the condition that an item's record exists, but has expired or has a lease that is over."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
@@ -288,7 +290,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return changed modules by attribute path. `parts` is the path of all modules, if there were or are none."""
+    """Return the attributes to set for changed modules: `parts.<name>`, or `parts` if the item had or has none."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

@@ -23,11 +23,11 @@ from chalicelib.storage.records import shards
 
 Place = tuple[str, str]  # the primary key of a record: `scope` and `id`
 
-MARKS = "~"  # the first character of the ids of markers
+MARKS = "~"  # the first character of a marker's id
 MARK = f"{MARKS}shards"
 
-_MAX_KNOWN = 10_000  # the most collections in `_spread`
-_spread: set[str] = set()  # collections that this process knows to be divided: it puts their new items into shards
+_MAX_KNOWN = 10_000  # the maximum size of `_spread`
+_spread: set[str] = set()  # the collections for which this process puts new items into shards
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
 _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
@@ -35,7 +35,7 @@ _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return the primary key of an item's record in format 3. The shard is the first one."""
+    """Return the primary key of an item's record from format 3 on, if the record is in the first shard."""
     collection, before = collected(scope)
     return collection, f"{before}{id}"
 
@@ -66,9 +66,9 @@ def possible(scope: str, id: str) -> list[Place]:
 
 
 def lasting(place: Place) -> Place:
-    """Return the primary key of a record after its migration to the format of new records.
+    """Return the primary key that a record has after its migration to the format of new records.
 
-    A record of a collection with shards stays where it is.
+    A record in a collection that can have shards keeps its primary key.
     """
     scope, id = of_item(*place)
     if written_format() < 3:
@@ -114,7 +114,7 @@ def is_format_selected() -> bool:
 
 
 def _setting() -> str:
-    # RECORDS_EDITION is the name of the setting before 3.0.0
+    # before 3.0.0, the setting RECORD_FORMAT had the name RECORDS_EDITION
     return os.environ.get("RECORD_FORMAT") or os.environ.get("RECORDS_EDITION") or ""
 
 
@@ -129,7 +129,10 @@ T = TypeVar("T", bound=Identified)
 
 
 def next_place(collection: str, id: str) -> tuple[str, int]:
-    """Return the partition key for the record of a new item, and the number of the shard."""
+    """Return the partition key and the shard's number for the record of a new item.
+
+    In a collection without shards, the number is 0.
+    """
     if collection not in _spread:
         return collection, 0
     others = shards.further(collection)
@@ -137,14 +140,14 @@ def next_place(collection: str, id: str) -> tuple[str, int]:
 
 
 def spread(collection: str) -> None:
-    """Make this process put new items of a collection into shards. The collection's marker must be stored before."""
+    """Make this process put new items of a collection into shards. Store the marker of the collection first."""
     if len(_spread) >= _MAX_KNOWN:
-        _spread.clear()  # a collection is added again when DynamoDB next throttles a write in it
+        _spread.clear()  # `spread` adds a removed collection again when DynamoDB next throttles it
     _spread.add(collection)
 
 
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
-    """Merge pages of several shards into one of at most `count` items. Return whether there are more too."""
+    """Merge pages of several shards into one page of at most `count` items. Also return whether more items follow."""
     known = list(pages)
     # If a shard has more items than its page, its next items are unknown. They may be newer than the last items in
     # pages of other shards. So items older than its page wait for the next page, which keeps the order.

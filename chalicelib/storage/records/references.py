@@ -13,7 +13,7 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 
 MAX_REFERRERS = 1000  # referrers per target: the target's record contains them, and DynamoDB limits a record to 400 KB
 
-_BODY = "body"  # the name in records for the module "", which is the item's body
+_BODY = "body"  # records store the references of the module "" under this name
 
 
 @dataclass(frozen=True, order=True)
@@ -31,7 +31,7 @@ class Reference:
 
     @property
     def target(self) -> tuple[str, str]:
-        """Return the primary key (`scope` and `id`) of the target."""
+        """Return the primary key (`scope` and `id`) of the item to which the reference refers."""
         return self.scope, self.id
 
 
@@ -52,7 +52,7 @@ class TooManyReferrers(Exception):
 
 
 class InUse(Exception):
-    """An item cannot be deleted because others refer to it. `referrers` are their paths."""
+    """An item cannot be deleted, because other items refer to it. `referrers` are the paths of these items."""
 
     def __init__(self, referrers: Iterable[str]) -> None:
         super().__init__()
@@ -64,7 +64,8 @@ def replace_references(
 ) -> tuple[Reference, ...]:
     """Return an item's references after a change. `by_module` contains all references of the changed modules.
 
-    If the references are the same as before, their order is too, so that the item equals its former state.
+    If only the order of the references would differ, they are returned in the former order. So an item without changed
+    references equals its former state.
     """
     others = (reference for reference in before if reference.module not in by_module)
     after = (*others, *(reference for new in by_module.values() for reference in new))
@@ -118,10 +119,10 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
 
 
 def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the attributes to set, and numbers to add, in a changed target's record. Empty if `changed` is None."""
+    """Return the attributes to set and the numbers to add in a target's record. Both are empty if `changed` is None."""
     return ({"changed": changed}, {"revision": 1}) if changed else ({}, {})
 
 
 def _paths(references: list[Reference], scope: str, id: str) -> set[str]:
-    path = scope.partition("#")[2]  # without the account's id: both items have the same account
+    path = scope.partition("#")[2]  # no account id is needed: referrer and target have the same account
     return {f"{path}/{id}/{reference.module}".rstrip("/") for reference in references}

@@ -107,9 +107,9 @@ def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
 
 
 def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"]) -> tuple[Head | None, list[Chunk]]:
-    """Return the head of a list, and the chunks for some entries, at most 99.
+    """Return the head of a list, and the chunks in which some entries are stored.
 
-    Makes one read. Raises aws.Unavailable.
+    Makes one read, so the entries can have at most 99 chunks. Raises aws.Unavailable.
     """
     keys = list(dict.fromkeys(key_of(authority, entry) for entry in entries))
     head, *found = dynamodb.get_each((_scope(authority), HEAD), *keys)
@@ -118,7 +118,7 @@ def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"
 
 
 def is_for(chunk: Chunk, entry: "crypto.packed_revocations.Entry") -> bool:
-    """Return whether an entry must be stored in a chunk."""
+    """Return whether `chunk` is the chunk in which an entry is stored."""
     return chunk.place == _place(entry)
 
 
@@ -157,7 +157,11 @@ def begin(head: Head) -> Write:
 
 
 def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
-    """Return the writes that replace the entries of a chunk. They fail if the list has changed. Raises ListFull."""
+    """Return the writes that replace the entries of a chunk. Raises ListFull.
+
+    The writes fail if the chunk has changed since it was read. If the list has an expiry or no head yet, they also fail
+    if the head has changed.
+    """
     return rewrite_each(head, [(chunk, packed)])
 
 
@@ -213,10 +217,11 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
 
 
 def _count(head: Head, end: int | None, added: int) -> Write:
-    """Return the write that updates a list's head when chunks change. `added` is the number of added entries.
+    """Return the write that updates the head of a list when its chunks change.
 
-    `end` is the Unix second at which the last entry of these chunks ends, None if an entry has no end. While the list
-    has no expiry, several processes can do such writes at the same time. Otherwise the head must be as it was read.
+    `added` is the number of added entries. `end` is the Unix second at which the last entry of these chunks ends, or
+    None if an entry has no end. If the list has no expiry, several processes can change the head at the same time. If
+    the list has an expiry, the write fails if the head has changed since it was read.
     """
     if head.expires is None and head.stamp:
         lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"

@@ -13,7 +13,7 @@ _FURTHER = 8
 
 @dataclass(frozen=True)
 class Shards:
-    """`count` shards. The partition key of each is the prefix and the shard's number. The lowest number is `first`."""
+    """The partition keys of `count` shards: the prefix followed by a number. The lowest number is `first`."""
 
     prefix: str
     count: int

@@ -19,7 +19,7 @@ from chalicelib.storage.records import cooldowns, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import ID, Taken, UniqueKey
 
-KINDS = frozenset({"tunnel_name"})  # kinds of shared keys; records of 2.0.0, which has no sharers, can still be read
+KINDS = frozenset({"tunnel_name"})  # the kinds of shared keys; their records of 2.0.0 have no `sharers`
 
 _NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
 _ALONE = "attribute_not_exists(#holder)"
@@ -29,30 +29,31 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 class Endings(Protocol):
-    """Decides whether the exclusive holder of a key has ended. Returns the writes that record its end.
+    """Methods that find out whether the exclusive holder of a key has ended, and record its end.
 
-    A holder's lease can be in a separate record: a tunnel's lease is in the record of its gateway. `lease` is this
-    separate record, or None if there is none.
+    A holder can have a lease. The lease can be in a separate record: a tunnel's lease is in the record of its gateway.
+    The arguments `lease` are this separate record, or None if there is none.
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the primary key of the record with a holder's lease. Return None if the holder's own record has the
-        lease.
+        """Return the primary key of the separate record with a holder's lease.
 
-        `home` is the partition key of the holder, `attributes` are the attributes of the shared key.
+        Return None if the lease is in the record of the holder itself. `home` is the partition key of the holder,
+        `attributes` are the attributes of the shared key.
         """
 
     def end_lease(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
-        """Return the writes after which a lease that is over cannot be renewed. Return None while the lease runs."""
+        """Return the writes that prevent a renewal of a lease that is over. Return None while the lease runs."""
 
     def record_end(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write]:
         """Return the writes that record the end of an item that held a key."""
 
 
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
-    """Return the writes that release shared keys and take others for an item. Raises aws.Unavailable.
+    """Return the writes with which an item releases the keys `released` and takes the keys `taken`.
 
-    The writes fail if the record of a key changes before. For a key that the item cannot take, they fail with Taken.
+    The writes fail if the record of a key has changed since it was read, and with Taken if the item cannot take a key.
+    Raises aws.Unavailable.
     """
     account, shared = _account(scope), [key for key in taken if key.hold == "together"]
     records = table.records((key.scope, ID) for key in (*released, *shared))
@@ -61,7 +62,8 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     listed = cooldowns.read(account, ends.values())
     resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
     until = clock.seconds() + cooldowns.PERIOD
-    while until in listed:  # this transaction may remove names from that record, and can write it only once
+    # use a second without a record in `listed`: this transaction may change that record, and can write it only once
+    while until in listed:
         until += 1
     releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
     begun = [value for value, write in releases.items() if write.counts]
@@ -76,8 +78,9 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
 def take(key: UniqueKey, scope: str, id: str) -> Write:
     """Return the write that makes an item the exclusive holder of a key.
 
-    It fails with Taken if another item is the exclusive holder. It also fails if another account shares the key or has
-    it in cooldown, except if `hold` of the key is "over".
+    The write fails with Taken if another item is the exclusive holder. It also fails with Taken if another account
+    shares the key, or released it less than a day ago. If the `hold` of
+    the key is "over", other accounts do not matter.
     """
     if key.hold == "over":
         return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
@@ -90,18 +93,18 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 def take_over(
     key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], endings: Endings | None
 ) -> list[Write] | None:
-    """Return the writes that take a key from its exclusive holder.
+    """Return the writes with which an item takes a key from its exclusive holder.
 
-    This holder must have ended, or have the same `successor` as `key`. The writes also delete the holder and record its
-    end. Return None if the key's record has changed: then the caller must build its write again with other `counts`.
-    Raises aws.Unavailable, and Taken if the holder has not ended.
+    The holder must have ended, or have the same `successor` as `key`. Otherwise this function raises Taken. The writes
+    also delete the holder and record its end. Return None if `counts` do not match the current record of the key: then
+    the caller must build all its writes again. Raises aws.Unavailable.
     """
     record = dynamodb.get(key.scope, ID) or {}
     holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
     if key.hold != "over" and state == "others":
         raise Taken(key, by=home)
     if not holder:
-        return None if key.hold == "together" else [take(key, scope, id)]  # the key has no holder any more
+        return None if key.hold == "together" else [take(key, scope, id)]  # the former holder has released the key
     lapsed = items.lapsed()
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     item, lease, ending = _read_holder(record, endings)
@@ -111,7 +114,7 @@ def take_over(
         return None
     elif ending is not None:
         gone = None
-    elif item and item.is_live and (item.body or item.malformed):  # a malformed holder keeps its key
+    elif item and item.is_live and (item.body or item.malformed):  # even a malformed holder keeps its key
         raise Taken(key, by=home)
     if key.hold == "together" and (state, counts) != ("free", _ADDED):
         return None
@@ -124,7 +127,7 @@ def take_over(
 
 
 def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[Write]:
-    """Return the write that ends a key's cooldown. There is none if the cooldown does not end at `until`."""
+    """Return the write that ends a key's cooldown. The list is empty if the cooldown does not end at `until`."""
     if record.get("sharers") or record.get("rests") != until:
         return []
     if record.get("holder"):
@@ -135,9 +138,10 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 def _read_holder(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the exclusive holder of a key, the separate record with the holder's lease, and writes that end the lease.
+    """Return the exclusive holder of a key, the separate record with its lease, and the writes of `Endings.end_lease`.
 
-    Each can be None. There are no writes while the lease runs, or if the lease is in the holder's own record.
+    The holder is None if it does not exist, and the record is None if there is none. The writes are None while the
+    lease runs, or if the holder has no separate record for its lease.
     """
     place = record.get("home", ""), record["holder"]
     leased_at = endings.find_lease(place[0], record.get("body", {})) if endings else None
@@ -208,9 +212,9 @@ def _write(
     after: Mapping[str, Any] | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> Write:
-    """Return the write with which an item takes a key. It happens only if a condition on the key's record is true.
+    """Return the write with which an item takes a key, if `condition` is true for the record of the key.
 
-    `after` contains more attributes to set. For example, None removes an attribute of the key's former holder.
+    `after` contains more attributes to set. The value None removes an attribute, for example of the former holder.
     """
     sets: dict[str, Any] = {"schema": OLDEST_FORMAT, "expires": None, **(after or {})}
     if key.hold != "over":

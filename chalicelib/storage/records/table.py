@@ -25,20 +25,20 @@ _KEYS = {
     "scope": "#scope = :scope",
 }
 _AT_ONCE = 100  # the most writes in one transaction, and the most records in one read
-_MAX_MARKS = 2  # the most markers of a collection
+_MAX_MARKS = 2  # the most markers that a collection can have (see `places`)
 _OR_MARKS = " OR begins_with(#id, :marks)"
 _LISTED = "#scope, #id, #body, #parts, #unseen, #claims, #points, #pointed_by, #expires, #lease, #revision"
 _read: ContextVar[dict[tuple[str, str], dict[str, Any] | None]] = ContextVar("read")
-_LARGE = 800_000  # characters of a page, because DynamoDB ends a response at 1 MB
+_LARGE = 800_000  # the most characters of a page; DynamoDB limits a response to 1 MB
 
 
 def read(scope: str, id: str) -> Item | None:
-    """Return the item. None if it is missing, has expired or has no body. Raises MalformedRecord, aws.Unavailable."""
+    """Return an item, or None if it is missing, expired or without a body. Raises MalformedRecord, aws.Unavailable."""
     return items.of_record(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
-    """Return the item like `read`, even if it has only modules. Raises MalformedRecord, aws.Unavailable."""
+    """Return an item, even without a body, or None if missing or expired. Raises MalformedRecord, aws.Unavailable."""
     item = items.live_item(_record(scope, id))
     if item and item.malformed:
         raise item.malformed
@@ -46,19 +46,19 @@ def read_any(scope: str, id: str) -> Item | None:
 
 
 def find(scope: str, id: str) -> Item | None:
-    """Return the item like `read`, even if it is malformed. Raises aws.Unavailable."""
+    """Return an item, even if malformed, or None if missing, expired or without a body. Raises aws.Unavailable."""
     item = items.live_item(_record(scope, id))
     return item if item and (item.body or item.malformed) else None
 
 
 def find_stored(scope: str, id: str) -> Item | None:
-    """Return the item like `find`. It may have expired, or its lease may be over. Raises aws.Unavailable."""
+    """Return an item, even if malformed, expired or without a body, or None if missing. Raises aws.Unavailable."""
     record = _record(scope, id)
     return Item.from_record(record) if record else None
 
 
 def find_any(scope: str, id: str) -> Item | None:
-    """Return the item like `read_any`, even if it is malformed. Raises aws.Unavailable."""
+    """Return an item, even if malformed or without a body, or None if missing or expired. Raises aws.Unavailable."""
     return items.live_item(_record(scope, id))
 
 
@@ -72,7 +72,7 @@ def well_formed(found: Iterable[Item]) -> Iterator[Item]:
 
 
 def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the existing records with some primary keys (`scope` and `id`), 100 per call. Raises aws.Unavailable."""
+    """Return the existing records with some primary keys, by key. Reads 100 per call. Raises aws.Unavailable."""
     wanted, found = list(dict.fromkeys(places)), _read.get({})
     unknown = [it for it in wanted if it not in found]
     for start in range(0, len(unknown), _AT_ONCE):
@@ -83,7 +83,7 @@ def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Cache single items, so that this block reads each at most once. The block must not write."""
+    """Cache records in a `with` block, so that each is read at most once. The block must not write."""
     before = _read.set({})
     try:
         yield
@@ -98,7 +98,7 @@ def look_up(kind: str, value: str) -> dict[str, Any] | None:
 
 
 def newest(scope: str) -> list[Item]:
-    """Return a partition's items, newest first, without their encrypted secrets. Malformed items are left out.
+    """Return all items of a partition, newest first, without their encrypted secrets. Malformed items are left out.
 
     Raises aws.Unavailable.
     """
@@ -106,7 +106,7 @@ def newest(scope: str) -> list[Item]:
 
 
 def newest_of_all(scope: str) -> list[Item]:
-    """Return items like `newest`. Raises MalformedRecord if one is malformed, aws.Unavailable."""
+    """Return all items of a partition, newest first. Raises MalformedRecord if one is malformed, aws.Unavailable."""
     found = list(every(scope))
     for item in found:
         if item.malformed:
@@ -130,7 +130,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
 
 
 def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return a page like `page`, but only of the items with certain ids. Makes one read for a hundred ids."""
+    """Return a page of the items with the ids `ids`, and whether there are more. One call reads a hundred items."""
     wanted = [id for id in ids if before is None or id < before]
     live = map(items.live_item, records((scope, id) for id in wanted).values())
     found = sorted(well_formed(item for item in live if item), key=lambda item: item.id, reverse=True)
@@ -139,7 +139,7 @@ def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of one partition. For the first page, also return the ids of markers. Raises aws.Unavailable."""
+    """Return a page of one partition, whether there are more items, and, for the first page, the ids of markers."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
     found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
@@ -149,12 +149,12 @@ def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Ite
 
 
 def is_spread(collection: str) -> bool:
-    """Return whether a collection has shards. One read. Raises aws.Unavailable."""
+    """Return whether a collection has shards. Makes one read. Raises aws.Unavailable."""
     return dynamodb.get(collection, places.MARK) is not None
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return a page like `page`, of the items with the key `value` in an index. An index can lag by a second."""
+    """Return a page of the items with the key `value` in an index, and whether there are more. An index may lag 1 s."""
     found: list[Item] = []
     for records in queries.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
@@ -170,7 +170,7 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
 
 
 def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[Item]:
-    """Yield the items that have `value` in an index and meet a condition, newest first.
+    """Yield the items that have the partition key `value` in an index and meet a condition, newest first.
 
     Only items with ids above `after` are read. An index can lag by a second. Raises aws.Unavailable.
     """
@@ -185,7 +185,7 @@ def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[I
 
 
 def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
-    """Return the items with certain ids, by id, also malformed ones. Makes one read for a hundred ids."""
+    """Return the items with the ids `ids`, by id. Malformed items are included. One call reads a hundred items."""
     found = (items.live_item(record) for record in records(_possible(scope, ids)).values())
     return {item.id: item for item in found if item and (item.body or item.malformed)}
 
@@ -194,7 +194,7 @@ def every(scope: str) -> Iterator[Item]:
     """Yield all items of a partition, including malformed items and items that have only modules. Raises
     aws.Unavailable.
     """
-    # in this order, items that another process moves at the same time are found too
+    # in this order, one selection contains each item, even if another process moves it from the first to the second
     selections = [{"scope": scope}, _older(scope, None)]
     for selected in selections if selections[0] != selections[1] else selections[:1]:
         for page in queries.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
@@ -222,7 +222,7 @@ def in_format_2(scope: str) -> list[Item]:
 
 
 def between(scope: str, first: str, last: str) -> Iterator[Item]:
-    """Yield the items with ids from `first` to `last` in ascending order. Raises aws.Unavailable."""
+    """Yield the items of a partition with ids from `first` to `last`, in ascending order. Raises aws.Unavailable."""
     for records in queries.pages(
         {"scope": scope, "first": first, "last": last, "now": clock.seconds()},
         limit=None,
@@ -234,7 +234,7 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
 
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record of an item. Reads all places where the record can be, one by one. Raises aws.Unavailable."""
+    """Return the record of an item, or None. Tries the possible primary keys one by one. Raises aws.Unavailable."""
     return next(filter(None, (_get(*place) for place in places.possible(scope, id))), None)
 
 
@@ -250,11 +250,11 @@ def _possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
-    """Return a page of one partition, like `page`."""
+    """Return at most `count` items that a query selects, and whether there are more."""
     found: list[Item] = []
     for records in _pages(selected, count + 1):
         if len(found) > 1 and len(repr(found)) > _LARGE:
-            return found[:-1], True  # the next page begins with the last item, so that it is not empty
+            return found[:-1], True  # the last item begins the next page, which would otherwise be empty
         found += _items(records)
         if len(found) > count:
             return found[:count], True
@@ -262,19 +262,19 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
 
 
 def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Return the items in some records. Malformed items are logged instead."""
+    """Yield the items of some records. A malformed item is logged and left out."""
     return well_formed(map(Item.from_record, records))
 
 
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
-    """Shorten a merged page to the size of one response of DynamoDB."""
+    """Shorten a page that was merged from several shards to _LARGE characters, but not below one item."""
     sizes = accumulate(len(repr(item)) for item in found)
     count = sum(size <= _LARGE for size in sizes) or 1
     return found[:count], has_more or count < len(found)
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
-    """Return the values for a query of a partition's items. With `before`, it reads only items with lower ids."""
+    """Return the values of a query for a partition's items. If `before` is set, it reads only items with lower ids."""
     collection, begin = places.collected(scope)
     if begin:
         below = (
@@ -295,5 +295,5 @@ def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict
 
 
 def _key(selected: Mapping[str, str]) -> str:
-    """Return the key condition of a query with these values."""
+    """Return the key condition of a query with the values `selected`, for example `scope` and `before`."""
     return next(condition for value, condition in _KEYS.items() if value in selected)

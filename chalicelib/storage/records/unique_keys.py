@@ -50,7 +50,7 @@ class Taken(Exception):
 
 @dataclass(frozen=True)
 class Holder:
-    """The item that holds a unique key, and its `successor`. `scope` is "" if the key's record of 1.x lacks it."""
+    """The item that holds a unique key, and its `successor`. `scope` is "" if the key's record is of 1.x."""
 
     scope: str
     id: str
@@ -69,7 +69,7 @@ def holder(key: UniqueKey) -> Holder | None:
 def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:
     """Return the write with which an item takes a unique key. It fails with Taken if another item holds the key.
 
-    The item `after` may hold the key: it then loses the key to the new item.
+    If the item `after` holds the key, the new item takes the key from it.
     """
     record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
     free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})

@@ -23,7 +23,7 @@ T = TypeVar("T")
 MAX_RELATIONS = 96
 TRIES = 12  # the most attempts of a change: each one that fails with Overtaken is repeated
 _UNLEASED = Condition("attribute_exists(#id) AND attribute_not_exists(#lease) AND attribute_not_exists(#expires)")
-_PAUSE = 0.02  # seconds: the longest pause before the second attempt; it grows by this number with each attempt
+_PAUSE = 0.02  # seconds by which the maximum pause between two attempts grows with each attempt
 
 
 class Overtaken(Exception):
@@ -67,7 +67,7 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
         raise InUse(item.referrers)
     if item.malformed:
         gone = replace(item, unique_keys=(), references=())
-        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_held(item), gone, holder)]
+        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_keep_removable(item), gone, holder)]
     same = items.unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     gone = replace(item, unique_keys=(), references=())
@@ -75,16 +75,17 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that remove an item after its lease. They fail if the item's record has a renewed lease."""
+    """Return the writes that remove an item whose lease is over. They fail if the lease has been renewed."""
     gone = replace(item, unique_keys=(), references=())
     condition = items.lapsed() if item.has_own_lease else _UNLEASED
     return [Write.delete(*item.place, condition), *_relations(item, gone, None)]
 
 
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
-    """Divide the collections of new items that DynamoDB throttled into shards. Return whether there were any.
+    """Divide each collection into shards if DynamoDB throttled the write of a new item in it.
 
-    Afterwards, `moved` returns the write of such an item in its shard. Raises aws.Unavailable.
+    `throttled` are the partition keys of throttled writes. Return whether a collection was divided. Afterwards, `moved`
+    changes the write of a new item so that it writes to the shard. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
     busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
@@ -94,7 +95,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def moved(write: Write) -> Write:
-    """Return the write of a new item after `spread`. Its primary key then names the item's shard."""
+    """Return the write of a new item, with the shard's primary key if `spread` has divided the item's collection."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
@@ -109,16 +110,17 @@ def commit(
     created: Sequence[Item] = (),
     endings: Endings | None = None,
 ) -> None:
-    """Do all writes or none. If a condition is false, raises the write's `failing`, or Overtaken if it has none.
+    """Do all writes or none. If the condition of a write is false, raises its `failing`, or Overtaken if that is None.
 
-    `proof` is the primary key of a record that the writes create. After a lost answer, the record proves that they were
-    done. An item in `created` takes a unique key from another item that has ended or has the same `successor`.
-    `endings` records the end of the other item. Raises aws.Unavailable, TooManyReferrers.
+    `proof` is the primary key of a record that the writes create. If DynamoDB's answer was lost, this record proves
+    that the writes were done. `created` are the new items. If a unique key of a new item belongs to another item, the
+    new item takes it, provided that the other item has ended or has the same `successor`. `endings` then records the
+    end of the other item. Raises aws.Unavailable, TooManyReferrers.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
         return None
-    own, taken = _joined(_passed_on(writes)), dict[UniqueKey, Sequence[Write]]()
+    own, taken = _merge_checks(_merge_moved_keys(writes)), dict[UniqueKey, Sequence[Write]]()
     for number in range(TRIES):
         others = [it for it in own if not (isinstance(it.failing, Taken) and it.failing.key in taken)]
         every = [*others, *chain.from_iterable(taken.values())]
@@ -130,7 +132,7 @@ def commit(
             failing = every[failed.places[0]].failing
         if not isinstance(failing, Taken):
             raise _error_of(failing)
-        taken.pop(failing.key, None)  # another item may hold the key now
+        taken.pop(failing.key, None)  # by now, another item may hold the key
         if taking := _take_over(own, failing, created, endings):
             taken[failing.key] = taking
         pause(number)
@@ -156,14 +158,14 @@ def pause(number: int) -> None:
 
 
 def _error_of(failing: Exception | None) -> Exception:
-    """Return the exception to raise for a write with a false condition. It is Overtaken if the write names none."""
+    """Return the exception for a write with a false condition. `failing` is the one that the write names."""
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
 
 
-def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
-    """Merge two writes of a unique key that moves from one item to another: the release and the take."""
+def _merge_moved_keys(writes: Sequence[Write]) -> Sequence[Write]:
+    """Merge the two writes of a unique key that one item releases and another item takes."""
     released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
     taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
     if not released.keys() & taken.keys():
@@ -177,10 +179,10 @@ def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
     return joined
 
 
-def _held(item: Item) -> Item:
-    """Return a malformed item without the unique keys and references that cannot be removed.
+def _keep_removable(item: Item) -> Item:
+    """Return a malformed item without the unique keys and references that a transaction cannot remove.
 
-    Only the keys that this item holds can be removed, and only the references with a target that exists.
+    A transaction can only remove keys that this item holds, and references to items that exist.
     """
     keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
     targets = [it for it in item.references if dynamodb.get(*it.target)]
@@ -200,7 +202,7 @@ def _conditions(write: Write) -> Mapping[str, Any]:
     return {name: value for name, value in write.request.items() if name not in ("TableName", "Key")}
 
 
-def _joined(writes: Sequence[Write]) -> Sequence[Write]:
+def _merge_checks(writes: Sequence[Write]) -> Sequence[Write]:
     """Merge each check with the update of the same record: a transaction permits only one action per record."""
     checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
     if not checks:

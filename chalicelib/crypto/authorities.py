@@ -14,7 +14,7 @@ _WHICH = "this one"
 
 @dataclass(frozen=True)
 class Authority:
-    """A parsed certificate of an authority, as PEM text and as fields."""
+    """The certificate of a certificate authority: its PEM text and its parsed fields."""
 
     pem: str
     facts: Facts

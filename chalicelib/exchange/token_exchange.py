@@ -61,7 +61,7 @@ def exchange(call: Call) -> dict[str, Any]:
     except Refused as refused:
         call.log["refused"] = refused.reason
         if refused.is_signed:
-            with suppress(AwsError):  # the client gets the same answer if the refusal cannot be recorded
+            with suppress(AwsError):  # the response must not depend on whether the refusal is recorded
                 credential_usage.record_refusal(credential, refused.reason)
         raise InvalidGrant(_REFUSED) from None
     except IssuerUnreachable as unreachable:

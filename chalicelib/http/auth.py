@@ -231,7 +231,7 @@ def _token(authorization: str) -> str:
 def _diagnose(text: str) -> str:
     """Return a sentence about a credential that is not a valid token, or "".
 
-    A space follows the sentence. It quotes nothing, because the client may have sent a secret.
+    A space follows the sentence. It quotes no part of the credential, because the client may have sent a secret.
     """
     scheme, _, sent = text.partition(" ")
     word = text.rpartition(" ")[2]

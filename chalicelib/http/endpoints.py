@@ -156,7 +156,7 @@ def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) 
     if done is None:
         try:
             return endpoint.view(call)
-        except Exception:  # perhaps because a concurrent request with the same idempotency key has created the item
+        except Exception:  # a concurrent request with the same idempotency key may have created the item
             done = request.find()
             if done is None:
                 raise

@@ -25,7 +25,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 _logger = logging.getLogger("tunnel_edge")
 
 _SAMPLED = 10  # one in ten requests is counted by account
-_PERIOD = 60  # seconds between lines with the busiest accounts
+_PERIOD = 60  # seconds between two log lines with the busiest accounts
 _MOST = 10
 _METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
 _BY_SERVICE, _BY_ROUTE = [["service"]], [["service"], ["service", "operation"]]

@@ -121,7 +121,7 @@ def _line(
 def _note_denied(key: str) -> None:
     """Count a denied request in the usage of its API key. `key` is "" for an anonymous request."""
     if key:
-        with suppress(AwsError):  # a failed count must not change the response
+        with suppress(AwsError):  # the response must not depend on whether the request is counted
             key_usage.record_denied(key)
 
 

@@ -1,4 +1,4 @@
-"""Banned names, and the settings for names that a table stores."""
+"""Commands about banned names, and about the settings TUNNEL_DOMAIN and TCP_PORTS that the table stores."""
 
 import re
 

@@ -45,7 +45,7 @@ def model(shape: type[Shape]) -> type[Body]:
     """Return the model of a shape. Its instances are also instances of the shape."""
     if shape not in _models:
         nested, undefined = _nested(shape), dict.fromkeys(_redeclared(shape), PydanticUndefined)
-        if undefined:  # without this, the model inherits the defaults of the shape's base classes
+        if undefined:  # otherwise the model would inherit the defaults that base classes of the shape have
             nested = type(nested.__name__, (nested,), undefined)
         bases: Any = (Body, nested)  # pydantic prefers the annotations and defaults of the last base class
         _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__)

@@ -22,7 +22,7 @@ from chalicelib.storage.records.items import Item
 
 
 def _integer(value: Any) -> Any:
-    if isinstance(value, float):  # otherwise 2048.0 would be accepted as 2048
+    if isinstance(value, float):  # otherwise pydantic would accept 2048.0 as 2048
         raise ValueError("must be an integer")
     return value
 

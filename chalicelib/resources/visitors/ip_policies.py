@@ -26,8 +26,8 @@ class IPPolicyCreate(DescribedShape):
 
 
 class IPPolicy(DescribedShape, Shown):
-    """Rules about the addresses of visitors. A visitor passes the policies of a module if an allow rule of any of them
-    matches its address, and no deny rule of any does. A policy without rules admits no visitor."""
+    """Rules about the addresses of visitors. A visitor passes the policies of a module if at least one of their allow
+    rules matches the visitor's address, and none of their deny rules does. A policy without rules admits no visitor."""
 
     action: Literal["allow", "deny"] = ABSENT
     """The action of new rules of the policy that have no action in their request; absent if unset."""

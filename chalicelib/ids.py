@@ -29,7 +29,7 @@ def new(prefix: str) -> str:
 
 
 def first_at(prefix: str, second: int) -> str:
-    """Return the smallest id of a Unix second: it sorts after all ids of earlier seconds."""
+    """Return the smallest id of a Unix second. The id sorts after all ids of earlier seconds."""
     return _encoded(prefix, max(0, second - _EPOCH) << 128)
 
 

@@ -1,4 +1,4 @@
-"""The trace of the current request: the header `traceparent` of W3C Trace Context, received and sent on."""
+"""The trace of the current request. It is the header `traceparent` of W3C Trace Context, received and sent on."""
 
 import re
 import secrets

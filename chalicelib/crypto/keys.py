@@ -191,7 +191,7 @@ def rsa_bits(key: PublicKey) -> int:
 
 
 def _has_small_order(key: bytes) -> bool:
-    """Return whether an Ed25519 key has order 1, 2, 4 or 8, so that signatures can be forged.
+    """Return whether an Ed25519 key has order 1, 2, 4 or 8. If so, signatures can be forged.
 
     A point has several encodings, which differ in the sign bit of x, or by adding the field's prime to y. To detect all
     of them, the sign bit is ignored and y is reduced modulo the prime.

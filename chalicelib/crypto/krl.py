@@ -150,7 +150,7 @@ def _fits(together: list[_Run], run: _Run) -> bool:
 
 
 def _bytes(run: _Run) -> int:
-    """Return the bytes of a run of consecutive serials: as a list, or as a range if that is smaller."""
+    """Return the bytes that a run of consecutive serials takes. It is written as a list or a range: the smaller one."""
     return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
 
 

@@ -45,7 +45,7 @@ def pack(entries: Iterable[Entry]) -> bytes:
 
 
 def unpack(packed: bytes) -> list[Entry]:
-    """Return the entries of a packed list: first the serials, then the keys, each in ascending order."""
+    """Return the entries of a packed list. The serials come before the keys, and both are in ascending order."""
     records, _ = _split(packed)
     held = [RevokedSerial(number, None if end == _NO_END else end) for number, end in _SERIAL.iter_unpack(records)]
     return [*held, *map(RevokedKey, fingerprints(packed))]
@@ -154,7 +154,7 @@ def _record(entry: Entry) -> bytes:
 
 
 def _split(packed: bytes) -> tuple[bytes, bytes]:
-    """Split a packed list into the bytes of its serials and the bytes of its key fingerprints."""
+    """Split a packed list into its serials and its key fingerprints. Both are packed bytes."""
     if not packed:
         return b"", b""
     size = _COUNT.size + _SERIAL.size * int.from_bytes(packed[: _COUNT.size])

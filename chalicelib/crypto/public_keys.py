@@ -43,7 +43,7 @@ def check(text: str) -> None:
 
 
 def fingerprint_of(blob: bytes) -> str:
-    """Return the fingerprint of a key in the wire form of RFC 4253, as ssh-keygen -l prints it."""
+    """Return the fingerprint of a key in the wire form of RFC 4253. It is written as ssh-keygen -l prints it."""
     return keys.fingerprint(hashlib.sha256(blob).digest())
 
 

@@ -81,7 +81,7 @@ def _check_parameters(call: Call) -> None:
 
 
 def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
-    """Find the user or bot for which a token acts, create the key or certificate, and return the response."""
+    """Find the user or bot for which a token acts. Create the key or certificate, and return the response."""
     lifetime = _lifetime(call, token)
     make = _certificate if call.body.certificate else _key
     for number in range(writes.TRIES):
@@ -132,7 +132,7 @@ def _key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> di
 
 
 def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
-    """Return the scopes of the new key: the requested ones, or by default all of the federated credential.
+    """Return the scopes of the new key. These are the requested ones, or by default all of the federated credential.
 
     Raises Refused, and InvalidScope for a scope that the credential lacks or the account does not permit.
     """

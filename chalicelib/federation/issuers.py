@@ -92,7 +92,7 @@ def _list_matches(issuer: str) -> list[AllowedIssuer]:
 
 @lru_cache(maxsize=256)
 def _compile(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression for a pattern of issuers: `*` is one label of the host or one path segment."""
+    """Return a regular expression for a pattern of issuers. A `*` is one label of the host or one path segment."""
     scheme, separator, rest = pattern.partition("://")
     host, slash, path = rest.partition("/")
     parts = ("[^./:]+".join(map(re.escape, host.split("*"))), "[^/]+".join(map(re.escape, path.split("*"))))

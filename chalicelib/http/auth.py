@@ -1,4 +1,4 @@
-"""Authentication (SPEC 5, 9): the caller of a request, its account, and which owner a new resource gets.
+"""Authentication (SPEC 5, 9). It finds the caller of a request, its account, and the owner of a new resource.
 
 Imports neither Chalice nor pydantic, so that the gateway's authorizer can use it.
 """
@@ -96,7 +96,7 @@ class Caller:
         return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
 
     def as_context(self) -> dict[str, str]:
-        """Return the caller as the authorizer's context, which the gateway hands to the app: strings only."""
+        """Return the caller as the authorizer's context. The gateway hands this context, only strings, to the app."""
         return {
             "account": self.account,
             "caller": self.id,
@@ -203,7 +203,7 @@ def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None
 
 
 def admins(caller: Caller) -> None:
-    """Raise Forbidden unless the caller is an admin, because only admins may see and change bots."""
+    """Raise Forbidden unless the caller is an admin. Only admins may see and change bots."""
     caller.require_admin("see and change bots")
 
 

@@ -31,7 +31,7 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True)
 class Made:
-    """The result of a POST: the new item, and fields that only this response shows, for example a token."""
+    """The result of a POST. It has the new item, and fields that only this response shows, for example a token."""
 
     item: Item
     once: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -186,15 +186,14 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
 
 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
-    """Return the entity tag of a response: the item's revision, and a digest of its id, module and JSON."""
+    """Return the entity tag of a response. It has the item's revision, and a digest of its id, module and JSON."""
     content = f"{item.id}/{endpoint.module} {text}"
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f'"{item.revision}-{digest}"' if endpoint.is_versioned else f'"{digest}"'
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
-    # not from the header X-Forwarded-For, which clients can forge
-    source_ip = request.context.get("identity", {}).get("sourceIp") or ""
+    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # clients can forge X-Forwarded-For
     sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
     who = _caller(request, endpoint, source_ip, sent)
     if endpoint.authorizer:
@@ -205,8 +204,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     log = request.context.setdefault("noted", {})
     if path:
         messages.check_ids(endpoint.path, path)
-        # logged only after `check_ids`: a path segment that is not an id may be a secret
-        log["resource"] = [*path.values()][-1]
+        log["resource"] = [*path.values()][-1]  # only a checked id, because any other path segment may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
     # token records of earlier versions lack the caller's name
     find_name = None if who.name else partial(accounts.name_of, who.account, who.id)

@@ -82,7 +82,7 @@ def warning(event: str, sentence: str) -> None:
 
 
 def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
-    """Return the metrics of a log line, as the text that continues the JSON object of the line.
+    """Return the metrics of a log line. The text continues the JSON object of the line.
 
     Returns "" if the line has no metrics.
     """
@@ -106,9 +106,9 @@ def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1024)
 def _directives(namespace: str, operation: str, is_by_route: bool, counted: tuple[str, ...]) -> str:
-    """Return the dimensions of a log line, and the directives that describe its metrics to CloudWatch, as JSON.
+    """Return the dimensions of a log line as JSON. The JSON also describes the metrics of the line to CloudWatch.
 
-    The JSON has no braces around it and no timestamp, so that `_metrics` can continue it. The result is the same
+    It has no braces around it and no timestamp, so that `_metrics` can continue it. The result is the same
     for many lines, so it is cached.
     """
     dimensions, made = {"service": namespace}, []

@@ -47,7 +47,7 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
 def read_body(
     shape: type[S], method: str, template: str, path: Mapping[str, str], values: dict[str, Any]
 ) -> tuple[S | None, dict[str, str], str]:
-    """Return the body of a request, its validation errors by dotted path, and the prefix of these paths.
+    """Return the body of a request and its validation errors by dotted path. Also return the prefix of these paths.
 
     The prefix is "module." if the client has put a module into {"module": {…}}, else "". `template` is the path of the
     endpoint, `path` has the values of its variables.
@@ -114,7 +114,7 @@ def without_ids(
 
 
 def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the module in the body of a PUT, and the prefix of its fields' dotted paths.
+    """Return the module in the body of a PUT. Also return the prefix of its fields' dotted paths.
 
     Some clients send {"module": {…}}: then the prefix is "module.", else "".
     """
@@ -163,7 +163,7 @@ def check_ids(path: str, values: Mapping[str, str]) -> None:
 
 @cache
 def _kinds_of(path: str) -> Sequence[tuple[str, Kind]]:
-    """Return the variables of a path that contain an id, each with the kind of resource that the id names."""
+    """Return the variables of a path that contain an id. Each has the kind of resource that the id names."""
     variables = re.finditer(r"/\{(\w+)\}", path)
     found = ((variable[1], kinds.at(path[: variable.start()])) for variable in variables)
     return [(name, kind) for name, kind in found if kind]

@@ -85,7 +85,7 @@ def _check_settings(_table: str) -> None:
 def _attempt(
     app: Chalice, request: Request | None, get_response: Callable[[Any], Response], operation_id: str
 ) -> tuple[Response, BaseException | None]:
-    """Return the response to a request, and the exception that caused it if its status is a 5xx."""
+    """Return the response to a request. If its status is a 5xx, also return the exception that caused it."""
     try:
         _check_route(app, request)
         response = get_response(request)

@@ -28,9 +28,9 @@ class Enabled(Shape):
 
 
 def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a function for `Module.conflicts`, which rejects the module if its holder has one of the modules `others`.
+    """Return a function for `Module.conflicts`. It rejects the module if its holder has one of the modules `others`.
 
-    The function returns a validation error for the request's field `field`.
+    Then it returns a validation error for the request's field `field`.
     """
 
     def conflicts(request: Any, holder: Item) -> dict[str, str]:
@@ -71,7 +71,7 @@ class Module:
 
     @property
     def home(self) -> str:
-        """Return the path of the item that has the module: an edge, route, authority or reservation."""
+        """Return the path of the item that has the module. The item is an edge, route, authority or reservation."""
         return self.path.rpartition("/")[0]
 
     @property

@@ -34,7 +34,7 @@ class Page:
 
 
 def parameters(kind: Kind) -> Parameters:
-    """Return the rules for `before_id` and `limit`, the query parameters of the list of a kind."""
+    """Return the rules for `before_id` and `limit`. These are the query parameters of the list of a kind."""
     return {"before_id": _before_id(kind), "limit": _LIMIT}
 
 
@@ -106,7 +106,7 @@ def last(found: Sequence[Item]) -> str:
 
 
 def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """Return the JSON of the entries that fit into a response, and the id of the last of them, or "" if all fit.
+    """Return the JSON of the entries that fit into a response. Also return the id of the last one, or "" if all fit.
 
     Making an entry costs reads and memory. So the next entry is not made if there is no room for an entry as large as
     the largest one so far.

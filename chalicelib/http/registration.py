@@ -48,13 +48,16 @@ def endpoints_of(file: str) -> Mapping[tuple[str, str], Endpoint]:
 
 
 def routes_of(file: str) -> tuple[Routes, ...]:
-    """Import a file and return the objects that declare its endpoints: its RESOURCE, ROUTES and MODULES, if any."""
+    """Import a file and return the objects that declare its endpoints.
+
+    These are the RESOURCE, ROUTES and MODULES of the file, if any.
+    """
     found = vars(import_module(file))
     return (*(found[name] for name in ("RESOURCE", "ROUTES") if name in found), *found.get("MODULES", ()))
 
 
 def _importing_view(app: Chalice, file: str, method: str, path: str) -> Callable[..., Response]:
-    """Return a view function that imports a file at the first request, and then lets the file's view replace it."""
+    """Return a view function that imports a file at the first request. Then the file's view replaces it."""
 
     def view(**values: str) -> Response:
         try:

@@ -163,7 +163,7 @@ class Resource:
             yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response
 
     def path(self, call: Call) -> str:
-        """Return the URL path of the kind's list, with the ids of parents, such as edges, from the request's path."""
+        """Return the URL path of the kind's list. It contains the ids of parents, such as edges, of the request."""
         return self.kind.path.format(**call.path)
 
     def scope(self, call: Call) -> str:
@@ -191,12 +191,12 @@ class EditableResource(Resource):
 
     @cached_property
     def creation(self) -> type[Shape]:
-        """Return the shape of a POST: the fields of `create`, and one field for each module."""
+        """Return the shape of a POST. It has the fields of `create`, and one field for each module."""
         return inline_modules.requested(self.create, self.modules)
 
     @cached_property
     def alteration(self) -> type[Shape]:
-        """Return the shape of a PATCH: the fields of `change`, and one field for each module."""
+        """Return the shape of a PATCH. It has the fields of `change`, and one field for each module."""
         same = self.change is self.create
         return self.creation if same else inline_modules.requested(self.change, self.modules)
 
@@ -259,7 +259,7 @@ class EditableResource(Resource):
         return item
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return an item with the fields and modules of a PATCH, and with its new unique keys and references."""
+        """Return an item with the fields and modules of a PATCH. Its unique keys and references are updated too."""
         modules = {module.name for module in self.modules}
         fields = {name: value for name, value in request.fields_set().items() if name not in modules}
         self.check(item)

@@ -88,7 +88,7 @@ def _accepted(request: Request, header: str) -> dict[str, bool]:
 
 
 def _accepts(part: str) -> tuple[str, bool]:
-    """Parse one part of a header: a coding or media type, and whether it is accepted."""
+    """Parse one part of a header. Return a coding or media type, and whether it is accepted."""
     name, _, weight = part.partition(";")
     return name.strip().lower(), not _IS_REFUSED.fullmatch(weight.replace(" ", "").lower())
 

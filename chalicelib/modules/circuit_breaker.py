@@ -1,4 +1,4 @@
-"""Circuit breakers of HTTPS edge routes: tunnels with failing responses get no requests for a while."""
+"""Circuit breakers of HTTPS edge routes. Tunnels with failing responses get no requests for a while."""
 
 from typing import Annotated, Any
 

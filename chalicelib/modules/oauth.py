@@ -1,4 +1,4 @@
-"""The OAuth module of HTTPS edge routes (SPEC 2.9): only users of an identity provider may pass.
+"""The OAuth module of HTTPS edge routes (SPEC 2.9). Only users of an identity provider may pass.
 
 The client secret of an OAuth app is encrypted like every secret. It is decrypted only for keys that may write edges.
 """

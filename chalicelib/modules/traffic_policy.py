@@ -1,4 +1,4 @@
-"""The traffic policy of TCP edges (SPEC 2.9): a JSON document in a string, stored as it was sent."""
+"""The traffic policy of TCP edges (SPEC 2.9). It is a JSON document in a string, stored as it was sent."""
 
 from typing import Annotated
 

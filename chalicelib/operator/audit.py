@@ -1,4 +1,4 @@
-"""Audit events: the list of events that belong to no account, and an export of an account's events.
+"""Commands about audit events. They list the events that belong to no account, and export an account's events.
 
 An export prints one JSON object per line, the oldest first. It prints each event once, even if the export is continued.
 Events of the last minute wait for the next export, because a change that began earlier may still write an event before

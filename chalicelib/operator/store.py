@@ -1,4 +1,4 @@
-"""Commands that create the table TABLE_NAME and the KMS key KEY_ID, and check the policies of SSH authorities."""
+"""Commands that create the table TABLE_NAME and the KMS key KEY_ID. They also check the policies of SSH authorities."""
 
 from collections.abc import Iterator
 

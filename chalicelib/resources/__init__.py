@@ -1,4 +1,4 @@
-"""The resources of the API: one file per table of SPEC 2.2–2.8, with the name of its URL path.
+"""The resources of the API. There is one file per table of SPEC 2.2–2.8, with the name of its URL path.
 
 Each file declares its RESOURCE, or its ROUTES if it serves no records. Files without either contain code that several
 resources share. A request imports only the file that serves its path, so this package imports none of them.

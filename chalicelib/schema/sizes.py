@@ -4,5 +4,5 @@ MAX_ANSWER = 5_500_000  # characters of a list's entries, which leaves room for 
 
 
 def encoded(written: str) -> int:
-    """Return the length of a JSON text inside a JSON string, where quotes and backslashes are escaped."""
+    """Return the length of a JSON text inside a JSON string. There, quotes and backslashes are escaped."""
     return len(written) + written.count('"') + written.count("\\")

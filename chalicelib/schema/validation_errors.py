@@ -1,4 +1,4 @@
-"""Messages of validation errors: the dotted path of a field, and the values that it accepts."""
+"""Messages of validation errors. They name the dotted path of a field, and the values that it accepts."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

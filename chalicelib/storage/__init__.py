@@ -1,1 +1,1 @@
-"""The only calls to AWS: the table of records (DynamoDB) and the vault of secrets (KMS)."""
+"""The only calls to AWS. They use the table of records (DynamoDB) and the vault of secrets (KMS)."""

@@ -24,7 +24,7 @@ _SENTENCES = {
 
 
 def of(error: AwsError) -> dict[str, str]:
-    """Return log fields about an AWS error: its cause, and the configured table, KMS key, region and endpoint."""
+    """Return log fields about an AWS error: cause, table, KMS key, region and endpoint."""
     return {
         "missing": _SENTENCES.get(error.code, _otherwise(error)),
         "table": dynamodb.table_name(),

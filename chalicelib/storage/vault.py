@@ -37,8 +37,9 @@ def key_id() -> str:
 
 
 def second_key_id() -> str:
-    """Return the id or alias of a second key for decryption, while secrets move to another key. Return "" if there is
-    none.
+    """Return the id or alias of a second key for decryption, or "" if there is none.
+
+    The second key is set while secrets move to another key.
     """
     return os.environ.get("SECOND_KEY_ID", "")
 

@@ -67,7 +67,7 @@ class Comparison:
             ScanFolder(self.folder / name, {}).remove()
 
     def _compare(self, page: Records) -> Iterator[str]:
-        """Yield a line for each item on a page of the restored table that is active, but not in the later table."""
+        """Yield a line for each item that is active only in the restored table. `page` is a page of this table."""
         admitted = [item for item in table.well_formed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._reading_later():
             found = table.records(item.place for item in admitted)
@@ -79,7 +79,7 @@ class Comparison:
                 yield _line(item)
 
     def _compare_lists(self, page: Records) -> Iterator[str]:
-        """Yield a line for each SSH revocation on a page of the later table, if the restored table lacks it."""
+        """Yield a line for each SSH revocation that the restored table lacks. `page` is a page of the later table."""
         live = [item for item in table.well_formed(map(Item.from_record, page)) if item.is_live]
         with dynamodb.in_table(self._own):
             for authority, item in unlisted.find(live, self.later):
@@ -95,7 +95,7 @@ class Comparison:
 
     @cached_property
     def _deleted(self) -> frozenset[str]:
-        """Return the ids, or digests of ids, of the accounts about whose deletion the later table has an event."""
+        """Return the ids of deleted accounts, or digests of these ids. They are read from events in the later table."""
         events = (event for _, event in records.decoded(trail.Event, reading.of_operator()))
         return frozenset(event.resource_id for event in events if event.action == "account.delete")
 
@@ -105,7 +105,7 @@ class Comparison:
 
     @contextmanager
     def _reading_later(self) -> Iterator[None]:
-        """In a `with` block, read from the table that was used until the restore, instead of the restored table.
+        """In a `with` block, read from the later table instead of the restored table.
 
         Raises CommandError if it cannot be read.
         """

@@ -130,7 +130,7 @@ def _read_segment(
     handle: Callable[[Records], Iterable[str]],
     progress: _Progress,
 ) -> None:
-    """Scan a segment of the table, from the last position in its file to the end of the segment."""
+    """Scan the rest of a segment of the table. The scan starts at the last position in the file of the segment."""
     position = _repair(file)
     after, is_complete = position.get("after"), position.get("complete", False)
     progress.add(position.get("records", 0))

@@ -1,1 +1,1 @@
-"""Commands about the sign-in of visitors: managed OAuth applications, and the keys of the sign-in service."""
+"""Commands about the sign-in of visitors. They manage OAuth applications, and the keys of the sign-in service."""

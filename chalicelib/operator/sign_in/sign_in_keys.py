@@ -1,4 +1,4 @@
-"""The command that replaces the keys of the sign-in service: they sign session tokens and encrypt OAuth states."""
+"""The command that replaces the keys of the sign-in service. They sign session tokens and encrypt OAuth states."""
 
 import click
 

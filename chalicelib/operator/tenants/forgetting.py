@@ -69,7 +69,7 @@ def _find_current(account: str, name: str) -> str:
 
 
 def _renamed(item: Item, name: str) -> Item:
-    """Return a copy of a user with a new name, both in the body and in the unique keys."""
+    """Return a copy of a user with a new name. The user's unique keys get the new name too."""
     before = User.of(item.body)
     after = replace(before, name=name)
     keys = records.keys_of_change(item, before, after)

@@ -175,7 +175,7 @@ class AuditEvents(Resource):
         return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
 
     def _find_page(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
-        """Return the events on a page, the id of the last event that was read, and whether more events follow.
+        """Return the events on a page. Also return the id of the last event that was read, and whether more follow.
 
         `wanted` are the filters: query parameters with their values.
         """

@@ -66,7 +66,7 @@ class CertificateStatus(Shape):
 
 
 def check(stored: ReservedDomain, given: CertificatePolicy | None) -> None:
-    """Raise InvalidRequest if both a certificate and a policy are set, or if the domain cannot have the policy."""
+    """Raise InvalidRequest if both a certificate and a policy are set, or the domain cannot have the policy."""
     if stored.policy and stored.chosen_certificate_id:
         sides = ((CERTIFICATE, POLICY), (POLICY, CERTIFICATE))
         raise InvalidRequest.of({field: _EXCLUSIVE.format(other) for field, other in sides})

@@ -1,4 +1,4 @@
-"""Revocations by an SSH authority: of certificates, and of public keys, which it then refuses to sign."""
+"""Revocations of certificates and public keys by an SSH authority. It refuses to sign a revoked key."""
 
 from dataclasses import replace
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Signing of SSH certificates for users and hosts, and rules about who may sign, read and delete certificates."""
+"""Signing of SSH certificates for users and hosts. Rules decide who may sign, read and delete certificates."""
 
 import secrets
 from collections.abc import Callable

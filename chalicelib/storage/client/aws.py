@@ -167,7 +167,7 @@ def _set_host(params: dict[str, Any], **_: object) -> None:
 
 @cache
 def _host(address: str) -> str:
-    """Return the Host header of an address: with its port, unless that is the default one."""
+    """Return the Host header of an address. It contains the port, unless that is the default one."""
     scheme, netloc = urlsplit(address)[:2]
     return netloc.rpartition("@")[2].lower().removesuffix({"http": ":80", "https": ":443"}[scheme])
 
@@ -239,7 +239,7 @@ def _retry_incomplete(response: tuple[Any, dict[str, Any]] | None, operation: An
 
 
 def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
-    """Return whether an answer is complete: it has the declared length, and JSON if the operation has an output."""
+    """Return whether an answer is complete. It must have the declared length, and JSON if the operation returns any."""
     content = answer.content
     if len(content) != int(answer.headers.get("Content-Length") or len(content)):
         return False
@@ -262,7 +262,7 @@ def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) ->
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """Raise Unavailable for calls in this block after 13 seconds, so that API Gateway gets a response in time."""
+    """Raise Unavailable for calls in a `with` block after 13 seconds. So API Gateway gets a response in time."""
     before = _last_call.set(time.monotonic() + _DEADLINE)
     try:
         yield

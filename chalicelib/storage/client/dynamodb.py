@@ -267,7 +267,7 @@ def _conditional(condition: Condition | None) -> dict[str, Any]:
 
 
 def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return the parameters of a request for some expressions, with the names and values that the expressions use."""
+    """Return the parameters of a request for some expressions. They include the names and values in the expressions."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
     given = {f":{name}": attribute(value) for name, value in values.items()}
     return {

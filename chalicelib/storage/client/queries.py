@@ -18,7 +18,7 @@ def pages(
     first: Literal["highest", "lowest"] = "highest",
     **expressions: str,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records that a query selects, page by page, in descending or ascending order of their ids.
+    """Yield the records that a query selects, page by page. Their ids are in descending or ascending order.
 
     `limit` is the number of records that DynamoDB reads for the first page. Its filter may then leave none of them, so
     this page can be empty. Raises aws.Unavailable.

@@ -34,7 +34,7 @@ _LOGGED = (
 
 
 class Place(NamedTuple):
-    """The primary key of an item or a record: its partition key `scope` and its `id`."""
+    """The primary key of an item or a record. It consists of the partition key `scope` and the `id`."""
 
     scope: str
     id: str

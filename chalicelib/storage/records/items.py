@@ -106,7 +106,7 @@ class Item:
 
     @property
     def place(self) -> Place:
-        """Return the primary key of the record that was read, or else the primary key for a new record."""
+        """Return the primary key of the record that was read. For a new item, return the primary key for its record."""
         return self.read_at or places.written(self.scope, self.id)
 
     @property
@@ -174,7 +174,7 @@ def scope(account: str, path: str) -> str:
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the primary key of the parent (for example an edge) of the items in `scope`, or None without a parent."""
+    """Return the primary key of the parent of items, such as the edge of routes. Return None without a parent."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
@@ -225,7 +225,7 @@ def live() -> Condition:
 
 
 def lapsed() -> Condition:
-    """Return the condition that an item's record exists, but has expired or has a lease that is over."""
+    """Return the condition that an item has expired or its lease is over. The condition is false without a record."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
@@ -290,7 +290,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the attributes to set for changed modules: `parts.<name>`, or `parts` if the item had or has none."""
+    """Return the attributes to set for changed modules: `parts.<name>`, or only `parts` if it had or has none."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

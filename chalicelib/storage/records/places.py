@@ -35,7 +35,7 @@ _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return the primary key of an item's record from format 3 on, if the record is in the first shard."""
+    """Return the primary key of an item's record in format 3 or 4. If there are shards, it is that of the first one."""
     collection, before = collected(scope)
     return collection, f"{before}{id}"
 
@@ -82,7 +82,10 @@ def is_sharded(scope: str) -> bool:
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the partition key of the collection with the items of `scope`, and the prefix of their records' ids."""
+    """Return the partition key of the collection that contains the items of `scope`.
+
+    Also return the prefix that the ids of their records have in the collection.
+    """
     if found := _TOGETHER.fullmatch(scope):
         return f"{found[1]}{found[3]}", f"{found[2]}/"
     return scope, ""

@@ -197,7 +197,7 @@ def compact(head: Head) -> bool:
 
 
 def end(head: Head, found: Iterable[Chunk]) -> Write:
-    """Return the write that lets the list of a deleted authority expire together with the list's last entry."""
+    """Return the write that lets the list of a deleted authority expire. It expires together with its last entry."""
     now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
     last = _latest(ends)

@@ -29,7 +29,7 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 class Endings(Protocol):
-    """Methods that find out whether the exclusive holder of a key has ended, and record its end.
+    """Methods about the exclusive holders of keys. They find out whether a holder has ended, and record its end.
 
     A holder can have a lease. The lease can be in a separate record: a tunnel's lease is in the record of its gateway.
     The arguments `lease` are this separate record, or None if there is none.
@@ -138,7 +138,7 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 def _read_holder(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the exclusive holder of a key, the separate record with its lease, and the writes of `Endings.end_lease`.
+    """Return the exclusive holder of a key. Also return the record with its lease, and writes that end the lease.
 
     The holder is None if it does not exist, and the record is None if there is none. The writes are None while the
     lease runs, or if the holder has no separate record for its lease.
@@ -212,7 +212,7 @@ def _write(
     after: Mapping[str, Any] | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> Write:
-    """Return the write with which an item takes a key, if `condition` is true for the record of the key.
+    """Return the write with which an item takes a key. It fails unless `condition` is true for the record of the key.
 
     `after` contains more attributes to set. The value None removes an attribute, for example of the former holder.
     """

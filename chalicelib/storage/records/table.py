@@ -1,4 +1,4 @@
-"""Reads of the table (DynamoDB): items by `scope` and `id`, lists of items, and attributes of unique keys.
+"""Reads of the table (DynamoDB). They return items by `scope` and `id`, lists of items, and attributes of unique keys.
 
 The items of one kind of one account have the same partition key `scope`. So a list is one Query and a read is one
 GetItem.
@@ -115,7 +115,7 @@ def newest_of_all(scope: str) -> list[Item]:
 
 
 def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return at most `count` items older than the id `before`, newest first, and whether there are more.
+    """Return at most `count` items older than the id `before`, newest first. Also return whether there are more.
 
     Encrypted secrets and expired items are left out. A page of large items is shorter: DynamoDB reads at most 1 MB at
     once, and a larger response would exceed Lambda's limit. Raises aws.Unavailable.
@@ -139,7 +139,7 @@ def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of one partition, whether there are more items, and, for the first page, the ids of markers."""
+    """Return a page of a partition, whether there are more items, and ids of markers. Only the first page has these."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
     found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
@@ -154,7 +154,7 @@ def is_spread(collection: str) -> bool:
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return a page of the items with the key `value` in an index, and whether there are more. An index may lag 1 s."""
+    """Return a page of items, and whether there are more. They have the key `value` in an index, which may lag 1 s."""
     found: list[Item] = []
     for records in queries.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
@@ -267,7 +267,7 @@ def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
-    """Shorten a page that was merged from several shards to _LARGE characters, but not below one item."""
+    """Shorten a page to _LARGE characters, but not below one item. The page was merged from several shards."""
     sizes = accumulate(len(repr(item)) for item in found)
     count = sum(size <= _LARGE for size in sizes) or 1
     return found[:count], has_more or count < len(found)

@@ -95,7 +95,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def moved(write: Write) -> Write:
-    """Return the write of a new item, with the shard's primary key if `spread` has divided the item's collection."""
+    """Return the write of a new item after `spread`. If the item's collection is divided, it writes to the shard."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
@@ -150,7 +150,7 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 def pause(number: int) -> None:
-    """Wait for a random time before the next attempt, so that competing writers do not collide again.
+    """Wait for a random time before the next attempt. So competing writers do not collide again.
 
     The longest time grows with each attempt.
     """
@@ -203,7 +203,7 @@ def _conditions(write: Write) -> Mapping[str, Any]:
 
 
 def _merge_checks(writes: Sequence[Write]) -> Sequence[Write]:
-    """Merge each check with the update of the same record: a transaction permits only one action per record."""
+    """Merge each check with the update of the same record. A transaction permits only one action per record."""
     checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
     if not checks:
         return writes

@@ -357,7 +357,7 @@ def free_port() -> int:
 NEWCOMERS = """
 from chalicelib import ids
 from chalicelib.operator.accounts import create_account
-for _ in range(6):
+for _ in range(24):
     print(create_account(ids.new("newcomer"), "admin")[2])
 """
 

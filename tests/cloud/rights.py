@@ -92,6 +92,7 @@ def boundary() -> tuple[Statement, ...]:
     return _filled(_template("pipeline.yaml")["Boundary"]["PolicyDocument"])
 
 
+@cache
 def _template(file: str) -> Mapping[str, Any]:
     """Return the properties of a template's resources."""
     resources = yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Resources"]

@@ -113,10 +113,17 @@ class Stream:
                     self._append(batch)
 
     def refuse(self, secrets: Iterable[str]) -> None:
-        """Queue removals of secrets that Envoy has requested and the catalog lacks."""
+        """Queue removals of secrets that Envoy has requested and the catalog lacks.
+
+        Removals that wait together are one response, because a flood of unknown names causes many.
+        """
         known = self._subscriptions.get("secret")
         refused = [it for it in secrets if known and it in known.names and not self._exists(it)]
-        if refused:
+        if refused and self._waiting and self._waiting[-1].is_refusal:
+            earlier = self._waiting.pop().names
+            self._waiting.append(_Batch("secret", [*earlier, *refused], is_refusal=True))
+            self._unanswered.update(Name("secret", it) for it in refused)
+        elif refused:
             self._append(_Batch("secret", refused, is_refusal=True))
 
     def enqueue_unknown(self) -> None:
@@ -217,7 +224,7 @@ class Stream:
         if len(batch.names) > 1:
             middle = len(batch.names) // 2
             for half in (batch.names[middle:], batch.names[:middle]):
-                self._append(_Batch(batch.kind, half), first=True)
+                self._append(_Batch(batch.kind, half, is_refusal=batch.is_refusal), first=True)
             self._finish(batch)
             return []
         self._finish(batch)
@@ -247,7 +254,7 @@ class Stream:
         known, url = self._subscriptions[batch.kind], TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}
-        for name in batch.names:
+        for name in dict.fromkeys(batch.names):  # a name can be refused twice
             version = None if batch.is_refusal else self._catalog.version(Name(batch.kind, name))
             if version:
                 resource = response.resources.add(name=name, version=version)

@@ -27,6 +27,33 @@ def test_a_requested_name_is_reported_and_a_refusal_answers_it_each_time() -> No
     assert stream.take_demand() == Demand()
 
 
+def test_refusals_that_wait_together_are_one_response() -> None:
+    stream = Stream(catalog(Key("secret", "known")))
+    stream.receive(asks("secret", "a", "b", "c"))
+    told(stream)
+    for names in (["a"], ["b", "a"], ["c"]):
+        stream.refuse(names)
+    (nonce, found, gone), *others = told(stream)
+    assert (found, gone, others) == ([], ["a", "b", "c"], [])
+    assert not stream.is_idle
+    stream.receive(acks("secret", nonce))
+    assert stream.is_idle
+    stream.refuse(["a"])
+    stream.receive(asks("secret", "known"))
+    stream.refuse(["b"])
+    assert [(found, gone) for _, found, gone in told(stream)] == [([], ["a"]), (["known"], []), ([], ["b"])]
+
+
+def test_refusals_that_envoy_rejects_are_sent_again_in_halves() -> None:
+    stream = Stream(catalog())
+    stream.receive(asks("secret", "a", "b"))
+    told(stream)
+    stream.refuse(["a", "b"])
+    ((nonce, _, _),) = told(stream)
+    stream.receive(acks("secret", nonce, BAD))
+    assert [gone for _, _, gone in told(stream)] == [["a"], ["b"]]
+
+
 def test_a_rejected_certificate_of_the_operator_is_removed_unless_envoy_has_an_earlier_one() -> None:
     key = Key("secret", OPERATOR_SECRET)
     made = catalog(key)

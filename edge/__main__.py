@@ -65,7 +65,8 @@ def _lock(settings: Settings, part: str) -> None:
     while not files.lock(file):
         if time.monotonic() > deadline:
             raise SettingError(
-                f"Another {part or 'edge'} uses the folder {settings.directory}: end it, or set another EDGE_DIR=…."
+                f"Another {part or 'edge'} uses the folder {settings.directory}: end that process, or choose another "
+                "folder with EDGE_DIR=…."
             )
         time.sleep(0.1)
 
@@ -191,15 +192,13 @@ async def _run_with_store(part: str, settings: Settings, run: RunWithStore) -> N
         progress.report("connecting to the store")
         with progress.report_waiting("the store throttles calls", Throttled):
             store = await threads.call(table.connect, settings)
-            progress.report("reading the link's authority")
+            progress.report("reading the certificate authority of the edge's link")
             await run(store, await threads.call(store.link_authority))
 
     try:
         await tasks.retry(start, Throttled)
     except Unavailable as error:
-        raise SettingError(
-            f"The store cannot be used ({error}): check the table and the key that the environment names."
-        ) from None
+        raise SettingError(f"The store cannot be used ({error}): check TABLE_NAME and KEY_ID.") from None
 
 
 if __name__ == "__main__":

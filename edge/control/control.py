@@ -149,7 +149,7 @@ class Control:
         Raises Unavailable.
         """
         progress = Progress(self._settings.directory, ENVOY)
-        with progress.report_waiting("control is waiting for the store", Unavailable):
+        with progress.report_waiting("the control process is waiting for the store", Unavailable):
             await self._read_gateways()
             await self._reads.of_change(self._operator.refresh)
             await self._special.start(progress.report)  # Envoy is not ready until special names are loaded
@@ -249,7 +249,7 @@ class Control:
     async def _find_unready_log(self) -> str:
         """Return a sentence if the latest read of the change log is too old, or ""."""
         seconds = time.monotonic() - self._read_at
-        return "" if seconds <= _MAX_LOG_AGE else f"control has not read the change log for {seconds:.0f} s"
+        return "" if seconds <= _MAX_LOG_AGE else f"the control process has not read the change log for {seconds:.0f} s"
 
     async def _find_unready_envoy(self) -> str:
         """Return why no Envoy is ready, or ""."""

@@ -122,7 +122,7 @@ class SpecialNames:
             if tried != reported:
                 reported, deadline = tried, time.monotonic() + self._timeout
                 with suppress(OSError):  # for example if the disk is full
-                    report(f"control is reading special names: {tried} of {len(self._accounts)} accounts")
+                    report(f"the control process is reading special names: {tried} of {len(self._accounts)} accounts")
             elif time.monotonic() > deadline:
                 await asyncio.gather(*(it.close_late() for it in self._accounts.values()))
                 return

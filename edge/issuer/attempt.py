@@ -144,7 +144,9 @@ class Attempt:
         log.event("certificate_issued" if result == "recorded" else "certificate_unused", domain=domain, certificate=id)
         if result == "unwanted":
             issued_certificates.give_up(due, obtained.order, obtained.chain.pem)
-            raise AttemptFailed(outcomes.domain_unproved(domain), "the domain's proof or policy has ended")
+            raise AttemptFailed(
+                outcomes.domain_unproved(domain), "the domain lost its proof or its certificate policy during the order"
+            )
 
     def _clean(self, due: DueRenewal) -> None:
         """Remove the unfinished order and the schedule entry of a domain without a certificate policy."""

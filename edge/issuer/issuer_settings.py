@@ -118,7 +118,7 @@ def _orders_operator(text: str, certificate: str, dns: DnsSettings | None) -> bo
     if text == "true" and certificate:
         raise SettingError("ACME_OPERATOR=true and EDGE_CERTIFICATE exclude each other: unset one of them.")
     if text == "true" and dns is None:
-        raise SettingError("ACME_OPERATOR=true needs ACME_DNS_ZONE, because a wildcard is proved by DNS.")
+        raise SettingError("ACME_OPERATOR=true needs ACME_DNS_ZONE, because the CA verifies wildcards by DNS.")
     return text == "true"
 
 

@@ -169,7 +169,7 @@ def _end(wanted: Wanted, ca: OrderingCa, store: OrderStore, order: UnfinishedOrd
     """Remove an order that the CA has ended. Raises AttemptFailed with the CA's reason."""
     store.drop()
     ca.challenges(order.url, wanted.method)
-    raise AttemptFailed(outcomes.internal(), "the CA has ended the order without a reason")
+    raise AttemptFailed(outcomes.internal(), "the CA has ended the order without giving a reason")
 
 
 @contextmanager
@@ -188,13 +188,13 @@ def _checked(pem: str, wanted: Wanted, order: UnfinishedOrder, now: float) -> Ch
     try:
         chain = crypto.chains.read(pem, _MAX_CHAIN)
     except ValueError as error:
-        raise AttemptFailed(outcomes.internal(), f"the chain of the CA {error}") from None
+        raise AttemptFailed(outcomes.internal(), f"the certificate chain from the CA {error}") from None
     leaf, request = chain.leaf, x509.load_der_x509_csr(order.request)
     checks = {
-        "has another key": leaf.public_key == request.public_key(),
-        "has other names": sorted(leaf.dns_names) == sorted(wanted.names) and not leaf.ips,
+        "has another key than the order": leaf.public_key == request.public_key(),
+        "has other names than the order": sorted(leaf.dns_names) == sorted(wanted.names) and not leaf.ips,
         "is not valid now": leaf.not_before.timestamp() <= now < leaf.not_after.timestamp(),
     }
     if wrong := [problem for problem, is_right in checks.items() if not is_right]:
-        raise AttemptFailed(outcomes.internal(), f"the certificate of the CA {wrong[0]}")
+        raise AttemptFailed(outcomes.internal(), f"the certificate from the CA {wrong[0]}")
     return chain

@@ -96,7 +96,9 @@ def _parse_text(line: str) -> Header:
     except ValueError:
         raise ValueError("must contain two addresses and two ports") from None
     if len(numbers) != len(ports) or len(ports) != 2 or {f"TCP{it.version}" for it in addresses} != {family}:
-        raise ValueError("must contain two addresses of its family and two ports")
+        raise ValueError(
+            "must contain two ports and two addresses, both of the IP version that its protocol field names"
+        )
     return Header((str(addresses[0]), numbers[0]), (str(addresses[1]), numbers[1]))
 
 
@@ -110,7 +112,7 @@ def _header(command: int, family: int, body: bytes) -> Header:
         *pair, source, destination = _IPV6.unpack_from(body)
         addresses, rest = [str(IPv6Address(it)) for it in pair], body[_IPV6.size :]
     else:
-        raise ValueError("must be for TCP over IPv4 or IPv6, with both addresses")
+        raise ValueError("must name TCP over IPv4 or IPv6 as its protocol, and contain both addresses")
     values = _values(rest)
     tunnel = values.get(TUNNEL, b"").decode(errors="replace")
     return Header((addresses[0], source), (addresses[1], destination), tunnel, PRIVATE in values)

@@ -18,7 +18,7 @@ from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 _DEFAULT_VERSIONS = (None, "", "1.2")  # values of min_version (TLS) for which Envoy's shared filter chain is enough
 _UNKNOWN = "The account has no edge and no online tunnel with this name."
-_INACTIVE = "The account is switched off."
+_INACTIVE = "The operator has switched off the account."
 _UNPROVED = "The account has not proved that it owns the domain."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the tunnel's name."
 

@@ -77,7 +77,9 @@ class Resolver:
         if value in records.values:
             return CheckResult("present")
         if records.values:
-            return CheckResult("absent", f"The TXT record {place} does not have the value of this reservation.")
+            return CheckResult(
+                "absent", f"The TXT record {place} does not have the value of this reservation: change the record."
+            )
         return CheckResult("absent", f"There is no TXT record {place}.")
 
     async def _alias(self, domain: str, target: str) -> CheckResult:
@@ -91,7 +93,12 @@ class Resolver:
             if target in records.values:
                 return CheckResult("present")
             if not records.values:
-                return CheckResult("absent", "" if name == domain else f"{domain} is an alias, but not of {target}.")
+                return CheckResult(
+                    "absent",
+                    ""
+                    if name == domain
+                    else f"{domain} has a CNAME record, but it does not lead to {target}: change the record.",
+                )
             name = min(records.values)
             if name in passed:
                 return CheckResult("absent", f"The CNAME records of {domain} form a loop.")

@@ -91,7 +91,10 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
         """Return the decision about a visitor's request. Refuse clients that are not edge hosts."""
         if CLIENT.encode() not in context.auth_context().get(_NAMES, ()):
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only edge hosts are answered")
+            await context.abort(
+                grpc.StatusCode.PERMISSION_DENIED,
+                "only hosts of the edge may connect: the client certificate is for another use",
+            )
         return await self._answering.Check(request, context)
 
 

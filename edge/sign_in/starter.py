@@ -69,7 +69,7 @@ class Starter:
         """Return the provider's URL that begins the sign-in. Raises NotReady if there is no OAuth application."""
         client_id = self._records.client_id(rule)
         if not client_id:
-            raise NotReady("no managed application")
+            raise NotReady("the operator has no managed OAuth application for this provider")
         return provider_table.build_authorize_url(
             self._providers[rule.provider],
             rule,

@@ -181,7 +181,7 @@ class SshGateway:
         """Return the sentence for a client with a refused address, or ""."""
         if self._blocked.contain(address):
             log.event("sign_in_blocked", address=address)
-            return "This network is blocked here."
+            return "The operator has blocked your network."
         seconds = self.sign_ins.check_refusal(address)
         if not seconds:
             return ""

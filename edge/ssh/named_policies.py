@@ -14,8 +14,8 @@ from edge.ssh.forwarding import LabelledTunnel, RequestedTunnel, TunnelRefused
 
 NAMED_POLICIES = "TUNNEL_IP_POLICIES"
 _TIMEOUT = 10.0  # seconds until a tunnel is refused because its client does not answer
-_LATE = f"{NAMED_POLICIES} came after the tunnel was requested, or has two values: {{}}."
-_HOW = "send one value in the first session, without ControlPersist"
+_LATE = f"{NAMED_POLICIES} came after the request for the tunnel, or has two values: {{}}."
+_HOW = "send one value with the first session of the connection, and do not use ControlPersist"
 _SILENT = "Your client does not answer, so the gateway cannot know its IP policies: connect again."
 _LABELS = f"{NAMED_POLICIES} does not restrict a tunnel with labels: set ip_restriction on the edge that uses it."
 

@@ -27,7 +27,7 @@ _POLL = 0.5  # seconds between two reads of the change log
 _TICK = 1.0  # seconds between two calls of `sweep`
 _REVOKED = "its credential or right to the name was revoked"
 _UNREADABLE = "its rights could not be checked"
-_MISSING = "another connection has taken its name, or its record was ended"
+_MISSING = "another connection has taken its name, or the operator has ended it"
 
 
 class RightsChecks:

@@ -69,7 +69,7 @@ class Session(Client):
         """Disconnect the client, because the operator has blocked its network."""
         self._is_outcome_logged = True
         self._log("sign_in_blocked")
-        self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "This network is blocked here.")
+        self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "The operator has blocked your network.")
 
     @property
     def online(self) -> Sequence[OnlineTunnel]:
@@ -129,7 +129,10 @@ class Session(Client):
             self._log("store_away")
             self._connection.disconnect(asyncssh.DISC_SERVICE_NOT_AVAILABLE, forwarding.AWAY)
         elif self._identity.on_rejected_key():
-            self._connection.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many keys were tried.")
+            self._connection.disconnect(
+                asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE,
+                "Your client tried too many keys: choose one with ssh -o IdentitiesOnly=yes -i FILE.",
+            )
         elif is_first:
             self._connection.send_auth_banner(f"{UNKNOWN_KEY}\r\n")
 
@@ -158,7 +161,7 @@ class Session(Client):
         if self._identity.is_store_away:
             return "", 0
         if self._identity.has_rejected_key:
-            return "no key was accepted", sign_ins.WRONG_KEYS
+            return "the gateway accepted none of the client's keys", sign_ins.WRONG_KEYS
         if time.monotonic() - self._start >= self._limits.sign_in_timeout:
             return "the client did not sign in within the time limit", sign_ins.NO_ANSWER
         if self._has_tried_to_sign_in:

@@ -77,7 +77,9 @@ class SessionTunnels:
         if self.is_gone:  # the client left during the call to the store
             self._gateway.close(tunnel, "its client disconnected")
             return False
-        return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client cancelled it"))
+        return Listener(
+            tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client cancelled the forwarding")
+        )
 
     @property
     def online(self) -> Sequence[OnlineTunnel]:
@@ -121,7 +123,7 @@ class SessionTunnels:
 
     def _end_late(self) -> None:
         for tunnel in self._tunnels:
-            self._gateway.close(tunnel, "TUNNEL_IP_POLICIES came after it was opened")
+            self._gateway.close(tunnel, "its client sent TUNNEL_IP_POLICIES after the tunnel was opened")
 
     # Methods that tunnels call
 

@@ -120,7 +120,7 @@ class Tunnels:
     async def open(self, opening: Opening, requested_address: tuple[str, int], session: TunnelSession) -> OnlineTunnel:
         """Open a tunnel. Raises ClientGone and the errors of Store.open."""
         if self._is_shut:
-            raise Unavailable("the lease of the gateway is over")
+            raise Unavailable("the lease of the gateway has expired")
         if self._is_banned(opening.name):
             raise NameBanned
         record, is_reserved = await self._open_in_turn(opening, session)
@@ -128,7 +128,7 @@ class Tunnels:
         if self._is_shut:  # the lease was lost during the call to the store
             with suppress(Unavailable):
                 await threads.call(self._store.close, record, Traffic())
-            raise Unavailable("the lease of the gateway is over")
+            raise Unavailable("the lease of the gateway has expired")
         replaced = [other for other in self._online.values() if opening.name and other.record.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
         log.event("tunnel_opened", **tunnel.log_fields())

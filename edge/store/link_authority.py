@@ -29,7 +29,7 @@ def read_or_create() -> Authority:
             Change(trail.EDGE).put(_create()).commit()
         item = table.read(_SCOPE, _ID)
     if item is None:
-        raise Unavailable("the link's authority is missing")
+        raise Unavailable("the stored certificate authority of the edge's link is missing")
     return vault.unseal(item.sealed["authority"], vault.context(EDGE, _ID), _parse)
 
 

@@ -39,7 +39,7 @@ def connect(settings: Settings) -> TableStore:
         raise
     except Unavailable as error:
         raise SettingError(
-            f"The store cannot be used ({error}): start make run first, or set AWS_ENDPOINT_URL to another store."
+            f"The store cannot be used ({error}): start 'make run' first, or set AWS_ENDPOINT_URL to another store."
         ) from None
     except base_names.OtherSettingsError as error:
         raise SettingError(str(error)) from None

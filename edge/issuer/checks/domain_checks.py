@@ -54,7 +54,10 @@ class DomainChecks:
         """Check a reserved domain. Return which challenge to use for it. Raises AttemptFailed, aws.Unavailable."""
         domain, target = stored.domain, certificate_policies.alias_target(id)
         if domain.startswith(WILDCARD) and not target:
-            raise AttemptFailed(outcomes.internal(), f"{domain} has a policy, which needs ACME_DNS_ZONE")
+            raise AttemptFailed(
+                outcomes.internal(),
+                f"{domain} has a certificate policy, but certificates for wildcards need ACME_DNS_ZONE",
+            )
         alias = asyncio.run(self._find_alias(domain, target)) if stored.is_verified and target else "absent"
         _require(preflight.check_domain(domain, is_verified=stored.is_verified, alias=alias, target=target))
         method = preflight.choose_method(domain, alias)

@@ -107,20 +107,30 @@ def postpone(renewal: Renewal, plan: Plan) -> Renewal:
 
 def domain_unproved(domain: str) -> Failure:
     """Return the failure for a domain that the account has not proved."""
-    return Failure("domain_unproved", f"Prove {domain} with the record in its 'verification'. The order then follows.")
+    return Failure(
+        "domain_unproved",
+        f"Prove that you own {domain}: add the DNS record in 'verification' of the reserved domain. The order then "
+        "follows.",
+    )
 
 
 def dns_alias_missing(domain: str, target: str) -> Failure:
     """Return the failure for a wildcard without the alias (CNAME) that challenges by DNS need."""
     name = f"_acme-challenge.{domain.removeprefix('*.')}"
-    return Failure("dns_alias_missing", f"Add the record {name} CNAME {target}, which a wildcard requires.")
+    return Failure(
+        "dns_alias_missing", f"Add the record {name} CNAME {target}, which a certificate for a wildcard requires."
+    )
 
 
 def caa_forbids(domain: str, identities: tuple[str, ...]) -> Failure:
     """Return the failure for CAA records that do not permit the order."""
     issuer = identities[0] if identities else "the CA"
     return Failure(
-        "caa_forbids", f"Add {issuer} to the CAA records of {domain}, which do not permit it to use this challenge."
+        "caa_forbids",
+        (
+            f"The CAA records of {domain} do not permit {issuer} to issue a certificate with this challenge: add "
+            f"{issuer} to them."
+        ),
     )
 
 
@@ -137,12 +147,12 @@ def challenge_failed(sentence: str) -> Failure:
 
 def rate_limited(limit: str, not_before: int) -> Failure:
     """Return the failure for an order that a limit postpones."""
-    return Failure("rate_limited", f"Wait until 'retries_at': {limit}.", not_before)
+    return Failure("rate_limited", f"Wait until the time in 'retries_at': {limit}.", not_before)
 
 
 def ca_unreachable(not_before: int = 0) -> Failure:
     """Return the failure if the CA does not answer."""
-    return Failure("ca_unreachable", "Wait: the CA does not answer, and the order is tried again.", not_before)
+    return Failure("ca_unreachable", "The CA does not answer: wait until the order is tried again.", not_before)
 
 
 def rejected_identifier(domain: str, sentence: str) -> Failure:

@@ -58,7 +58,10 @@ async def guard(heartbeat: Heartbeat, sockets: Mapping[str, Path], restart: Call
     async def check() -> None:
         if requested.is_too_many(heartbeat.silence(), await read_count(sockets)):
             print(
-                "Control does not answer, and Envoy collects requests for certificates: Envoy is restarted.",
+                (
+                    "Envoy is restarted: too many of its requests for certificates wait, because the control process "
+                    "does not answer."
+                ),
                 file=sys.stderr,
             )
             restart()

@@ -85,7 +85,9 @@ def _read_timeout(bootstrap: Path) -> float:
     try:
         return float(json.loads(bootstrap.read_text())["node"]["metadata"][DRAIN_TIMEOUT])
     except FileNotFoundError:
-        raise SettingError(f"Control has not written {bootstrap} yet: start control first.") from None
+        raise SettingError(
+            f"The control process has not written {bootstrap} yet: start the control process first."
+        ) from None
 
 
 def _find(settings: Settings) -> str:

@@ -27,7 +27,9 @@ class Proxied(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._peer = str(transport.get_extra_info("peername", ("?",))[0])
-        self._timer = asyncio.get_running_loop().call_later(self._timeout, self._refuse, "no header arrived in time")
+        self._timer = asyncio.get_running_loop().call_later(
+            self._timeout, self._refuse, "no PROXY protocol header arrived in time"
+        )
         if not self._proxies.contain(self._peer):
             self._refuse("its address is not in SSH_PROXY_PROTOCOL_FROM")
 
@@ -42,7 +44,7 @@ class Proxied(asyncio.Protocol):
             return
         length = parsed[1] if parsed else len(self._received)
         if length > _MAX_HEADER:
-            self._refuse(f"its header has more than {_MAX_HEADER} bytes")
+            self._refuse(f"its PROXY protocol header has more than {_MAX_HEADER} bytes")
         elif parsed:
             self._on_header(parsed[0], self._received[length:])
 

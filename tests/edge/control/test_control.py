@@ -121,7 +121,7 @@ def test_a_host_is_ready_if_the_log_was_read_lately_and_envoy_has_answered(
         world.control._read_at = time.monotonic() - seconds
         answer = await world.get("/readyz")
         assert answer.startswith("HTTP/1.1 503 ")
-        assert ("control has not read the change log for " in answer) is is_old
+        assert ("the control process has not read the change log for " in answer) is is_old
         assert "Envoy has not answered control yet" in answer
         assert "no gateway is ready" in answer
 
@@ -144,6 +144,6 @@ def test_a_start_without_the_store_reports_again_and_again_what_it_waits_for(
         serving.cancel()
         with suppress(asyncio.CancelledError):
             await serving
-        assert {*found} == {"control is waiting for the store: EndpointConnectionError"}
+        assert {*found} == {"the control process is waiting for the store: EndpointConnectionError"}
 
     asyncio.run(main())

@@ -109,7 +109,7 @@ def test_a_tunnel_at_a_port_follows_its_gateway(world: World) -> None:
 def test_a_start_reports_its_progress_since_the_supervisor_gives_up_without(world: World) -> None:
     world.keep(mutual(), mutual(OTHER, id=SECOND, account=B))
     world.load()
-    assert world.reported[0] == "control is reading special names: 0 of 2 accounts"
+    assert world.reported[0] == "the control process is reading special names: 0 of 2 accounts"
 
 
 def test_a_start_does_not_need_its_report(world: World) -> None:

@@ -71,7 +71,7 @@ def test_what_the_bound_of_all_accounts_holds_says_when_it_is_tried_again(admin:
     assert attempts.made == ["a.example.com", "theirs.example.net"]
     jobs = [admin.get(it).json["certificate_management_status"]["provisioning_job"] for it in mine[1:]]
     assert {(it["error_code"], it["msg"]) for it in jobs} == {
-        ("rate_limited", "Wait until 'retries_at': the service has had two orders.")
+        ("rate_limited", "Wait until the time in 'retries_at': the service has had two orders.")
     }
     waits = [int(clock.parse(it["retries_at"]).timestamp()) - began for it in jobs]
     assert all(abs(wait - planned) <= 2 for wait, planned in zip(waits, (1000, 1000, 2000), strict=True))

@@ -83,7 +83,7 @@ def test_a_key_can_lie_in_a_file(tmp_path: Path) -> None:
         ),
         (
             {"ACME_OPERATOR": "true", **dict.fromkeys(DNS, "")},
-            "ACME_OPERATOR=true needs ACME_DNS_ZONE, because a wildcard is proved by DNS.",
+            "ACME_OPERATOR=true needs ACME_DNS_ZONE, because the CA verifies wildcards by DNS.",
         ),
     ],
 )

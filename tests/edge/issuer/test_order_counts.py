@@ -75,4 +75,4 @@ def test_a_bound_that_is_reached_says_when_the_next_order_is_admitted() -> None:
     with pytest.raises(AttemptFailed) as failed:
         count(now=NOW + 20)
     assert failed.value.failure.not_before == NOW + 100
-    assert failed.value.failure.msg == "Wait until 'retries_at': registered."
+    assert failed.value.failure.msg == "Wait until the time in 'retries_at': registered."

@@ -111,13 +111,16 @@ def test_a_rejected_challenge_ends_the_order_with_the_words_of_the_ca() -> None:
 def test_a_certificate_of_other_names_is_not_used() -> None:
     with pytest.raises(AttemptFailed) as failed:
         obtain(World(names=(DOMAIN, "other.example.com")))
-    assert (failed.value.failure.code, failed.value.reason) == ("internal", "the certificate of the CA has other names")
+    assert (failed.value.failure.code, failed.value.reason) == (
+        "internal",
+        "the certificate from the CA has other names than the order",
+    )
 
 
 def test_a_certificate_that_is_not_valid_now_is_not_used() -> None:
     with pytest.raises(AttemptFailed) as failed:
         obtain(World(), now=lambda: NOW - 86400)
-    assert failed.value.reason == "the certificate of the CA is not valid now"
+    assert failed.value.reason == "the certificate from the CA is not valid now"
 
 
 def test_a_slow_order_is_left_for_another_attempt() -> None:

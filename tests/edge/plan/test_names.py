@@ -159,7 +159,7 @@ def test_a_name_that_nothing_serves_says_why(facts: tuple[Record, ...], name: st
 
 def test_an_account_that_is_switched_off_serves_no_name() -> None:
     records = replace(records_of(GATEWAY, TUNNEL, edge(hosts=[OTHER])), is_active=False)
-    refused = {it: NamePlan(it, A, refusal="The account is switched off.") for it in (HOST, OTHER)}
+    refused = {it: NamePlan(it, A, refusal="The operator has switched off the account.") for it in (HOST, OTHER)}
     assert names.plan_names(refused, records, NOW, SERVICE) == refused
     assert (names.plan_edge("edghts_1", records, NOW, SERVICE), names.plan_port("20000", records, NOW, SERVICE)) == (
         None,

@@ -36,7 +36,7 @@ async def find_silence() -> str:
 
 
 async def find_age() -> str:
-    return "control has not read the change log for 31 s"
+    return "the control process has not read the change log for 31 s"
 
 
 def ask(path: str, processes: Mapping[str, ReadMetrics], checks: Sequence[FindUnready] = ()) -> tuple[str, str]:
@@ -94,7 +94,7 @@ UNREADY = "503 Service Unavailable"
             "/readyz",
             [find_age, find_silence],
             UNREADY,
-            "control has not read the change log for 31 s; no gateway is ready\n",
+            "the control process has not read the change log for 31 s; no gateway is ready\n",
         ),
         ("/healthz", [find_silence], "200 OK", "ok\n"),
     ],

@@ -121,7 +121,8 @@ def test_the_alias_of_a_deleted_reservation_proves_nothing_for_the_next_one(worl
     world.pass_time(3 * DAY)
     assert world.states() == {"b": "pending"}
     assert world.store.kept["b"].proof.error == (
-        f"There is no TXT record {TXT}. {DOMAIN} is an alias, but not of target-b."
+        f"There is no TXT record {TXT}. {DOMAIN} has a CNAME record, but it does not lead to target-b: change the "
+        "record."
     )
 
 

@@ -95,7 +95,7 @@ def test_the_text_record_proves_a_domain_and_all_names_below_it(internet: Intern
 @pytest.mark.parametrize("value", ["", "x", VALUE.upper(), f"{VALUE}x", f"{VALUE} {VALUE}", TARGET])
 def test_a_wrong_value_proves_nothing(internet: Internet, value: str) -> None:
     internet.write(TXT, "TXT", value)
-    wrong = f"The TXT record {TXT} does not have the value of this reservation."
+    wrong = f"The TXT record {TXT} does not have the value of this reservation: change the record."
     assert internet.look() == absent(wrong if value else NO_TEXT)
 
 
@@ -131,8 +131,11 @@ def test_aliases_are_followed_through_zones_with_name_servers_of_their_own(inter
 @pytest.mark.parametrize(
     ("names", "error"),
     [
-        (["elsewhere.shop.example"], f"shop.example is an alias, but not of {TARGET}."),
-        ([f"x.{TARGET}"], f"shop.example is an alias, but not of {TARGET}."),
+        (
+            ["elsewhere.shop.example"],
+            f"shop.example has a CNAME record, but it does not lead to {TARGET}: change the record.",
+        ),
+        ([f"x.{TARGET}"], f"shop.example has a CNAME record, but it does not lead to {TARGET}: change the record."),
         ([CNAME], "The CNAME records of shop.example form a loop."),
         (["a.shop.example", CNAME], "The CNAME records of shop.example form a loop."),
         (["a.shop.example", "b.shop.example", "a.shop.example"], "The CNAME records of shop.example form a loop."),

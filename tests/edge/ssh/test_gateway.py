@@ -232,9 +232,10 @@ def test_policies_that_come_after_a_tunnel_end_it(edge_table: EdgeTable, setting
             with pytest.raises(asyncssh.ChannelListenError):
                 await client.forward_remote_port("other", 80, "127.0.0.1", 1)
             await until(lambda: world.events[-1]["event"] == "refused")
-            assert world.events[-1]["message"].startswith("TUNNEL_IP_POLICIES came after the tunnel was requested")
+            assert world.events[-1]["message"].startswith("TUNNEL_IP_POLICIES came after the request for the tunnel")
             assert [it["message"] for it in world.events if it["event"] == "ended"] == [
-                "https://demo.tunnels.localhost:8443 has ended: TUNNEL_IP_POLICIES came after it was opened."
+                "https://demo.tunnels.localhost:8443 has ended: its client sent TUNNEL_IP_POLICIES after the tunnel "
+                "was opened."
             ]
 
     run(work, settings, edge_table)

@@ -83,8 +83,8 @@ def test_a_value_that_comes_too_late_refuses_all_tunnels(first: str | None) -> N
             client.policies.set(first)
         await client.policies.read(DEMO)
         client.policies.set(TWO)
-        assert "came after the tunnel" in client.policies.refusal
-        with pytest.raises(TunnelRefused, match="came after the tunnel"):
+        assert "came after the request for the tunnel" in client.policies.refusal
+        with pytest.raises(TunnelRefused, match="came after the request for the tunnel"):
             await client.policies.read(DEMO)
 
     run(work)

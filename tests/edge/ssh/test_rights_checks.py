@@ -104,7 +104,7 @@ def test_a_tunnel_that_is_missing_in_the_own_list_is_closed(edge_table: EdgeTabl
         await world.open("acct_there")
         tunnels.close_tunnel("acct_gone", gone.id)
         await world.checks.check_list(HERE)
-        assert world.reasons() == {"acct_gone": ["another connection has taken its name, or its record was ended"]}
+        assert world.reasons() == {"acct_gone": ["another connection has taken its name, or the operator has ended it"]}
 
     run(work, edge_table)
 

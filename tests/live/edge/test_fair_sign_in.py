@@ -116,7 +116,7 @@ def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(tmp_path: Path, 
     told = [json.loads(line) for line in lines if '"sign_in_' in line]
     reasons = {(it["event"], it["address"], it.get("reason", "")) for it in told}
     assert reasons == {
-        ("sign_in_failed", "127.0.0.1", "no key was accepted"),
+        ("sign_in_failed", "127.0.0.1", "the gateway accepted none of the client's keys"),
         ("sign_in_failed", "127.0.0.31", "the client did not sign in within the time limit"),
         ("sign_in_failed", "127.0.0.32", "the client did not sign in within the time limit"),
         ("sign_in_dropped", "127.0.0.32", "too many sign-ins from its address"),
@@ -180,7 +180,7 @@ def test_a_blocked_network_is_sent_away_and_its_connections_end_within_five_seco
         edge.store.networks.add("127.0.0.0/8")
 
         assert client.ends(within=5) == 255
-        assert any("This network is blocked here." in line for line in client.said)
+        assert any("The operator has blocked your network." in line for line in client.said)
         until(lambda: not edge.store.online)
         assert edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1").ends() == 255
         edge.store.networks.clear()

@@ -172,7 +172,10 @@ def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) ->
     world.write(claimed["value"], to=1)  # of two servers one lies
     assert world.look(id)["status"] == "pending"
     world.write("another value")
-    assert world.look(id)["error"] == f"The TXT record {TXT} does not have the value of this reservation."
+    assert (
+        world.look(id)["error"]
+        == f"The TXT record {TXT} does not have the value of this reservation: change the record."
+    )
     assert world.events(id) == [("create", "api_key")]
 
     world.write("another value", claimed["value"])

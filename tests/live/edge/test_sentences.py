@@ -48,12 +48,15 @@ def test_a_second_edge_in_the_folder_of_another_says_so(tmp_path: Path) -> None:
     (folder := tmp_path / "edge").mkdir()
     with (folder / "edge.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert said(tmp_path) == f"Another edge uses the folder {folder}: end it, or set another EDGE_DIR=….\n"
+        assert (
+            said(tmp_path)
+            == f"Another edge uses the folder {folder}: end that process, or choose another folder with EDGE_DIR=….\n"
+        )
 
 
 def test_a_store_that_throttles_is_tried_again(tmp_path: Path) -> None:
     with _store("ProvisionedThroughputExceededException", "ResourceNotFoundException") as url:
-        sentence = "start make run first, or set AWS_ENDPOINT_URL to another store.\n"
+        sentence = "start 'make run' first, or set AWS_ENDPOINT_URL to another store.\n"
         expected = f"The store cannot be used (ResourceNotFoundException): {sentence}"
         assert said(tmp_path, "control", AWS_ENDPOINT_URL=url, **_CREDENTIALS) == expected
 

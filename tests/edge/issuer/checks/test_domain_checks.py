@@ -119,7 +119,7 @@ def test_a_domain_that_leads_elsewhere_names_the_address(addresses: tuple[str, .
 def test_a_wildcard_needs_its_alias() -> None:
     target = certificate_policies.alias_target(ID)
     assert target.endswith(".acme.example")
-    missing = f"dns_alias_missing: Add the record _acme-challenge.app.example.com CNAME {target}, which a wildcard"
+    missing = f"dns_alias_missing: Add the record _acme-challenge.app.example.com CNAME {target}, which a certificate"
     assert check(Lookups(), stored(WILDCARD)).startswith(missing)
     aliases = {"_acme-challenge.app.example.com": target}
     assert check(Lookups(aliases), stored(WILDCARD)) == check(Lookups(aliases), stored()) == "dns-01"
@@ -129,7 +129,10 @@ def test_a_wildcard_needs_its_alias() -> None:
     ("caa", "found"),
     [
         (frozenset({"0 issue ca.example"}), "dns-01"),
-        (frozenset({"0 issue other.example"}), "caa_forbids: Add ca.example to the CAA records of app.example.com, "),
+        (
+            frozenset({"0 issue other.example"}),
+            "caa_forbids: The CAA records of app.example.com do not permit ca.example to ",
+        ),
         (None, "dns-01"),
     ],
 )

@@ -59,17 +59,26 @@ def test_an_issue_ends_the_job() -> None:
         (
             outcomes.domain_unproved("a.example"),
             "domain_unproved",
-            "Prove a.example with the record in its 'verification'. The order then follows.",
+            (
+                "Prove that you own a.example: add the DNS record in 'verification' of the reserved domain. The order "
+                "then follows."
+            ),
         ),
         (
             outcomes.dns_alias_missing("*.a.example", "x.acme.example"),
             "dns_alias_missing",
-            "Add the record _acme-challenge.a.example CNAME x.acme.example, which a wildcard requires.",
+            (
+                "Add the record _acme-challenge.a.example CNAME x.acme.example, which a certificate for a wildcard "
+                "requires."
+            ),
         ),
         (
             outcomes.caa_forbids("a.example", ("ca.example",)),
             "caa_forbids",
-            "Add ca.example to the CAA records of a.example, which do not permit it to use this challenge.",
+            (
+                "The CAA records of a.example do not permit ca.example to issue a certificate with this challenge: "
+                "add ca.example to them."
+            ),
         ),
         (
             outcomes.http_unreachable("a.example", "192.0.2.1", 80, "answered 502"),
@@ -84,12 +93,12 @@ def test_an_issue_ends_the_job() -> None:
         (
             outcomes.rate_limited("the service has reached its limit of orders", 5),
             "rate_limited",
-            "Wait until 'retries_at': the service has reached its limit of orders.",
+            "Wait until the time in 'retries_at': the service has reached its limit of orders.",
         ),
         (
             outcomes.ca_unreachable(),
             "ca_unreachable",
-            "Wait: the CA does not answer, and the order is tried again.",
+            "The CA does not answer: wait until the order is tried again.",
         ),
         (
             outcomes.rejected_identifier("a.example", "Policy forbids it"),

@@ -73,9 +73,9 @@ def test_a_client_has_the_address_in_its_header(sent: tuple[bytes, ...]) -> None
     [
         (V2 + b"SSH-2.0", "10.0.0.0/8", "its address is not in SSH_PROXY_PROTOCOL_FROM"),
         (b"SSH-2.0-OpenSSH\r\n", "127.0.0.0/8", "it does not begin with a PROXY protocol header"),
-        (b"", "127.0.0.0/8", "no header arrived in time"),
-        (V2[:20], "127.0.0.0/8", "no header arrived in time"),
-        (TOO_LONG, "127.0.0.0/8", "its header has more than 536 bytes"),
+        (b"", "127.0.0.0/8", "no PROXY protocol header arrived in time"),
+        (V2[:20], "127.0.0.0/8", "no PROXY protocol header arrived in time"),
+        (TOO_LONG, "127.0.0.0/8", "its PROXY protocol header has more than 536 bytes"),
         (
             V1[:-2] + b" " * 80,
             "127.0.0.0/8",
@@ -84,7 +84,7 @@ def test_a_client_has_the_address_in_its_header(sent: tuple[bytes, ...]) -> None
         (
             V2[:13] + b"\x12" + V2[14:],
             "127.0.0.0/8",
-            "its header must be for TCP over IPv4 or IPv6, with both addresses",
+            "its header must name TCP over IPv4 or IPv6 as its protocol, and contain both addresses",
         ),
     ],
 )

@@ -99,7 +99,7 @@ def imported(kind: Kind, given: str) -> State:
     """Return a state with only the ids that the import names. Raises ValueError if `given` is malformed."""
     values = given.split("/")
     if len(values) != len(kind.keys) or not all(values):
-        raise ValueError(f"{given!r} is not an id for this import: use {'/'.join(kind.keys)}.")
+        raise ValueError(f"{given!r} cannot be imported: the id of a {kind.name} has the form {'/'.join(kind.keys)}.")
     return {**{it.name: None for it in kind.attributes}, **dict(zip(kind.keys, values, strict=True))}
 
 

@@ -34,7 +34,9 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
 
     def GetMetadata(self, request: pb.GetMetadata.Request, context: grpc.ServicerContext) -> Any:
         """Answer that Terraform must read the whole schema instead of metadata. The schema is small."""
-        context.abort(grpc.StatusCode.UNIMPLEMENTED, "Read the schema instead.")
+        context.abort(
+            grpc.StatusCode.UNIMPLEMENTED, "The metadata of this provider are not available: read its schema instead."
+        )
 
     def GetProviderSchema(self, request: pb.GetProviderSchema.Request, context: grpc.ServicerContext) -> Any:
         """Return the schemas of the provider, all resources and all data sources."""

@@ -32,7 +32,7 @@ def test_offboarding_closes_a_bot_at_once(admin_user: User, api: Served) -> None
         env=admin_user.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr
-    assert process.stderr.readline().startswith("Not complete yet. The request is repeated in 1")
+    assert process.stderr.readline().startswith("The request is not complete yet. It is repeated in 1")
     process.terminate()
     process.communicate(timeout=10)
     assert admin.get(f"/bot_users/{bot}").json["active"] is False

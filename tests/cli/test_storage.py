@@ -90,7 +90,7 @@ def test_a_keyring_stores_the_token_and_a_refresh_token_renews_it(
 def test_a_locked_keyring_is_one_sentence(with_keyring: User, api: Served) -> None:
     with_keyring.login(api)
     locked = with_keyring.with_settings(RING="locked").run("whoami", "-o", "table")
-    sentence = "te: The keyring did not answer for te:default: it is locked. Unlock it.\n"
+    sentence = "te: The keyring did not answer for te:default: it is locked. Unlock the keyring.\n"
     assert (locked.returncode, locked.stdout, locked.stderr) == (4, "", sentence)
     gone = with_keyring.with_settings(PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring").run("whoami")
     assert (gone.returncode, gone.stderr.count("\n")) == (4, 1)
@@ -112,7 +112,7 @@ def without_certificate(with_keyring: User, api: Served) -> User:
     ("keyring", "sentence"),
     [
         ("waits", "The certificate could not be renewed within 5 seconds."),
-        ("locked", "The keyring did not answer for te:default: it is locked. Unlock it."),
+        ("locked", "The keyring did not answer for te:default: it is locked. Unlock the keyring."),
     ],
 )
 def test_a_keyring_that_does_not_answer_delays_a_connection_little(

@@ -94,7 +94,9 @@ def body_of(fields: Iterable[Field], given: Mapping[str, Sequence[str]]) -> dict
             for part in above:
                 inner = inner.setdefault(part, {})
                 if not isinstance(inner, dict):
-                    raise CommandError(f"{field.flag}: --{part} is not an object, so it has no such field.", USAGE)
+                    raise CommandError(
+                        f"{field.flag}: the value of --{part} is not an object, so it has no fields.", USAGE
+                    )
             inner[name] = parse(field, values)
     return body
 

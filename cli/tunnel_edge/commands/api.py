@@ -92,7 +92,7 @@ def _authority(session: Session, body: Mapping[str, Any]) -> str:
         if certificate := body.get(f"{kind}_id"):
             return str(session.client.get(f"/{kind}s/{certificate}")["ssh_certificate_authority_id"])
     if not session.profile.authority:
-        raise CommandError("The profile has no authority: name it with --authority sshca_…", USAGE)
+        raise CommandError("The profile has no SSH certificate authority: name one with --authority sshca_…", USAGE)
     return session.profile.authority
 
 
@@ -113,6 +113,6 @@ def offboard(root: str, others: str | None, certificates: str | None) -> None:
         total = answer | {name: total.get(name, 0) + answer[name] for name in _COUNTERS}
         if answer["complete"]:
             break
-        output.note(f"Not complete yet. The request is repeated in {answer['retry_after']} seconds.")
+        output.note(f"The request is not complete yet. It is repeated in {answer['retry_after']} seconds.")
         time.sleep(answer["retry_after"])
     options.chosen().show(total)

@@ -24,7 +24,10 @@ def show_conditions(profile: Profile, token: str) -> None:
     try:
         credential: Mapping[str, Any] = client.get(f"/federated_credentials/{profile.federated}")
     except CommandError as error:
-        output.note(f"The conditions of {profile.federated} cannot be read: {str(error).partition(chr(10))[0]}")
+        output.note(
+            f"The conditions of the federated credential {profile.federated} cannot be read: "
+            f"{str(error).partition(chr(10))[0]}"
+        )
         return
     output.note(f"Conditions of {profile.federated}:")
     output.note(f"  aud: one of {_text(credential['audiences'])}")

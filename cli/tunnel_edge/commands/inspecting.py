@@ -31,6 +31,8 @@ async def start(
         stack.callback((await control.listen(file)).close)
         stack.callback(functools.partial(file.unlink, missing_ok=True))
     except (OSError, NotImplementedError, AttributeError) as error:
-        screen.note(f"te requests cannot be used with this te http: {error}")
+        screen.note(
+            f"The command 'te requests' will not find this te http, because its socket cannot be opened: {error}"
+        )
     screen.note(f"Inspector: {link}")
     return recording.open

@@ -124,7 +124,9 @@ def _connect(pid: int | None) -> socket.socket:
         else:
             return connection
     which = f"the process {pid}" if pid else "any process"
-    raise CommandError(f"No te http with an inspector runs as {which} of this user: start one.", NOT_FOUND)
+    raise CommandError(
+        f"No te http with an inspector is running as {which} of this user: start one with 'te http'.", NOT_FOUND
+    )
 
 
 def _age(file: Path) -> float:

@@ -39,4 +39,4 @@ def _start(command: list[str]) -> None:
         none = subprocess.DEVNULL
         subprocess.Popen(command, stdin=none, stdout=none, stderr=none, start_new_session=True)
     except OSError as error:
-        raise CommandError(f"BROWSER could not be started: {error}", NOT_SIGNED_IN) from error
+        raise CommandError(f"The program in BROWSER could not be started: {error}", NOT_SIGNED_IN) from error

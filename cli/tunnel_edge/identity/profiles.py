@@ -92,7 +92,7 @@ def _decode(name: str, stored: Mapping[str, Any]) -> Profile:
         value = tuple(value) if isinstance(value, list) else value
         if key not in defaults or key == "name" or type(value) is not type(defaults[key]):
             raise CommandError(
-                f"{config_file()}: '{key}' of the profile '{name}' is unknown or of the wrong type: remove it."
+                f"{config_file()}: '{key}' of the profile '{name}' is unknown or has the wrong type: remove this key."
             )
         values[key] = value
     return Profile(name, **values)

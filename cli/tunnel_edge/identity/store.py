@@ -93,4 +93,6 @@ def _call_keyring(function: str, entry: str, *values: str) -> Any:
     try:
         return getattr(ring, function)(entry, "token", *values)
     except Exception as error:  # a keyring's backend can raise any error
-        raise CommandError(f"The keyring did not answer for {entry}: {error}. Unlock it.", NOT_SIGNED_IN) from error
+        raise CommandError(
+            f"The keyring did not answer for {entry}: {error}. Unlock the keyring.", NOT_SIGNED_IN
+        ) from error

@@ -171,7 +171,7 @@ def _actions(site: Site, exchange: Exchange) -> Html:
 def _comparison(site: Site, exchange: Exchange, original: Exchange | None, view: View) -> Html:
     """Return the first response and the replay's response side by side, and their differences."""
     if original is None:
-        return tag("p", "The first request is not recorded any more.", class_="hint")
+        return tag("p", "The first request is no longer recorded.", class_="hint")
     both = tag(
         "div",
         *(

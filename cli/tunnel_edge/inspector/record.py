@@ -86,7 +86,7 @@ class Recorder:
             self._add_to_body(reader, data)
         elif self._waiting > _MAX_WAITING:
             self._now = now
-            self._become_stream("too fast to be recorded")
+            self._become_stream("the data came too fast to be recorded")
             self._count(reader, len(data))
         else:
             self._queue.append((reader, data, now))
@@ -99,7 +99,7 @@ class Recorder:
         elif reader is self._requests and self._proposed:
             self._held += data
             if len(self._held) > _MAX_HELD:
-                self._become_stream("too much data after a request to upgrade")
+                self._become_stream("the client sent too much data after its request to upgrade, before the response")
         elif data and reader.left:
             self._add_to_body(reader, data)
         elif data:

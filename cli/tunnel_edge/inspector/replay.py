@@ -73,7 +73,8 @@ def whole_request(exchange: Exchange) -> Message:
         raise ReplayRefused("The connection is not HTTP/1.1, and only HTTP/1.1 requests can be replayed.")
     if request.is_cut:
         raise ReplayRefused(
-            f"Only {len(request.body)} of the body's {request.size} bytes were recorded: it cannot be sent."
+            f"Only {len(request.body)} of the body's {request.size} bytes were recorded, so the request cannot be "
+            "sent again."
         )
     if not request.is_complete:
         raise ReplayRefused("The request was not recorded completely, so it cannot be sent again.")

@@ -107,7 +107,10 @@ class Inspector:
         if decision == "redeemed":
             where = (("Location", self.access.folder), ("Set-Cookie", self.access.set_cookie))
             await _send(parser, writer, Reply(303, headers=where))
-            self._note(f"The inspector's link was used. For another browser: {self.access.link}")
+            self._note(
+                "A browser has used the link of the inspector. To open the inspector in another browser: "
+                f"{self.access.link}"
+            )
             return
         if decision == "denied":
             await _send(parser, writer, Reply(403))
@@ -133,7 +136,7 @@ class Inspector:
         first, _, rest = asked.path.removeprefix("requests/").partition("/")
         exchange = self._journal.find(int(first)) if first.isdigit() and len(first) < 10 else None
         if exchange is None:
-            text = "This request is not recorded any more."
+            text = "This request is no longer recorded."
             return await self._page(functools.partial(pages.list_page, self._site, self._list(), text), 404)
         return await self._show(exchange, rest, asked)
 

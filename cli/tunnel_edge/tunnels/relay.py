@@ -65,7 +65,9 @@ class Relay:
         except (OSError, TimeoutError) as error:
             reason = getattr(error, "strerror", None) or str(error) or "no answer in time"
             self._on_refused(f"{self._server} does not accept connections: {reason}")
-            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "the local server refused") from None
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_CONNECT_FAILED, "the local server refused the connection"
+            ) from None
         return local.channel_end
 
 

@@ -194,7 +194,7 @@ def test_a_connection_that_is_faster_than_the_recorder_is_counted() -> None:
     for _ in range(200):
         recorder.on_response(b"x" * 65536, 2)
     other, waiting, first = journal.newest_first()
-    assert (first.is_stream, first.note, first.received) == (True, "too fast to be recorded", 0)
+    assert (first.is_stream, first.note, first.received) == (True, "the data came too fast to be recorded", 0)
     assert first.sent == len(OK_CHUNKED[:-5]) + 200 * 65536
     assert [(it.is_stream, it.note, it.ended_at) for it in (waiting, other)] == [(False, first.note, 2)] * 2
     recorder.close(3)

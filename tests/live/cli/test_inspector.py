@@ -89,7 +89,10 @@ def test_the_used_link_is_reported_with_a_new_one(inspected: Inspected) -> None:
     open_link(inspected)
     until(lambda: bool(inspected.notes))
     (note,) = inspected.notes
-    assert note == f"The inspector's link was used. For another browser: {inspected.link}"
+    assert (
+        note
+        == f"A browser has used the link of the inspector. To open the inspector in another browser: {inspected.link}"
+    )
     assert inspected.link != first
 
 

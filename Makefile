@@ -28,7 +28,7 @@ GENERATOR := .venv-clients/lib/python3*/site-packages/openapi_generator_cli/open
 
 # For a registry that is dead or silent npm waits for minutes: it is asked first, unless all is on this machine already.
 define NPM_CI
-{ command -v node && command -v npm; } >/dev/null || { echo "This is what $(2): Node.js 20 or newer, with npm. Install it." >&2; exit 1; }; \
+{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is missing, which $(2): install it." >&2; exit 1; }; \
 	echo "Fetching what $(2), with npm …"; cd $(1); ci="npm ci --ignore-scripts --no-audit --no-fund --silent"; $$ci --offline || { \
 	npm ping --fetch-retries=0 --fetch-timeout=4000 >/dev/null 2>&1 || { echo "The registry of npm's packages could not be reached" \
 	"for what $(2): check that this machine is connected, then run make again." >&2; exit 1; }; $$ci; }
@@ -52,7 +52,7 @@ reset: ## Forget what was created with make run.
 	@PYTHONPATH="$$(dirname "$(THIS)")" "$(or $(wildcard $(BIN)/python),$(PYTHON),python3)" -m infra.local.reset
 
 package: .venv/dev $(DOCS) ## Make build/$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
-	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
+	@test -n "$(STAGE)" || { echo "STAGE is not set: name the stage, for example make package STAGE=dev" >&2; exit 1; }
 	@$(BIN)/python -m infra.deploy.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
 
 cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud that goes on in the background.
@@ -72,7 +72,7 @@ contract: export CONTRACT_URL = $(URL)
 contract: export CONTRACT_KEY = $(API_KEY)
 contract: .venv/dev ## Try a deployment against the contract, or parts of it: URL=https://… API_KEY=… SUITE=….
 	@test -n "$$CONTRACT_URL" && test -n "$$CONTRACT_KEY" || \
-		{ echo "Say where it is, and whose key to use: make contract URL=https://… API_KEY=…" >&2; exit 1; }
+		{ echo "URL or API_KEY is not set: name the deployed API and an API key, make contract URL=https://… API_KEY=…" >&2; exit 1; }
 	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
 openapi: .venv/dev ## Write the OpenAPI document, and docs/api.txt, the table of routes and the table of records, which are committed.
@@ -198,7 +198,7 @@ test: BESIDE += .venv-cli/ready .venv-terraform/ready
 
 # Optional: the benchmarks say where it is missing.
 .venv/peer: requirements/peer.txt | .venv/dev
-	@"$(PYTHON)" -m infra.environments $@ || echo "Without it: its rows say so." >&2
+	@"$(PYTHON)" -m infra.environments $@ || echo "The benchmarks run without the peer, and mark the rows that need it." >&2
 
 bench/node_modules/ready: bench/package-lock.json
 	@$(call NPM_CI,bench,the benchmarks need)

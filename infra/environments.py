@@ -20,7 +20,7 @@ from infra import ROOT, CommandError
 
 SILENCE = 4  # seconds without a byte; then the registry counts as down
 _TIMEOUTS = re.compile("timed out|respond within", re.IGNORECASE)  # texts in the output of uv or pip after a timeout
-_NO_ANSWER = "it is silent"
+_NO_ANSWER = "it does not answer"
 _BROKEN = re.compile(
     "connection (?:refused|reset|aborted)|unreachable|no route to host|name or service not known|dns error"
     "|name resolution|failed to lookup|server error",
@@ -223,7 +223,7 @@ def _as_command_error(what: str, failed: _InstallError) -> CommandError:
             "check that this machine is connected, then run make again."
         )
     errors = [line for line in failed.output.splitlines() if re.match(r"error|\s+\w", line, re.IGNORECASE)]
-    return CommandError("\n".join([f"This could not be installed: {what}.", *errors[-10:]]))
+    return CommandError("\n".join([f"The installation of {what} failed.", *errors[-10:]]))
 
 
 if __name__ == "__main__":

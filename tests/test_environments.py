@@ -189,7 +189,7 @@ def test_a_registry_that_refuses_is_told_once_for_two_environments(project: Path
 def test_a_silent_registry_is_told_soon(project: Path, silent: str, uv: bool) -> None:
     began = time.monotonic()
     status, _, err = make(project, silent, *BOTH, uv=uv)
-    assert (status, err[0]) == (2, TOLD.format(WHAT[uv], "it is silent"))
+    assert (status, err[0]) == (2, TOLD.format(WHAT[uv], "it does not answer"))
     assert (len(err), time.monotonic() - began < SOON) == (2, True)
 
 
@@ -197,7 +197,7 @@ def test_files_that_never_come_are_told_too(project: Path, files_from: str, sile
     began = time.monotonic()
     port = silent.rpartition(":")[2]
     status, _, err = make(project, f"{files_from}/elsewhere={port}", ".venv/run", uv=True)
-    assert (status, err[0]) == (2, TOLD.format(WHAT[True], "it is silent"))
+    assert (status, err[0]) == (2, TOLD.format(WHAT[True], "it does not answer"))
     assert time.monotonic() - began < SOON
 
 
@@ -206,7 +206,7 @@ def test_what_is_not_the_pinned_package_is_not_installed(project: Path, files_fr
     subprocess.run([sys.executable, "-m", "venv", *shared, str(project / ".venv")], check=True)
     (project / "requirements/run.txt").write_text(f"tiny==1.0 --hash=sha256:{'0' * 64}\n")
     status, _, err = make(project, files_from, ".venv/run", uv=True)
-    assert (status, err[0]) == (2, "This could not be installed: what the API needs.")
+    assert (status, err[0]) == (2, "The installation of what the API needs failed.")
     assert "0" * 64 in "".join(err)
     assert not (project / ".venv/run").exists()
 

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
         if not all((options.package / file).exists() for file in ("sam.json", "deployment.zip")):
             raise CommandError(f"There is no package in {options.package}: make it with 'make package'.")
         if not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", options.bucket):
-            raise CommandError(f"{options.bucket!r} is not the name of a bucket.")
+            raise CommandError(f"{options.bucket!r} is not the name of an S3 bucket.")
         parameters = dict(map(_parameter, options.parameters))
         tags = dict(map(_tag, options.tag)) if options.tag else None
         if sentence := service.settings_difference(options.name, parameters):

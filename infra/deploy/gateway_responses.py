@@ -35,7 +35,7 @@ RESPONSES: dict[str, ApiError] = {
     "INVALID_SIGNATURE": _NO_ROUTE,
     "MISSING_AUTHENTICATION_TOKEN": _NO_ROUTE,
     "QUOTA_EXCEEDED": _TOO_MANY,
-    "REQUEST_TOO_LARGE": errors.PayloadTooLarge("The body is larger than the gateway accepts."),
+    "REQUEST_TOO_LARGE": errors.PayloadTooLarge("The body is larger than the 10 MiB that the gateway accepts."),
     "RESOURCE_NOT_FOUND": _NO_ROUTE,
     "THROTTLED": _TOO_MANY,
     "UNAUTHORIZED": _NO_TOKEN,

@@ -110,7 +110,7 @@ def _translated_errors() -> Iterator[None]:
         with aws.translate_errors():
             yield
     except ClientError as error:
-        raise CommandError(f"The cloud refused: {error}") from None
+        raise CommandError(f"AWS refused the request: {error}") from None
 
 
 def _description(client: Any, stack: str) -> Mapping[str, Any] | None:

@@ -148,7 +148,7 @@ class Cloud:
         """Return one sentence about why the cloud did not start."""
         if self._process and self._process.returncode == UNUSABLE:
             return self.log.read_text().splitlines()[-1]
-        return f"The embedded cloud did not start: {self.log} shows why."
+        return f"The emulated cloud did not start: {self.log} shows why."
 
 
 def is_answering(url: str) -> bool:

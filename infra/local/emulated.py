@@ -58,9 +58,9 @@ def main(action: str) -> None:
             " check that it runs, and check the credentials."
         )
     except OSError as error:
-        sys.exit(f"{error.filename} cannot be used ({error.strerror}): choose another place with DEPLOYED_DIR=….")
+        sys.exit(f"{error.filename} cannot be used ({error.strerror}): choose another folder with DEPLOYED_DIR=….")
     except KeyboardInterrupt:
-        sys.exit("\nInterrupted: the cloud is stopped.")
+        sys.exit("\nInterrupted: the emulated cloud is stopped.")
 
 
 def check() -> None:
@@ -121,7 +121,7 @@ def _make_room() -> None:
     for path in PATHS:
         if os.path.lexists(path):
             raise CommandError(
-                f"{path} does not belong to an emulated cloud: choose another place with DEPLOYED_DIR=…."
+                f"{path} does not belong to an emulated cloud: choose another folder with DEPLOYED_DIR=…."
             )
 
 

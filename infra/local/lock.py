@@ -76,7 +76,9 @@ def await_cloud(state: Path, timeout: float = _TIMEOUT) -> None:
     deadline = time.monotonic() + timeout
     while is_locked(state):
         if time.monotonic() > deadline:
-            raise CommandError(f"The cloud of an earlier run still has {state} open: end it (fuser -k {state}).")
+            raise CommandError(
+                f"The emulated cloud of an earlier run still has {state} open: end its process (fuser -k {state})."
+            )
         time.sleep(_PAUSE)
 
 
@@ -90,10 +92,12 @@ def _read_run(folder: Path) -> _Run | None:
 
 def _describe_use(folder: Path, run: _Run | None) -> str:
     if run is None:
-        return f"{folder} is in use by another process: end that first, or choose another place with LOCAL_DIR=…."
+        return (
+            f"{folder} is in use by another process: end that process first, or choose another folder with LOCAL_DIR=…."
+        )
     return (
         f"{folder} is in use by process {run.pid}, which serves it at {run.url}: "
-        f"end that first (kill {run.pid}), or choose another place with LOCAL_DIR=…."
+        f"end that process first (kill {run.pid}), or choose another folder with LOCAL_DIR=…."
     )
 
 

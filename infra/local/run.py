@@ -59,7 +59,9 @@ def main() -> None:
     except AwsError as error:
         sys.exit(_explain(error, embedded))
     except OSError as error:
-        sys.exit(f"{error.filename or LOCAL} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=….")
+        sys.exit(
+            f"{error.filename or LOCAL} cannot be used ({error.strerror}): choose another folder with LOCAL_DIR=…."
+        )
     except KeyboardInterrupt:
         terminal.say("\nStopped. All data is stored: 'make run' continues with it, 'make reset' deletes it.")
     finally:
@@ -69,9 +71,9 @@ def main() -> None:
 def _explain(error: AwsError, embedded: Cloud) -> str:
     """Return one sentence about why the cloud cannot be used. The disk of the embedded cloud may be full."""
     if embedded.is_started and shutil.disk_usage(LOCAL).free < _MIN_FREE:
-        return f"No space is left in {LOCAL}: free some space, or choose another place with LOCAL_DIR=…."
+        return f"No space is left in {LOCAL}: free some space, or choose another folder with LOCAL_DIR=…."
     url = os.environ.get("AWS_ENDPOINT_URL", "hand")
-    return f"The cloud at {url} cannot be used ({error.code}): check that it runs, and check the credentials."
+    return f"The emulated cloud at {url} cannot be used ({error.code}): check that it runs, and check the credentials."
 
 
 def _end_with_parent() -> None:
@@ -124,7 +126,7 @@ def _serve(port: int, embedded: Cloud) -> None:
     terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _EDGE_HINT)
     threading.Thread(target=_watch, args=(embedded, server), daemon=True).start()
     server.serve_forever()
-    raise CommandError(f"The embedded cloud ended unexpectedly: {embedded.log} shows why.")
+    raise CommandError(f"The emulated cloud ended unexpectedly: {embedded.log} shows why.")
 
 
 def _watch(embedded: Cloud, server: local_server.Server) -> None:

@@ -51,7 +51,7 @@ def test_what_stands_in_the_way_is_told_in_a_sentence(deployed: Served) -> None:
     assert deploy(deployed, "nowhere") == (1, "", "There is no package in nowhere: make it with 'make package'.\n")
     *refused, why = deploy(deployed, PACKAGE, "LogLevel=LOUD")
     assert (refused, why.count("\n")) == ([1, ""], 1)
-    assert why.startswith("The cloud refused: An error occurred (")
+    assert why.startswith("AWS refused the request: An error occurred (")
 
 
 def test_a_key_is_of_one_region_where_that_was_said_and_of_many_else_for_ever(deployed: Served, tmp_path: Path) -> None:

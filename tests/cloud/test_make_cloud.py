@@ -71,7 +71,7 @@ def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path) -> None
     file, settings = tmp_path / "env", environment(tmp_path, free_port())
     file.write_text("NAME=another program's\n")
     assert said_by("stop", settings) == (0, "")
-    told = f"{file} does not belong to an emulated cloud: choose another place with DEPLOYED_DIR=….\n"
+    told = f"{file} does not belong to an emulated cloud: choose another folder with DEPLOYED_DIR=….\n"
     assert said_by("check", settings) == (1, told)
     assert [*tmp_path.iterdir()] == [file]
 

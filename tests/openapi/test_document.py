@@ -171,7 +171,7 @@ def test_it_is_served_to_everyone_with_the_address_it_was_asked_for_at(nobody: C
 
 
 def test_it_has_no_query_and_no_other_method(nobody: Client) -> None:
-    assert_invalid(nobody.get("/openapi.json?x=1"), {"x": "is not a field here; known: none"})
+    assert_invalid(nobody.get("/openapi.json?x=1"), {"x": "is not accepted here; accepted: none"})
     refused = nobody.post("/openapi.json", {})
     assert_refused(refused, 405, "method_not_allowed", "This path supports only GET.")
 

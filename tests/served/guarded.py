@@ -11,7 +11,9 @@ from tests.conftest import Served
 SCAN = {"X-Amz-Target": "DynamoDB_20120810.Scan", "Content-Type": "application/x-amz-json-1.0"}
 REFUSED = {
     "__type": "UnrecognizedClientException",
-    "message": "The access key id is wrong: send the one in cloud.env of this cloud's folder.",
+    "message": (
+        "The access key id is wrong: send the one in cloud.env, in the data folder of 'make run' or 'make cloud'."
+    ),
 }
 
 

@@ -62,7 +62,7 @@ def test_what_was_answered_outlives_kill_9_and_of_a_cut_journal_all_but_what_was
         os.kill(cloud_of(process), signal.SIGKILL)
         assert process.wait(timeout=30) == 1
         assert api.log.read_text().splitlines()[-1] == (
-            f"The embedded cloud ended unexpectedly: {api.local / 'cloud' / 'cloud.log'} shows why."
+            f"The emulated cloud ended unexpectedly: {api.local / 'cloud' / 'cloud.log'} shows why."
         )
     (journal,) = (api.local / "cloud").glob("journal-*")
     os.truncate(journal, journal.stat().st_size - 40)

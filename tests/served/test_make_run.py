@@ -177,7 +177,7 @@ def test_a_folder_in_use_is_neither_served_twice_nor_reset(first: Run) -> None:
     pid = Path(f"/proc/{first.process.pid}/task/{first.process.pid}/children").read_text().strip()
     sentence = (
         f"{first.local} is in use by process {pid}, which serves it at {first.base_url}: "
-        f"end that first (kill {pid}), or choose another place with LOCAL_DIR=….\n"
+        f"end that process first (kill {pid}), or choose another folder with LOCAL_DIR=….\n"
     )
     other_ports = {**first.settings, "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
     second = [sys.executable, "-m", "infra.local.run"]

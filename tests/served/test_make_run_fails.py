@@ -42,7 +42,8 @@ def test_a_state_of_1_x_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     assert run(settings(tmp_path / "local")) == (
         1,
         "",
-        f"The state in {folder} was written by 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md), or"
+        f"The state in {folder} was written by version 1.x: upgrade it to 2.0.0 first ('Upgrading' in "
+        "infra/README.md), or"
         " delete it with 'make reset'.\n",
     )
     assert [file.name for file in folder.glob("*.json")] == ["dynamodb.json"]
@@ -55,7 +56,8 @@ def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     status, out, err = run(settings(tmp_path / "local"))
     assert (status, out) == (1, "")
     assert err == (
-        f"The saved state in {file} cannot be read (Expecting value: line 1 column 12 (char 11)): "
+        f"The saved state of the emulated cloud in {file} cannot be read (Expecting value: line 1 column 12 (char "
+        "11)): "
         "repair it, or delete all state with 'make reset'.\n"
     )
     assert file.read_text() == '{"tables": '
@@ -68,7 +70,7 @@ def test_a_cloud_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     assert said == (
         1,
         "",
-        f"The cloud at http://127.0.0.1:{port} cannot be used (EndpointConnectionError):"
+        f"The emulated cloud at http://127.0.0.1:{port} cannot be used (EndpointConnectionError):"
         " check that it runs, and check the credentials.\n",
     )
 
@@ -79,14 +81,14 @@ def test_a_cloud_of_another_folder_is_named(tmp_path: Path, served: Served) -> N
     assert said == (
         1,
         "",
-        f"The cloud at {url} cannot be used (UnrecognizedClientException):"
+        f"The emulated cloud at {url} cannot be used (UnrecognizedClientException):"
         " check that it runs, and check the credentials.\n",
     )
 
 
 def test_an_edge_whose_store_has_no_key_names_it(tmp_path: Path, served: Served) -> None:
     chosen = {**served.cloud, "KEY_ID": "alias/nobodys", "EDGE_DIR": str(tmp_path / "edge")}
-    sentence = "The store cannot be used (NotFoundException): check the table and the key that the environment names.\n"
+    sentence = "The store cannot be used (NotFoundException): check TABLE_NAME and KEY_ID.\n"
     assert run(chosen, sys.executable, "-m", "edge", "gateway") == (1, "", sentence)
 
 

@@ -126,7 +126,7 @@ def test_a_change_does_not_recreate_a_deleted_resource(http: Client) -> None:
 
 
 def test_of_many_credentials_with_one_key_one_is_made(http: Client) -> None:
-    key, rule = public_key(), {"public_key": "must be a value that nothing else uses"}
+    key, rule = public_key(), {"public_key": "must be a value that no other resource uses"}
     answers = at_once([partial(http.post, CREDENTIALS, {"public_key": f"{key} {i}"}) for i in range(TIMES)])
     [created] = [answer.json for answer in answers if answer.status == 201]
     for answer in answers:

@@ -29,7 +29,7 @@ _SAMPLES: tuple[ApiError, ...] = (  # a sample of each error, in the order of th
     errors.NotFound("This account has no resource with that id under /api_keys."),
     errors.NoSuchRoute("No such path. GET /docs and GET /openapi.json describe the paths of this API."),
     errors.MethodNotAllowed("GET, POST"),
-    errors.Conflict("'public_key' is in use already.", {"public_key": "must be a value that nothing else uses"}),
+    errors.Conflict("'public_key' is in use already.", {"public_key": "must be a value that no other resource uses"}),
     errors.Conflict(f"The resource is in use by {_HOLDER}.", {"used_by.0": _HOLDER}),
     errors.PreconditionFailed(etags.CHANGED),
     errors.PreconditionFailed(etags.PRESENT),

@@ -65,7 +65,7 @@ def _load_store(folder: Path) -> "Store | None":
     except OSError as error:
         setting = "LOCAL_DIR" if is_persistent else "DEPLOYED_DIR"
         sentence = (
-            f"{error.filename or folder} cannot be used ({error.strerror}): choose another place with {setting}=…."
+            f"{error.filename or folder} cannot be used ({error.strerror}): choose another folder with {setting}=…."
         )
         print(sentence, file=sys.stderr)
     sys.exit(UNUSABLE)

@@ -22,7 +22,7 @@ _CONTROL = "/_"  # the prefix of the emulator's control paths: reset, configurat
 _DEPLOYED_API = re.compile(r"/restapis/[^/]+/[^/]+/_user_request_(?:/|$)")
 _HERE = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d+)?")
 _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/")
-_MESSAGE = "The access key id is wrong: send the one in cloud.env of this cloud's folder."
+_MESSAGE = "The access key id is wrong: send the one in cloud.env, in the data folder of 'make run' or 'make cloud'."
 
 
 @dataclass(frozen=True)

@@ -101,8 +101,8 @@ class Store:
             return int(saved["journal"])
         if any(self._snapshot.parent.glob("*.json")):
             raise CommandError(
-                f"The state in {self._snapshot.parent} was written by 1.x: upgrade it to 2.0.0 first ('Upgrading' in"
-                " infra/README.md), or delete it with 'make reset'."
+                f"The state in {self._snapshot.parent} was written by version 1.x: upgrade it to 2.0.0 first "
+                "('Upgrading' in infra/README.md), or delete it with 'make reset'."
             )
         return 0
 
@@ -183,7 +183,8 @@ def _read_json(file: Path) -> dict[str, Any]:
         read: dict[str, Any] = json.loads(file.read_text(), object_hook=persistence._json_object_hook)
     except (ValueError, OSError) as error:
         sentence = (
-            f"The saved state in {file} cannot be read ({error}): repair it, or delete all state with 'make reset'."
+            f"The saved state of the emulated cloud in {file} cannot be read ({error}): repair it, or delete all "
+            "state with 'make reset'."
         )
         raise CommandError(sentence) from None
     return read

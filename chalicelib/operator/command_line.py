@@ -74,7 +74,7 @@ class ParsedText(click.ParamType[Any]):
         try:
             return self._parse(value)
         except ValueError:
-            self.fail(f"{value!r} is not a {self.name}, for example {self._example}", param, ctx)
+            self.fail(f"{value!r} is not a {self.name}: write one like {self._example}", param, ctx)
 
 
 def account_argument(command: C) -> C:

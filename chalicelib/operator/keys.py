@@ -48,7 +48,7 @@ def issue_key(
     if owner is None:
         raise UnknownId(f"The account {account_id} has no user or bot {owner_id}.")
     if not accounts.is_owner_active(account_id, owner_id):
-        raise CommandError(f"{owner_id} or its account is switched off: enable it first.")
+        raise CommandError(f"The owner {owner_id} or the account {account_id} is switched off: enable both first.")
     rules = None if ignores_rules else key_rules.read(account_id)
     key, new = new_resources.build_key(account_id, owner, description, expires_in, scopes, rules)
     Change(OPERATOR).put(key).also(*new.also).commit()

@@ -77,7 +77,11 @@ class Run:
         Raises OutdatedTable, CommandError, aws.Unavailable.
         """
         migrations.require_supported_table()
-        keeps = "" if places.is_format_selected() else " Records keep their format: RECORD_FORMAT selects another."
+        keeps = (
+            ""
+            if places.is_format_selected()
+            else " The format of records stays the same, because RECORD_FORMAT is not set."
+        )
         self.report(f"Reading the table …{keeps}")
         purpose = {"command": "migrate", "table": dynamodb.table_name(), "applies": str(self.applies)}
         folder = ScanFolder(self.folder, purpose)
@@ -97,7 +101,7 @@ class Run:
         summary = "; ".join(f"{count} of the kind {what} ({about})" for (what, about), count in counts)
         yield f"{total} records; to be rewritten: {summary or 'none'}."
         if self.applies:
-            again = f" {done[False]} changed meanwhile: run it again." if done[False] else ""
+            again = f" {done[False]} changed during the migration: run the command again." if done[False] else ""
             yield f"{done[True]} rewritten.{again}"
         elif needed:
             yield "Nothing was changed: run the command with --apply to migrate these records."
@@ -175,7 +179,10 @@ def _reserved(record: Mapping[str, Any]) -> Iterator[str]:
         return
     key = NameKey.of(record)
     if key.is_in_use and name.partition(".")[2] == base_names.domain_in_use():
-        yield f"{key.account} has the name {name}, which is reserved by now: the service answers there. Warn its owner."
+        yield (
+            f"{key.account} has the name {name}, which the operator has reserved since: the service answers there. "
+            "Warn the account's owner."
+        )
 
 
 def _apply(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, bool]:
@@ -188,7 +195,10 @@ def _apply(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, Non
     except Taken as taken:
         name = taken.key.value
         if tunnel := migrations.end_tunnel_at(name):
-            yield f"The tunnel {tunnel} was ended: the edge {record['id']} has {name}."
+            yield f"The tunnel {tunnel} was ended, because the edge {record['id']} owns its name {name}."
             return (yield from _apply(record, stored_types))
-        yield f"The edge {record['id']} loses {name}: another account has it. Change its hostports."
+        yield (
+            f"The edge {record['id']} loses the name {name}, which another account owns: change the hostports of the "
+            "edge."
+        )
         return False

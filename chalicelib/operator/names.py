@@ -88,4 +88,7 @@ def _list() -> None:
 @click.option("--force", is_flag=True, help="Remove the settings even if names exist, which may then not be served.")
 def _forget_settings(force: bool) -> None:
     former = forget_settings(is_forced=force)
-    print(f"The table no longer has {former}. The next process that uses names stores its own settings.")
+    print(
+        f"The table no longer stores {former}. The next process that uses names stores its own TUNNEL_DOMAIN and "
+        "TCP_PORTS."
+    )

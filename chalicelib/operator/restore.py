@@ -56,7 +56,9 @@ def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> C
     `later` is the table that was used until the restore. In `folder`, the comparison stores its progress in files.
     """
     if later == dynamodb.table_name():
-        raise CommandError(f"TABLE_NAME must name the restored table, and {later} is the one to compare it with.")
+        raise CommandError(
+            f"TABLE_NAME must name the restored table, but names {later}, the table to compare the restored one with."
+        )
     return Comparison(later, folder, report)
 
 

@@ -77,7 +77,7 @@ def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
         raise CommandError(f"No tunnel or edge had {name} at that time or before.")
     last = max(earlier, key=lambda it: it.ended_at)
     id = last.tunnel if isinstance(last, TunnelRecord) else last.edge
-    raise CommandError(f"No tunnel or edge had {name} at that time. {id} had it before, until {last.ended_at}.")
+    raise CommandError(f"No tunnel or edge had {name} at that time. {id} had the name before, until {last.ended_at}.")
 
 
 def read_usage(account: str, month: str) -> Mapping[str, Traffic]:

@@ -34,7 +34,7 @@ def test_limits_that_no_key_can_have_are_refused(capsys: Output) -> None:
     assert refused("keys", "issue", account, admin, "--scope", "all") == f"The scopes.0 {rule}."
     for time in ("", "0", "-1d", "soon", "1y", "9999999w"):
         assert refused("keys", "issue", account, admin, f"--expires-in={time}") == 2
-        assert f"argument --expires-in: {time!r} is not a duration, for example 90d\n" in capsys.readouterr().err
+        assert f"argument --expires-in: {time!r} is not a duration: write one like 90d\n" in capsys.readouterr().err
 
 
 def test_an_unknown_owner_of_a_key_is_one_sentence(capsys: Output) -> None:

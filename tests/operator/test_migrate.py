@@ -47,7 +47,7 @@ def test_the_progress_of_a_migration_goes_to_the_error_channel(capsys: pytest.Ca
     stored("44e6111")
     operator.main(["migrate"])
     assert capsys.readouterr().err == (
-        "Reading the table … Records keep their format: RECORD_FORMAT selects another.\n"
+        "Reading the table … The format of records stays the same, because RECORD_FORMAT is not set.\n"
     )
 
 
@@ -74,11 +74,11 @@ def test_accounts_with_a_name_that_the_operator_has_reserved_since_are_listed(
         edge = admin.create("/edges/https", {"hostports": [f"sign-in.{names.D}:443"]})["id"]
         admin.create("/edges/https", {"hostports": [f"x.sign-in-too.{names.D}:443"]})
     operator.main(["migrate"])
-    (line,) = (it for it in capsys.readouterr().out.splitlines() if "is reserved by now" in it)
+    (line,) = (it for it in capsys.readouterr().out.splitlines() if "which the operator has reserved since" in it)
     assert line.startswith(f"{admin.account} has the name sign-in.{names.D}, ")
     admin.delete(f"/edges/https/{edge}")
     operator.main(["migrate"])
-    assert "is reserved by now" not in capsys.readouterr().out
+    assert "which the operator has reserved since" not in capsys.readouterr().out
 
 
 def test_a_migration_can_be_stopped_and_continued() -> None:

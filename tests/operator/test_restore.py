@@ -180,7 +180,9 @@ def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
 def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_listed(
     admin: Client, tables: Tables, capsys: Output
 ) -> None:
-    itself = "TABLE_NAME must name the restored table, and tunnel-edge is the one to compare it with."
+    itself = (
+        "TABLE_NAME must name the restored table, but names tunnel-edge, the table to compare the restored one with."
+    )
     assert refused("revocations", "list", "tunnel-edge") == itself
     assert (
         refused("revocations", "list", LATER)

@@ -25,7 +25,8 @@ def test_a_store_out_of_reach_is_one_sentence_and_exit_status_1() -> None:
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "The store cannot be used (EndpointConnectionError): it does not answer or is busy. It is table tunnel-edge, "
+        "The store cannot be used (EndpointConnectionError): it does not answer or is busy. The configured store is: "
+        "table tunnel-edge, "
         f"key_id alias/tunnel-edge, region us-east-1, endpoint http://127.0.0.1:{port}.\n"
     )
 
@@ -67,5 +68,5 @@ def test_a_store_that_is_not_there_is_said_to_be_missing(monkeypatch: pytest.Mon
     assert refused("accounts", "list") == (
         "The store cannot be used (ResourceNotFoundException): the table does not exist: "
         "'python -m chalicelib store create' creates it. "
-        "It is table nowhere, key_id alias/tunnel-edge, region us-east-1, endpoint AWS."
+        "The configured store is: table nowhere, key_id alias/tunnel-edge, region us-east-1, endpoint AWS."
     )

@@ -24,4 +24,4 @@ def test_a_demonstration_tunnel_with_labels_is_in_the_groups_that_they_match(
 @pytest.mark.parametrize("text", ["app", "=web", ""])
 def test_a_label_of_another_form_is_a_usage_error(capsys: Output, text: str) -> None:
     assert refused("tunnels", "demo", ids.new("acct"), "--label", text) == 2
-    assert capsys.readouterr().err.endswith(f"argument --label: {text!r} is not a label, for example app=web\n")
+    assert capsys.readouterr().err.endswith(f"argument --label: {text!r} is not a label: write one like app=web\n")

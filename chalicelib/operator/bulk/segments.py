@@ -56,7 +56,9 @@ class ScanFolder:
             part.replace(plan)
         found = json.loads(plan.read_text())
         if {**found, "segments": 0} != {**wanted, "segments": 0}:
-            raise CommandError(f"{self.path} belongs to another run: {json.dumps(found)}. Choose another folder.")
+            raise CommandError(
+                f"The folder {self.path} has the progress of another run ({json.dumps(found)}): choose another folder."
+            )
         return int(found["segments"])
 
     def lines(self) -> Iterator[str]:

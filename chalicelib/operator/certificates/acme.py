@@ -15,9 +15,9 @@ from chalicelib.operator.command_line import CommandError, OperatorGroup, reason
 from chalicelib.storage.records import table
 
 _CAA = {
-    "": "CAA not checked by an issuer yet",
+    "": "CAA: no issuer has checked the records yet",
     "published": "CAA published",
-    "missing": "CAA missing: publish this record, so that no other CA or account gets certificates for tunnels",
+    "missing": "CAA missing: publish the record above, so that no other CA or account gets certificates for tunnels",
 }
 _MAX_LINES = 20  # the most failed orders that `acme status` lists
 
@@ -29,14 +29,15 @@ def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
     directory = os.environ.get("ACME_DIRECTORY", "").strip()
     if not directory:
         raise CommandError(
-            "ACME_DIRECTORY is not set, so there are no automatic certificates: set it as the issuer has it."
+            "ACME_DIRECTORY is not set, so there are no automatic certificates: set ACME_DIRECTORY to the same value "
+            "as for the issuer."
         )
     account = acme_accounts.find(directory)
     yield f"directory {directory}"
     yield f"account {account.url if account and account.url else 'none yet: the issuer registers it'}"
     every = order_times.ALL
     taken = len(order_times.read({"all": every}, now)["all"])
-    yield f"orders {taken} in three hours without renewals, {max(0, every.most - taken)} left"
+    yield f"orders in the last three hours, without renewals: {taken}; {max(0, every.most - taken)} more are possible"
     entries = list(renewal_schedule.list_entries())
     failing = [it for it in entries if it.renewal.error_code]
     running = sum(it.renewal.is_claimed for it in entries)
@@ -60,7 +61,9 @@ def renew(domain: str) -> RenewalEntry:
         raise CommandError(f"No account has a reserved domain {domain} that is proved.")
     entry = renewal_schedule.order_now(found["account"], found["id"], clock.seconds())
     if entry is None:
-        raise CommandError(f"{domain} has no policy of automatic certificates, or an attempt at it is running.")
+        raise CommandError(
+            f"{domain} has no certificate policy for automatic certificates, or an order for it is already running."
+        )
     return entry
 
 
@@ -76,7 +79,10 @@ def _describe(renewal: Renewal) -> str:
     if renewal.error_code:
         retries_at = clock.rfc3339(clock.at(renewal.due_at))
         reason = f" ({renewal.reason})" if renewal.reason else ""
-        return f"{renewal.error_code} after {renewal.attempts} attempts, again at {retries_at}: {renewal.msg}{reason}"
+        return (
+            f"{renewal.attempts} attempts failed, the last with {renewal.error_code}; the next is at {retries_at}: "
+            f"{renewal.msg}{reason}"
+        )
     return f"renews at {clock.rfc3339(clock.at(renewal.renews_at))}" if renewal.renews_at else "has no certificate"
 
 

@@ -137,8 +137,9 @@ class Deletion:
                     yield "1"
             except UnclassifiedRecord as unknown:
                 raise CommandError(
-                    f"The record {unknown} is not known to this version, and contains {self.account}: nothing was done "
-                    "with it. Run the command of the newest version."
+                    f"This version does not know the record {unknown}, which contains {self.account}, and has not "
+                    "changed "
+                    "the record: run the command of the newest version."
                 ) from None
 
 
@@ -198,9 +199,12 @@ def delete(account: str, events: Events, yes: bool) -> None:
     deletion = Deletion(account, events, partial(print, file=sys.stderr, flush=True))
     deletion.run()
     ended = ", ".join(f"{count} {name}" for name, count in deletion.ended.items()) or "nothing"
-    print(f"{account} is deleted: ended {ended}.")
+    print(f"{account} is deleted. Ended with it: {ended}.")
     for id in deletion.unrevoked:
-        print(f"{id} was not revoked: the list of its authority is full. Replace the authority on servers.")
+        print(
+            f"{id} was not revoked, because the revocation list of its authority is full: replace the authority on "
+            "servers."
+        )
     print("No record with the account's id is left" + (", except audit events." if events == "keep" else "."))
 
 

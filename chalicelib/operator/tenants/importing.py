@@ -226,7 +226,7 @@ def _advice(place: tuple[str, str]) -> str:
     kind = place[0].partition("#")[0]
     if kind in ("user_name", "name"):
         return "create the account with another --admin NAME."
-    return "another account has it, or the export was imported already."
+    return "another account owns it, or this export was already imported."
 
 
 def _configure(settings: Item, account: Item) -> Item:

@@ -26,9 +26,9 @@ def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_directory_there_is_no_status(admin: Client) -> None:
-    assert (
-        refused("acme", "status")
-        == "ACME_DIRECTORY is not set, so there are no automatic certificates: set it as the issuer has it."
+    assert refused("acme", "status") == (
+        "ACME_DIRECTORY is not set, so there are no automatic certificates: set ACME_DIRECTORY to the same value "
+        "as for the issuer."
     )
     assert str(refused("acme", "rotate")).startswith("There is no account at the CA of ACME_DIRECTORY")
 
@@ -50,20 +50,21 @@ def test_the_status_shows_records_to_publish_and_what_fails(offered: None, admin
     assert lines[:4] == [
         f"directory {DIRECTORY}",
         "account https://ca.example/account/1",
-        "orders 0 in three hours without renewals, 250 left",
+        "orders in the last three hours, without renewals: 0; 250 more are possible",
         "domains 1, running 0, failing 1",
     ]
     value = "ca.example; accounturi=https://ca.example/account/1; validationmethods=dns-01"
     assert lines[4] == f'CAA tunnels.localhost. CAA 0 issue "{value}"'
-    assert lines[5] == "CAA not checked by an issuer yet"
+    assert lines[5] == "CAA: no issuer has checked the records yet"
     assert re.fullmatch(r"alias _acme-challenge\.tunnels\.localhost\. CNAME [0-9a-f]{32}\.acme\.example\.", lines[6])
     assert lines[7] == "operator has no certificate"
     sentence = "Wait. (the DNS server rejects updates: REFUSED)"
     assert lines[8:] == [
-        f"failing {admin.account} {made['id']} internal after 2 attempts, again at 2030-03-17T17:46:40Z: {sentence}"
+        f"failing {admin.account} {made['id']} 2 attempts failed, the last with internal; the next is at "
+        f"2030-03-17T17:46:40Z: {sentence}"
     ]
     acme_accounts.describe(replace(account, caa="missing"))
-    assert said(capsys, "acme", "status")[5].startswith("CAA missing: publish this record")
+    assert said(capsys, "acme", "status")[5].startswith("CAA missing: publish the record above")
     acme_accounts.describe(replace(account, caa="published"))
     assert said(capsys, "acme", "status")[5] == "CAA published"
 
@@ -84,7 +85,7 @@ def test_a_certificate_of_a_proved_domain_can_be_renewed_at_once(offered: None, 
     (due,) = renewal_schedule.find_due(clock.seconds(), 10)
     assert due.entry.renewal.started_at
     admin.delete(f"/reserved_domains/{made['id']}/certificate_management_policy")
-    assert str(refused("acme", "renew", "app.example.com")).startswith("app.example.com has no policy")
+    assert str(refused("acme", "renew", "app.example.com")).startswith("app.example.com has no certificate policy")
     assert str(refused("acme", "renew", "no domain")).startswith("no domain must be a domain")
 
 

@@ -60,7 +60,7 @@ def test_an_existing_file_and_another_accounts_progress_are_refused(
     plan = {"command": "accounts export", "table": "tunnel-edge", "account": stranger.account, "segments": 16}
     (parts / "plan.json").write_text(json.dumps(plan))
     message = str(refused("accounts", "export", admin.account, "--into", str(file)))
-    assert message.startswith(f"{parts} belongs to another run:")
+    assert message.startswith(f"The folder {parts} has the progress of another run (")
 
 
 def test_an_export_that_is_killed_ten_times_under_load_is_complete(

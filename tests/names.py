@@ -9,7 +9,7 @@ TEAM = f"team.{D}"
 
 
 def assert_taken(answer: Answer, field: str = "hostports.0") -> None:
-    rule = "must be a value that nothing else uses"
+    rule = "must be a value that no other resource uses"
     assert_refused(answer, 409, "conflict", f"'{field}' is in use already.", {field: rule})
 
 

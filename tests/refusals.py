@@ -13,10 +13,10 @@ UNKNOWN_TOKEN = "The API key is unknown or was deleted."
 NO_VERSION = "Send the header 'Service-Version' with a supported version: 2 or 0."
 NO_ROUTE = "No such path. GET /docs and GET /openapi.json describe the paths of this API."
 NO_JSON_TYPE = "Send the body as JSON, with the header 'Content-Type: application/json'."
-INTERNAL = "The service failed to answer. Quote the operation id when you report it."
+INTERNAL = "The service failed to answer. Quote the operation id when you report the failure."
 UNAVAILABLE = (
     "The service is busy or temporarily unavailable. The request may have succeeded: repeat it with the same "
-    "Idempotency-Key, and it is done only once."
+    "Idempotency-Key, so that it takes effect only once."
 )
 
 
@@ -38,7 +38,7 @@ def assert_refused(answer: Answer, status: int, code: str, msg: str, details: Ma
 def assert_invalid(answer: Answer, details: Mapping[str, str]) -> None:
     """Assert a 400 that names exactly these fields, and the first one in its message."""
     first, rule = next(iter(details.items()))
-    rest = f" {len(details) - 1} more: see the details." if len(details) > 1 else ""
+    rest = f" {len(details) - 1} more: see 'details'." if len(details) > 1 else ""
     assert_refused(answer, 400, "invalid_request", f"'{first}' {rule}.{rest}", details)
 
 

@@ -11,7 +11,7 @@ from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
 _MUST_STAPLE = (
-    "must not require OCSP stapling, which the live edge does not do: "
+    "must not require OCSP stapling, which the live edge does not support: "
     "certificate 1 has the extension TLS Feature (1.3.6.1.5.5.7.1.24, must-staple)"
 )
 

@@ -53,6 +53,4 @@ def encode(label: str, content: bytes) -> str:
 
 
 def _cut_off() -> ValueError:
-    return ValueError(
-        "must be complete PEM: a BEGIN line without its END line, or the reverse; the text seems to be truncated"
-    )
+    return ValueError("must be complete PEM: each BEGIN line needs its END line, and each END line its BEGIN line")

@@ -96,7 +96,7 @@ class Listeners(EditableResource):
         closed = [place for place, hostport in enumerate(hostports) if self._is_closed(hostport)]
         stored = self.get(call).body.get("hostports", []) if closed and call else []
         if wrong := [place for place in closed if hostports[place] not in stored]:
-            rule = f"must have a port of {base_names.ports_text()}: no other is open below {base_names.domain()}"
+            rule = f"must have a port of {base_names.ports_text()}: no other port is open below {base_names.domain()}"
             raise InvalidRequest.of({f"hostports.{place}": rule for place in wrong})
         return hostports
 

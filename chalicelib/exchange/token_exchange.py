@@ -141,10 +141,10 @@ def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
     if not granted:
         raise Refused("credential")
     if beyond := [scope for scope in granted if not scopes.covers(held, scope)]:
-        rule = f"must be within the scopes of the federated credential; {beyond[0]} is not"
+        rule = f"must contain only scopes that the federated credential covers; it does not cover '{beyond[0]}'"
         raise InvalidScope(f"'scope' {rule}.", {"scope": rule})
     if token.credential.require_scopes and scopes.ALL in granted:
-        rule = f"must not contain {scopes.ALL}, as the account requires"
+        rule = f"must not contain '{scopes.ALL}', as the account's rules require"
         raise InvalidScope(f"'scope' {rule}.", {"scope": rule})
     return granted
 

@@ -84,7 +84,7 @@ class Fetcher:
         except (OSError, HTTPException) as error:
             raise FetchFailed(type(error).__name__) from None
         except (ValueError, RecursionError):
-            raise FetchFailed("no JSON document") from None
+            raise FetchFailed("the answer is not JSON") from None
 
     def _read(self, target: Target, deadline: float) -> bytes:
         """Return the body of a response. Raises FetchFailed unless its status is 200."""
@@ -119,7 +119,7 @@ class Fetcher:
             return _open_tunnel(self.proxy, target, deadline)
         found = addresses.resolve(target.host, target.port, seconds=_left(deadline), by=self.resolve)
         if not all(map(addresses.is_public, found)):
-            raise FetchFailed("not a public address")
+            raise FetchFailed("its address is not public")
         return _open_first(found, target.port, deadline)
 
 
@@ -175,7 +175,7 @@ def _open_tunnel(proxy: str, target: Target, deadline: float) -> socket.socket:
         authority = f"{target.host}:{target.port}"
         connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
         if _begin(connection, deadline, "CONNECT").status != 200:
-            raise FetchFailed("refused by the proxy")
+            raise FetchFailed("the proxy refused the connection")
     except BaseException:
         connection.close()
         raise

@@ -128,10 +128,10 @@ def fetch_document(issuer: str) -> Any:
     fetcher = Fetcher(issuers.allows_loopback)
     found = fetcher.read_json(f"{issuer.removesuffix('/')}/.well-known/openid-configuration")
     if not isinstance(found, dict) or found.get("issuer") != issuer:
-        raise FetchFailed("another issuer")
+        raise FetchFailed("its configuration names another issuer")
     address = found.get("jwks_uri")
     if not isinstance(address, str):
-        raise FetchFailed("no jwks_uri")
+        raise FetchFailed("its configuration has no jwks_uri")
     return replace(fetcher, seconds=min(SECONDS, end - time.monotonic())).read_json(address)
 
 
@@ -142,7 +142,7 @@ def _await_other(issuer: str, kid: str | None, now: int, cached: CachedKeys) -> 
         if cached.turn <= cached.fetched and now < cached.fetched + USABLE:
             return cached.keys  # the last fetch succeeded, but none of its keys has this `kid`
         if time.monotonic() > end or clock.seconds() >= cached.turn + TURN:
-            raise IssuerUnreachable("another process did not get the keys in time")
+            raise IssuerUnreachable("another process did not fetch the issuer's keys in time")
         time.sleep(_POLL)
         cached = _read(issuer)
     return cached.keys

@@ -161,7 +161,7 @@ def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) 
             if done is None:
                 raise
     if done.digest != request.digest:
-        raise Conflict("This Idempotency-Key was already used for another request: choose another one.")
+        raise Conflict("This Idempotency-Key was already used for another request: choose another key.")
     if done.once:
         raise Conflict(
             f"This request was already done: it created {done.item.id}. The secret in its response is shown only once."

@@ -7,7 +7,7 @@ authorizer can use it.
 
 from collections.abc import Mapping
 
-_FAILED = "The service failed to answer. Quote the operation id when you report it."
+_FAILED = "The service failed to answer. Quote the operation id when you report the failure."
 # Headers of every response, also of those that the gateway sends without the app.
 ALWAYS = {"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff"}
 _MAX_NAMED = 100  # the most fields that one error names: with more, the response could exceed the gateway's limit
@@ -43,7 +43,7 @@ class InvalidRequest(ApiError):
         """Return the error for wrong fields. `wrong` maps the dotted path of each to the rule that its value breaks."""
         named = dict(list(wrong.items())[:_MAX_NAMED])
         first, rule = next(iter(named.items()))
-        rest = f" {len(wrong) - 1} more: see the details." if len(wrong) > 1 else ""
+        rest = f" {len(wrong) - 1} more: see 'details'." if len(wrong) > 1 else ""
         return InvalidRequest(f"'{first}' {rule}.{rest}", named)
 
 
@@ -162,7 +162,7 @@ class ServiceUnavailable(ApiError):
     def __init__(
         self,
         message: str = "The service is busy or temporarily unavailable. The request may have succeeded: repeat it with "
-        "the same Idempotency-Key, and it is done only once.",
+        "the same Idempotency-Key, so that it takes effect only once.",
     ) -> None:
         super().__init__(message)
 

@@ -198,7 +198,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise MalformedJson(f"{name} is not JSON.")
+    raise MalformedJson(f"{name} is not a JSON value.")
 
 
 def _stage_path(event: Mapping[str, Any]) -> str:

@@ -85,7 +85,7 @@ def _parse_form(raw: bytes) -> dict[str, Any]:
     except ValueError:
         raise InvalidRequest("The body is not a form in UTF-8 with at most 100 parameters.") from None
     if twice := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
-        raise InvalidRequest.of(dict.fromkeys(twice, "must occur once"))
+        raise InvalidRequest.of(dict.fromkeys(twice, "must be sent only once"))
     return {name: FormText(value) for name, value in pairs if value}
 
 

@@ -45,7 +45,7 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     min_version = request.min_version if request else stored.min_version
     wrong = {}
     if request and request.terminate_at not in (None, terminate_at):
-        wrong["terminate_at"] = f"must be {terminate_at}, the value of the edge: change the edge instead"
+        wrong["terminate_at"] = f"must be '{terminate_at}', like terminate_at of the edge: change the edge instead"
     if terminate_at == UPSTREAM and min_version:
         wrong["min_version"] = "must be null if TLS ends upstream"
     return wrong

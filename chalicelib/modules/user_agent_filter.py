@@ -41,7 +41,7 @@ def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
     try:
         cost = user_agents.matching_cost(UserAgentModule(allow=allow, deny=patterns))
     except Uncompilable as error:
-        raise ValueError(f"must compile as one expression: {error}") from None
+        raise ValueError(f"must be patterns that RE2 can compile together: {error}") from None
     if cost > MAX_COST:
         together = ", together with allow," if allow else ""
         raise ValueError(f"must{together} cost at most {MAX_COST} RE2 instructions per byte of the header, not {cost}")

@@ -32,7 +32,7 @@ def dotted(path: Iterable[int | str]) -> str:
 
 def unknown(known: Iterable[str]) -> str:
     """Return the message for an unknown field or parameter. The message lists the `known` names."""
-    return f"is not a field here; known: {', '.join(known) or 'none'}"
+    return f"is not accepted here; accepted: {', '.join(known) or 'none'}"
 
 
 def sentence(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:

@@ -38,7 +38,7 @@ def sentence(error: AwsError) -> str:
     """Return a sentence about an AWS error for operators. It names the cause and the configured store."""
     fields = of(error)
     store = ", ".join(f"{name} {fields[name]}" for name in ("table", "key_id", "region", "endpoint"))
-    return f"The store cannot be used ({error.code}): {fields['missing']}. It is {store}."
+    return f"The store cannot be used ({error.code}): {fields['missing']}. The configured store is: {store}."
 
 
 def for_callers(error: AwsError) -> str:

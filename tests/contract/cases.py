@@ -25,7 +25,7 @@ from tests.contract.answers import (
 from tests.transports import Answer, Client
 
 LIMIT = "must be a whole number from 1 to 100"
-KNOWN = "is not a field here; known:"
+KNOWN = "is not accepted here; accepted:"
 UNKNOWN_TOKEN = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
 
 

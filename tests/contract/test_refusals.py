@@ -83,7 +83,7 @@ def test_what_only_an_admin_may_do_is_forbidden_to_a_bot(client: Client) -> None
 def test_a_key_that_another_credential_holds_is_a_conflict(client: Client) -> None:
     credential = {"public_key": public_key()}
     client.create("/ssh_credentials", credential)
-    rule = {"public_key": "must be a value that nothing else uses"}
+    rule = {"public_key": "must be a value that no other resource uses"}
     Refused(409, "conflict", rule).check(client.post("/ssh_credentials", credential))
 
 

@@ -8,7 +8,7 @@ from chalicelib.crypto import pem
 from chalicelib.crypto.pem import Block
 
 LONG = bytes(range(100))
-CUT_OFF = "must be complete PEM: a BEGIN line without its END line"
+CUT_OFF = "must be complete PEM: each BEGIN line needs its END line"
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r", " \n"])

@@ -77,7 +77,7 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
         ["description", "metadata", "hostports", *(name for name in UNSET[resource.kind.path] if name != "routes")]
     )
     known = known.replace("terminate_at", "terminate_at, keep_headers")
-    errors = dict.fromkeys(strange, f"is not a field here; known: {known}")
+    errors = dict.fromkeys(strange, f"is not accepted here; accepted: {known}")
     answer = admin.post(resource.kind.path, strange)
     assert (answer.status, answer.json["details"]) == (
         400,
@@ -88,7 +88,7 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
 
 def test_routes_are_not_set_with_their_edge(admin: Client) -> None:
     known = "description, metadata, hostports, terminate_at, keep_headers, ip_restriction, mutual_tls, tls_termination"
-    rule = f"is not a field here; known: {known}"
+    rule = f"is not accepted here; accepted: {known}"
     assert_invalid(admin.post("/edges/https", {"routes": []}), {"routes": rule})
 
 

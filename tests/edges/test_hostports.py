@@ -18,7 +18,7 @@ NEXT = dict(zip(KINDS, [*KINDS[1:], KINDS[0]], strict=True))
 
 def assert_taken(answer: Answer, place: int = 0) -> None:
     field = f"hostports.{place}"
-    rule = "must be a value that nothing else uses"
+    rule = "must be a value that no other resource uses"
     assert_refused(answer, 409, "conflict", f"'{field}' is in use already.", {field: rule})
 
 

@@ -84,13 +84,16 @@ def test_settings_are_forgotten_once_no_names_exist_or_by_force(
     assert admin.post("/edges/https", {"hostports": [f"a.{OTHER}:443"]}).status == 503
     end_cooldowns(admin)
     operator.main(["names", "forget-settings"])
-    said = f"The table no longer has TUNNEL_DOMAIN={D} and TCP_PORTS=20000-20099. "
-    assert capsys.readouterr().out == f"{said}The next process that uses names stores its own settings.\n"
+    said = f"The table no longer stores TUNNEL_DOMAIN={D} and TCP_PORTS=20000-20099. "
+    assert (
+        capsys.readouterr().out
+        == f"{said}The next process that uses names stores its own TUNNEL_DOMAIN and TCP_PORTS.\n"
+    )
     with pytest.raises(SystemExit, match="This table stores no TUNNEL_DOMAIN"):
         operator.main(["names", "forget-settings"])
     admin.create("/edges/https", {"hostports": [f"a.{OTHER}:443"]})
     operator.main(["names", "forget-settings", "--force"])
-    assert capsys.readouterr().out.startswith(f"The table no longer has TUNNEL_DOMAIN={OTHER} and ")
+    assert capsys.readouterr().out.startswith(f"The table no longer stores TUNNEL_DOMAIN={OTHER} and ")
 
 
 def test_a_port_below_the_domain_must_be_one_that_is_open(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +103,7 @@ def test_a_port_below_the_domain_must_be_one_that_is_open(admin: Client, monkeyp
     edge = f"/edges/tcp/{admin.create('/edges/tcp', wide)['id']}"
     monkeypatch.setenv("TCP_PORTS", "20000-20099")
     base_names.forget_settings()
-    rule = f"must have a port of 20000-20099: no other is open below {D}"
+    rule = f"must have a port of 20000-20099: no other port is open below {D}"
 
     def assert_refused(answer: Answer, *places: int) -> None:
         details = {name: value for name, value in answer.json["details"].items() if name != "operation_id"}

@@ -26,7 +26,7 @@ def new_route(client: Client, path: str, match: str = "/", match_type: str = "pa
 
 
 def assert_taken(answer: Answer) -> None:
-    rule = {"match": "must be a value that nothing else uses"}
+    rule = {"match": "must be a value that no other resource uses"}
     assert_refused(answer, 409, "conflict", "'match' is in use already.", rule)
 
 

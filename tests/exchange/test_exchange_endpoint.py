@@ -38,8 +38,10 @@ def reason(admin: Client, credential: str) -> str | None:
 def test_a_parameter_occurs_once(admin: Client, issuer: Issuer) -> None:
     form = b"audience=a&audience=a&scope=&grant_type=x"
     answer = send(admin, form, exchanges.FORM)
-    details = {"audience": "must occur once"}
-    assert answer.json == error(answer, "invalid_request", "invalid_request", "'audience' must occur once.", **details)
+    details = {"audience": "must be sent only once"}
+    assert answer.json == error(
+        answer, "invalid_request", "invalid_request", ("'audience' must be sent only once."), **details
+    )
     answer = send(admin, b'{"audience": "a", "audience": "a"}', "application/json")
     assert (answer.status, answer.json["error"], answer.json["error_code"]) == (
         400,

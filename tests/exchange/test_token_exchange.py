@@ -202,7 +202,7 @@ def test_the_rules_of_the_account_shorten_keys_and_bound_scopes(admin: Client, i
     assert got["expires_in"] in (59, 60)
     assert admin.with_token(got["access_token"]).get("/backends/weighted").status == 200
     answer = exchange(admin, issuer.token(wide), wide)
-    rule = "must not contain *, as the account requires"
+    rule = "must not contain '*', as the account's rules require"
     assert answer.json == error(answer, "invalid_scope", "invalid_request", f"'scope' {rule}.", scope=rule)
     assert exchange(admin, issuer.token(wide), wide, scope="*:read").status == 200
     rules["allowed_networks"] = ["192.0.2.0/24"]

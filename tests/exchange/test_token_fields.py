@@ -23,12 +23,12 @@ SCOPE = (
 
 
 KNOWN = (
-    "is not a field here; known: grant_type, subject_token, subject_token_type, audience, scope, "
+    "is not accepted here; accepted: grant_type, subject_token, subject_token_type, audience, scope, "
     "requested_token_type, lifetime, client_id, certificate"
 )
 
 
-BEYOND = "must be within the scopes of the federated credential; edges:read is not"
+BEYOND = "must contain only scopes that the federated credential covers; it does not cover 'edges:read'"
 
 
 GRANT_TYPE = f"must be one of '{exchanges.GRANT}'"

@@ -54,9 +54,9 @@ REFUSED: dict[str, tuple[Answer, str]] = {
     "no HTTP": (raw(b"SSH-2.0-OpenSSH\r\n"), "BadStatusLine"),
     "nothing": (raw(b""), "RemoteDisconnected"),
     "shorter than its length": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"), "IncompleteRead"),
-    "deep": (response("200 OK", b"[" * 200_000), "no JSON document"),
-    "compressed": (response("200 OK", b"\x1f\x8b", "Content-Encoding: gzip"), "no JSON document"),
-    "many digits": (response("200 OK", b"9" * 5000), "no JSON document"),
+    "deep": (response("200 OK", b"[" * 200_000), "the answer is not JSON"),
+    "compressed": (response("200 OK", b"\x1f\x8b", "Content-Encoding: gzip"), "the answer is not JSON"),
+    "many digits": (response("200 OK", b"9" * 5000), "the answer is not JSON"),
 }
 
 
@@ -114,7 +114,7 @@ INNER = ["127.0.0.1", "127.0.0.2", "169.254.169.254", "fd00::1", "64:ff9b::7f00:
 @pytest.mark.parametrize("address", INNER)
 def test_a_name_of_an_inner_address_causes_no_connection(server: IssuerServer, address: str) -> None:
     found = Fetcher(lambda port: False, resolve=lambda host, port: ["8.8.8.8", address])
-    with refused("not a public address"):
+    with refused("its address is not public"):
         found.read_json(f"https://issuer.example:{server.port}/a")
     assert server.connections == 0
 
@@ -133,7 +133,7 @@ def test_a_name_is_resolved_once() -> None:
         lookups.append(host)
         return ["127.0.0.1"] if len(lookups) > 1 else ["192.88.99.1"]
 
-    with refused("not a public address"):
+    with refused("its address is not public"):
         Fetcher(lambda port: False, resolve=resolve).read_json("https://issuer.example/a")
     assert lookups == ["issuer.example"]
 
@@ -152,7 +152,7 @@ def test_a_name_without_address_fails_in_time(resolve: Callable[[str, int], list
 def test_a_proxy_resolves_the_name(server: IssuerServer) -> None:
     server.answers["issuer.example:443"] = response("403 Forbidden")
     found = Fetcher(lambda port: False, resolve=_unexpected, proxy=server.url)
-    with refused("refused by the proxy"):
+    with refused("the proxy refused the connection"):
         found.read_json("https://issuer.example/a")
     assert server.requests == ["CONNECT issuer.example:443 HTTP/1.1\r\nHost: issuer.example:443\r\n\r\n"]
 

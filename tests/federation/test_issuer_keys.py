@@ -74,7 +74,7 @@ def test_cached_keys_outlive_an_outage_by_a_day(server: IssuerServer) -> None:
     assert find(server).find("rsa") is not None
     assert find(server).find("rsa") is not None
     assert server.paths == BOTH * 2  # the second attempt is a minute later
-    with pytest.raises(IssuerUnreachable, match="another process did not get the keys in time"):
+    with pytest.raises(IssuerUnreachable, match="another process did not fetch the issuer's keys in time"):
         find(server, "other")
     age(server, issuer_keys.PAUSE)
     with pytest.raises(IssuerUnreachable, match="status 503"):
@@ -117,13 +117,13 @@ def test_a_silent_issuer_is_unreachable_in_time(server: IssuerServer, path: str)
     [
         ({"issuer": "https://gitlab.com"}, "another issuer"),
         ([], "another issuer"),
-        ({}, "no jwks_uri"),
-        ({"jwks_uri": 1}, "no jwks_uri"),
+        ({}, "its configuration has no jwks_uri"),
+        ({"jwks_uri": 1}, "its configuration has no jwks_uri"),
         ({"jwks_uri": "file:///etc/passwd"}, "url"),
         ({"jwks_uri": "http://keys.example/"}, "not https"),
-        ({"jwks_uri": "https://127.0.0.2/keys"}, "not a public address"),
-        ({"jwks_uri": "https://127.0.0.1:1/keys"}, "not a public address"),
-        ({"jwks_uri": "https://169.254.169.254/latest"}, "not a public address"),
+        ({"jwks_uri": "https://127.0.0.2/keys"}, "its address is not public"),
+        ({"jwks_uri": "https://127.0.0.1:1/keys"}, "its address is not public"),
+        ({"jwks_uri": "https://169.254.169.254/latest"}, "its address is not public"),
     ],
 )
 def test_an_odd_discovery_document_is_refused(server: IssuerServer, document: Any, reason: str) -> None:

@@ -73,7 +73,7 @@ def test_it_gets_an_event_a_revision_a_tag_idempotency_and_a_scope(admin: Client
     assert len(events_of(admin, made.json["id"])) == len(events) + 1
     other = client.send("POST", f"{address}/break", {"why": "y"}, Idempotency_Key="a")
     assert_refused(
-        other, 409, "conflict", "This Idempotency-Key was already used for another request: choose another one."
+        other, 409, "conflict", "This Idempotency-Key was already used for another request: choose another key."
     )
     reader = client.with_token(admin.create("/api_keys", {"scopes": ["*:read"]})["token"])
     lacks = f"This API key lacks the scope backends:write@{made.json['id']}."

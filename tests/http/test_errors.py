@@ -167,8 +167,8 @@ def test_every_bad_field_of_body_and_query_is_named_at_once(admin: Client) -> No
         {
             "description": "must be a string",
             "scopes.1": "must be a string",
-            "x": f"is not a field here; known: {known}",
-            "dry_run": "is not a field here; known: none",
+            "x": f"is not accepted here; accepted: {known}",
+            "dry_run": "is not accepted here; accepted: none",
         },
     )
 
@@ -177,12 +177,14 @@ def test_at_most_100_bad_fields_are_named(admin: Client) -> None:
     answer = admin.post("/api_keys", {f"field{i}": i for i in range(1000)})
     assert answer.status == 400
     assert len(answer.json["details"]) == 101
-    assert answer.json["msg"].endswith(" 999 more: see the details.")
+    assert answer.json["msg"].endswith(" 999 more: see 'details'.")
 
 
 def test_a_field_called_like_the_operation_id_does_not_hide_it(admin: Client) -> None:
     answer = admin.post("/api_keys", {"operation_id": "mine"})
-    rule = "is not a field here; known: description, metadata, owner_id, expires_at, scopes, allowed_networks, limits"
+    rule = (
+        "is not accepted here; accepted: description, metadata, owner_id, expires_at, scopes, allowed_networks, limits"
+    )
     assert_refused(answer, 400, "invalid_request", f"'operation_id' {rule}.")
 
 
@@ -193,7 +195,7 @@ def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve:
     client = serve(admin, replace(http_response_backends.RESOURCE, make=make))
     path = "/backends/http_response"
     first = client.create(path, {})
-    rule = {"colour": "must be a value that nothing else uses"}
+    rule = {"colour": "must be a value that no other resource uses"}
     assert_refused(client.post(path, {}), 409, "conflict", "'colour' is in use already.", rule)
     assert client.get(path).json["backends"] == [first]
     assert client.delete(f"{path}/{first['id']}").status == 204

@@ -14,7 +14,7 @@ from tests.refusals import assert_refused
 from tests.samples import KINDS, Collection, each_editable_kind
 from tests.transports import Client
 
-ANOTHER = "This Idempotency-Key was already used for another request: choose another one."
+ANOTHER = "This Idempotency-Key was already used for another request: choose another key."
 
 
 @each_editable_kind

@@ -55,7 +55,7 @@ def test_a_fault_in_a_module_is_named_by_its_dotted_path(admin: Client, module: 
     known = ", ".join(model(module.shape).model_fields)
     errors = {
         f"{module.name}.enabled": "must be true or false",
-        f"{module.name}.colour": f"is not a field here; known: {known}",
+        f"{module.name}.colour": f"is not accepted here; accepted: {known}",
     }
     assert_invalid(admin.post(mine.path, request), errors)
     assert mine.entries() == []
@@ -160,7 +160,7 @@ def test_a_version_that_goes_lets_tls_end_upstream(admin: Client) -> None:
 
 
 def test_where_tls_ends_may_be_repeated_in_the_module_but_not_changed(admin: Client) -> None:
-    rule = "must be edge, the value of the edge: change the edge instead"
+    rule = "must be 'edge', like terminate_at of the edge: change the edge instead"
     error = {"tls_termination.terminate_at": rule}
     assert_invalid(admin.post(EDGES, {"tls_termination": {"terminate_at": "upstream"}}), error)
     edge = admin.create(EDGES, {"tls_termination": {"terminate_at": "edge"}})

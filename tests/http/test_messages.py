@@ -42,9 +42,9 @@ def assert_malformed(answer: Answer, msg: str) -> None:
         (b'{"metadata": "\n"}', "The text is not JSON: Invalid control character at at character 14."),
         (b'{"metadata": "\\x"}', "The text is not JSON: Invalid \\escape at character 14."),
         (b'{"metadata": 01}', "The text is not JSON: Expecting ',' delimiter at character 14."),
-        (b'{"metadata": NaN}', "NaN is not JSON."),
-        (b'{"metadata": Infinity}', "Infinity is not JSON."),
-        (b'{"metadata": [-Infinity]}', "-Infinity is not JSON."),
+        (b'{"metadata": NaN}', "NaN is not a JSON value."),
+        (b'{"metadata": Infinity}', "Infinity is not a JSON value."),
+        (b'{"metadata": [-Infinity]}', "-Infinity is not a JSON value."),
     ],
 )
 def test_a_body_that_is_not_json_is_refused(admin: Client, raw: bytes, msg: str) -> None:

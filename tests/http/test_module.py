@@ -61,7 +61,7 @@ def test_whether_a_module_is_enabled_is_a_boolean(admin: Client, module: Module)
 @each_module
 def test_an_unknown_field_is_named_with_the_known_ones(admin: Client, module: Module) -> None:
     address, (_, least) = anywhere(module), SAMPLES[module.path]
-    rule = f"is not a field here; known: {', '.join(model(module.shape).model_fields)}"
+    rule = f"is not accepted here; accepted: {', '.join(model(module.shape).model_fields)}"
     assert_invalid(
         admin.put(address, {**least.request, "colour": "red", "module": {}}), {"colour": rule, "module": rule}
     )
@@ -90,13 +90,13 @@ def test_a_module_may_stand_in_an_object_of_its_own(admin: Client, module: Modul
     assert admin.put(address, {"module": least.request}).json == least.response
     known = ", ".join(model(module.shape).model_fields)
     wrong = {**least.request, "enabled": 1, "colour": "red"}
-    faults = {"enabled": "must be true or false", "colour": f"is not a field here; known: {known}"}
+    faults = {"enabled": "must be true or false", "colour": f"is not accepted here; accepted: {known}"}
     assert_invalid(admin.put(address, {"module": wrong}), {f"module.{name}": rule for name, rule in faults.items()})
     assert admin.get(address).json == least.response
     no_modules: tuple[Any, ...] = (None, [], "{}")
     for nothing in no_modules:
         details = admin.put(address, {"module": nothing}).json["details"]
-        assert details["module"] == f"is not a field here; known: {known}"
+        assert details["module"] == f"is not accepted here; accepted: {known}"
 
 
 @each_module

@@ -12,7 +12,7 @@ from tests.transports import Client
 BASE = "http://localhost"
 
 
-UNKNOWN = "is not a field here; known: before_id, limit, owner_id, beyond_rules"
+UNKNOWN = "is not accepted here; accepted: before_id, limit, owner_id, beyond_rules"
 
 
 ONCE = "must be sent only once"
@@ -59,9 +59,9 @@ def test_a_query_that_breaks_a_rule_is_refused_with_every_fault(
 @each_kind
 def test_every_list_checks_its_query(mine: Collection) -> None:
     known = ", ".join(mine.resource.endpoints()[0].query)
-    own = f"must be an id of this list's kind, which begins with {mine.kind.prefix}_"
+    own = f"must be an id from this list, which begins with {mine.kind.prefix}_"
     answer = mine.client.get(f"{mine.path}?limit=0&page=2")
-    assert_invalid(answer, {"limit": LIMIT, "page": f"is not a field here; known: {known}"})
+    assert_invalid(answer, {"limit": LIMIT, "page": f"is not accepted here; accepted: {known}"})
     for prefix in ("aaa", "zzz", f"{mine.kind.prefix}x", mine.kind.prefix[1:]):
         assert_invalid(mine.client.get(f"{mine.path}?before_id={ids.new(prefix)}"), {"before_id": own})
 
@@ -71,7 +71,7 @@ def test_only_lists_take_a_query(mine: Collection) -> None:
     one = mine.one()
     for endpoint in mine.endpoints_of_one():
         answer = mine.client.send(endpoint.method, f"{mine.address(endpoint, one['id'])}?limit=1")
-        assert_invalid(answer, {"limit": "is not a field here; known: none"})
+        assert_invalid(answer, {"limit": "is not accepted here; accepted: none"})
     assert mine.read(one["id"]) == one
 
 
@@ -79,5 +79,5 @@ def test_only_lists_take_a_query(mine: Collection) -> None:
 def test_a_creation_takes_no_query(mine: Collection) -> None:
     request, before = mine.body(), mine.entries()
     answer = mine.client.post(f"{mine.path}?dry_run=true", request)
-    assert_invalid(answer, {"dry_run": "is not a field here; known: none"})
+    assert_invalid(answer, {"dry_run": "is not accepted here; accepted: none"})
     assert mine.entries() == before

@@ -74,7 +74,7 @@ def test_unset_strings_are_shown_empty(mine: Collection) -> None:
 @each_editable_kind
 def test_an_unknown_field_of_a_creation_is_named_with_the_known_ones(mine: Collection) -> None:
     request, before = mine.body(colour="red", ID="x"), mine.entries()
-    rule = f"is not a field here; known: {known(mine.request('POST'))}"
+    rule = f"is not accepted here; accepted: {known(mine.request('POST'))}"
     assert_invalid(mine.client.post(mine.path, request), {"colour": rule, "ID": rule})
     assert mine.entries() == before
 
@@ -138,7 +138,7 @@ def test_an_unknown_field_of_a_change_is_named_with_the_known_ones(mine: Collect
     for unknown in ("2020-01-01T00:00:00Z", None):
         change = {"created_at": unknown, "description": "new"}
         answer = mine.client.patch(f"{mine.path}/{resource['id']}", change)
-        assert_invalid(answer, {"created_at": f"is not a field here; known: {known(mine.request('PATCH'))}"})
+        assert_invalid(answer, {"created_at": f"is not accepted here; accepted: {known(mine.request('PATCH'))}"})
     assert mine.read(resource["id"]) == resource
 
 

@@ -133,7 +133,7 @@ def test_scopes_for_certificates_name_their_authority(admin: Client, path: str) 
 def unknown_field(path: str) -> str:
     options = ", critical_options, extensions" if path == CERTIFICATES else ""
     fields = f"ssh_certificate_authority_id, public_key, principals{options}, valid_after, valid_until"
-    return f"is not a field here; known: description, metadata, {fields}"
+    return f"is not accepted here; accepted: description, metadata, {fields}"
 
 
 def test_a_body_names_only_what_a_key_with_ids_may_read(admin: Client) -> None:

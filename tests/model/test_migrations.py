@@ -88,8 +88,13 @@ def test_the_oldest_edge_gets_a_name_before_younger_ones_and_tunnels(
     tunnel = opened(stranger.account, name="team.tunnels.example")
     operator.main(["migrate", "--apply"])
     said = capsys.readouterr().out
-    assert f"The tunnel {tunnel} was ended: the edge {oldest['id']} has team.tunnels.example.\n" in said
-    loses = f"The edge {younger['id']} loses team.tunnels.example: another account has it. Change its hostports.\n"
+    assert (
+        f"The tunnel {tunnel} was ended, because the edge {oldest['id']} owns its name team.tunnels.example.\n" in said
+    )
+    loses = (
+        f"The edge {younger['id']} loses the name team.tunnels.example, which another account owns: change the "
+        "hostports of the edge.\n"
+    )
     assert loses in said
     assert stranger.get(f"/tunnels/{tunnel}").status == 404
     assert table.look_up("hostports", "app.example.com:443") is None

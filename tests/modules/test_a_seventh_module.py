@@ -62,7 +62,7 @@ def test_it_is_set_checked_shown_and_deleted_as_any_other(client: Client, admin:
     assert client.get("/edges/tcp").json["tcp_edges"] == [edge]
     assert "domain_policy" not in admin.get(address).json
     answer = client.patch(address, {"domain_policy": {"domains": ["x"], "colour": "red"}})
-    rule = "is not a field here; known: enabled, domains"
+    rule = "is not accepted here; accepted: enabled, domains"
     errors = {"domain_policy.domains.0": "must be a domain, for example example.com", "domain_policy.colour": rule}
     assert_invalid(answer, errors)
     assert client.patch(address, {"domain_policy": None}).json == edge

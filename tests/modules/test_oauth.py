@@ -77,11 +77,11 @@ def test_exactly_one_provider_is_named(admin: Client) -> None:
     for other in (None, ["x"], "github", 1):
         assert_invalid(admin.put(anywhere(OAUTH), {"provider": other}), {"provider": "must be an object"})
     answer = admin.put(anywhere(OAUTH), {"provider": {"github": {}, "unknown": {}}})
-    assert_invalid(answer, {"provider.unknown": f"is not a field here; known: {', '.join(PROVIDERS)}"})
+    assert_invalid(answer, {"provider.unknown": f"is not accepted here; accepted: {', '.join(PROVIDERS)}"})
 
 
 def test_teams_and_organizations_are_only_for_github(admin: Client) -> None:
-    rule = f"is not a field here; known: {', '.join(PROVIDER)}"
+    rule = f"is not accepted here; accepted: {', '.join(PROVIDER)}"
     for name in PROVIDERS[1:]:
         answer = admin.put(anywhere(OAUTH), {"provider": {name: {"teams": ["a/b"], "organizations": ["a"]}}})
         assert_invalid(answer, {f"provider.{name}.teams": rule, f"provider.{name}.organizations": rule})

@@ -51,7 +51,9 @@ def test_where_tls_ends_may_be_repeated_but_not_changed(admin: Client, terminate
     for echo in (terminate_at, None, ""):
         assert admin.put(address, {"terminate_at": echo}).json == response(terminate_at, None)
     answer = admin.put(address, {"terminate_at": other})
-    assert_invalid(answer, {"terminate_at": f"must be {terminate_at}, the value of the edge: change the edge instead"})
+    assert_invalid(
+        answer, {"terminate_at": f"must be '{terminate_at}', like terminate_at of the edge: change the edge instead"}
+    )
     answer = admin.put(address, {"terminate_at": "nowhere"})
     assert_invalid(answer, {"terminate_at": "must be one of 'edge' or 'upstream'"})
     assert admin.get(address).json == response(terminate_at, None)
@@ -68,5 +70,5 @@ def test_upstream_leaves_no_version_to_set(admin: Client) -> None:
 
 def test_both_faults_of_an_upstream_edge_are_named(admin: Client) -> None:
     answer = admin.put(module_of(admin, "upstream"), {"terminate_at": "edge", "min_version": "1.2"})
-    rule = "must be upstream, the value of the edge: change the edge instead"
+    rule = "must be 'upstream', like terminate_at of the edge: change the edge instead"
     assert_invalid(answer, {"terminate_at": rule, "min_version": NULL})

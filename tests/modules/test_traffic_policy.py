@@ -55,7 +55,7 @@ def test_what_is_not_a_json_object_is_refused(admin: Client) -> None:
 
 
 POLICY_FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"ingress": []}, "ingress is not a field here; known: inbound, outbound"),
+    ({"ingress": []}, "ingress is not accepted here; accepted: inbound, outbound"),
     ({"inbound": {}}, "inbound must be an array"),
     ({"outbound": None}, "outbound must be an array"),
     ({"inbound": ["deny"]}, "inbound.0 must be an object"),
@@ -71,7 +71,7 @@ POLICY_FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"outbound": [{"expressions": [True], "actions": [DENY]}]}, "outbound.0.expressions.0 must be a string"),
     (
         {"inbound": [{"actions": [DENY], "colour": "red"}]},
-        "inbound.0.colour is not a field here; known: name, expressions, actions",
+        "inbound.0.colour is not accepted here; accepted: name, expressions, actions",
     ),
     (
         {"inbound": [{"actions": [DENY]}, {"actions": []}], "outbound": [{}]},

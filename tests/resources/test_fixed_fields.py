@@ -26,5 +26,5 @@ def test_a_change_names_no_field_that_stays_as_it_was_created(admin: Client, pat
     fixed = {name: value for name, value in created.items() if name not in ("id", *CHANGEABLE[path].split(", "))}
     hidden = {"private_key": "", "private_key_pem": "", "private_key_type": "", "expires_at": None, "admin": True}
     answer = mine.client.patch(f"{mine.path}/{created['id']}", {**fixed, **hidden})
-    assert_invalid(answer, dict.fromkeys([*fixed, *hidden], f"is not a field here; known: {CHANGEABLE[path]}"))
+    assert_invalid(answer, dict.fromkeys([*fixed, *hidden], f"is not accepted here; accepted: {CHANGEABLE[path]}"))
     assert mine.read(created["id"]) == created

@@ -40,10 +40,10 @@ def test_every_fault_is_named_by_its_path() -> None:
     assert request is None
     assert errors == {
         "inner.size": "must be at most 9",
-        "inner.colour": "is not a field here; known: size",
+        "inner.colour": "is not accepted here; accepted: size",
         "more.0.size": "must be at least 1",
         "more.1": "must be an object",
-        "x": "is not a field here; known: description, metadata, inner, more",
+        "x": "is not accepted here; accepted: description, metadata, inner, more",
     }
 
 

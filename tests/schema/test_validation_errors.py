@@ -34,5 +34,5 @@ def test_an_error_has_a_sentence(code: str, context: dict[str, object], text: st
 
 
 def test_an_unknown_field_is_answered_with_the_known_ones() -> None:
-    assert validation_errors.unknown(["a", "b"]) == "is not a field here; known: a, b"
-    assert validation_errors.unknown([]) == "is not a field here; known: none"
+    assert validation_errors.unknown(["a", "b"]) == "is not accepted here; accepted: a, b"
+    assert validation_errors.unknown([]) == "is not accepted here; accepted: none"

@@ -79,10 +79,13 @@ def find_violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> dict
 def _violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> Iterator[tuple[str, str]]:
     most = rules.max_lifetime
     if most is not None and (limits.expires is None or limits.expires - created > most):
-        yield "expires_at", f"must be at most {most} seconds after the creation, as the account requires"
+        yield (
+            "expires_at",
+            f"must be at most {most} seconds after the creation of the key, as the account's rules require",
+        )
     if rules.require_scopes and (not limits.scopes or scopes.ALL in limits.scopes):
-        yield "scopes", f"must be set and must not contain {scopes.ALL}, as the account requires"
+        yield "scopes", f"must be set and must not contain '{scopes.ALL}', as the account's rules require"
     allowed = rules.allowed_networks
     if allowed and (outside := networks.find_outside(limits.networks, allowed)):
         bounds = ", ".join(allowed)
-        yield "allowed_networks", f"must lie within {bounds}, as the account requires; {outside} does not"
+        yield "allowed_networks", f"must lie within {bounds}, as the account's rules require; {outside} does not"

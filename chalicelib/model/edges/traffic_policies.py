@@ -72,7 +72,7 @@ def _read_json(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_make_object)
     except ValueError:
-        raise UnsupportedPolicy("value: is not a JSON document.") from None
+        raise UnsupportedPolicy("value: must be a JSON document.") from None
 
 
 def _make_object(pairs: Sequence[tuple[str, Any]]) -> _Object:
@@ -80,7 +80,7 @@ def _make_object(pairs: Sequence[tuple[str, Any]]) -> _Object:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise UnsupportedPolicy(f"value: repeats the key {_name(repeated)} in one object.")
+        raise UnsupportedPolicy(f"value: must not have the key {_name(repeated)} twice in one object.")
     return found
 
 
@@ -90,7 +90,9 @@ def _check_rule(place: str, rule: Any) -> None:
     _require(isinstance(rule.get("name", ""), str), f"{place}.name", "must be a string.")
     _require(_is_texts(rule.get("expressions", [])), f"{place}.expressions", "must be an array of strings.")
     actions = rule.get("actions")
-    _require(isinstance(actions, list) and actions != [], f"{place}.actions", "must be an array with an action.")
+    _require(
+        isinstance(actions, list) and actions != [], f"{place}.actions", "must be an array of at least one action."
+    )
 
 
 def _list_expressions(rules: Sequence[_Object]) -> Iterator[tuple[str, str]]:
@@ -135,7 +137,7 @@ def _parse_restrict_ips(place: str, config: Any) -> Condition:
     _require(isinstance(config, dict), place, "must be an object with the array allow.")
     _require_known(place, config, ("allow", "deny", "enforce"))
     allow, deny, enforce = config.get("allow"), config.get("deny", []), config.get("enforce", True)
-    _require(_is_texts(allow) and allow != [], f"{place}.allow", "must be an array with an address or network.")
+    _require(_is_texts(allow) and allow != [], f"{place}.allow", "must be an array of at least one address or network.")
     _require(_is_texts(deny), f"{place}.deny", "must be an array of addresses and networks.")
     _require(isinstance(enforce, bool), f"{place}.enforce", "must be true or false.")
     admitted, refused = _parse_networks(f"{place}.allow", allow), _parse_networks(f"{place}.deny", deny)

@@ -27,7 +27,7 @@ OPERATOR_NAMES = frozenset(
     {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname", "sign-in"}
 )
 OPERATOR_NAME_MESSAGE = "'{}' is reserved by the operator: choose another name."
-OPERATOR_NAME_RULE = "must not be reserved by the operator"
+OPERATOR_NAME_RULE = "must be a name that the operator has not reserved"
 
 Settings = tuple[str, str]  # the values of TUNNEL_DOMAIN and TCP_PORTS
 

@@ -16,9 +16,9 @@ ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _GRACE = 7 * _DAY  # a proof stays valid if its missing DNS record returns within this time
 _NO_ANSWER = 2 * _DAY  # after this time without an answer of the name servers, the record counts as missing
-_LOST_ERROR = "The record is gone, and another account has proved the domain."
+_LOST_ERROR = "The DNS record that proved the domain is gone, and another account has proved the domain."
 _PROVED_ELSEWHERE = (
-    "Another account has proved this domain, and the DNS record of that account still exists: remove it first."
+    "Another account has proved this domain, and the DNS record of that account still exists: remove that record first."
 )
 _UNKNOWN_ELSEWHERE = (
     "Another account has proved this domain, and the DNS record of that account cannot be checked at the moment: {}"

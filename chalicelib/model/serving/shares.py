@@ -28,7 +28,7 @@ def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Sha
     if unreadable := next(filter(tree.is_unreadable, order), None):
         return Shares(error=f"The record of {unreadable} is malformed.")
     if len(order) > MAX_BACKENDS:
-        return Shares(error=f"The backend shares traffic between more than {MAX_BACKENDS} backends.")
+        return Shares(error=f"The backend shares traffic between more than {MAX_BACKENDS} backends, the maximum.")
     tree.break_cycles(order)
     usable: set[str] = set()
     for it in tree.children_first(id):
@@ -87,7 +87,10 @@ class _Tree:
                     reach[id] |= reach[middle]
         for id in leading:
             if reach[id] & bits[id]:
-                self.errors.append(f"{id} shares traffic with itself.")
+                self.errors.append(
+                    f"The backend {id} shares traffic with itself, directly or through other backends, so it receives "
+                    "none."
+                )
                 self._children[id] = {}
 
     def children_first(self, id: str) -> list[str]:
@@ -109,7 +112,7 @@ class _Tree:
     def _weights(self, id: str) -> Mapping[str, int]:
         found = self._backend(id)
         if found is None:
-            self.errors.append(f"{id} does not exist.")
+            self.errors.append(f"The backend {id} does not exist.")
         elif error := _unusable(found):
             self.errors.append(error)
         elif isinstance(found.value, Weighted):

@@ -14,14 +14,16 @@ _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one
 _UNCOVERED = (
     "No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's certificate."
 )
-_NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
-_UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
+_NO_AUTHORITY = "A certificate authority that the module mutual_tls names does not exist."
+_UNREADABLE_AUTHORITY = "The stored certificate authority that the module mutual_tls names is malformed."
 _OTHER_PORT = "The port is not open: {port} is outside of TCP_PORTS, {first} to {last}."
 _NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
-_NO_PORT = "The account has not taken the port: add a hostport of TUNNEL_DOMAIN with the same port."
+_NO_PORT = "The account does not own the port: add a hostport with this port below TUNNEL_DOMAIN."
 _PORT_TAKEN = "Another edge of the account already has the port."
-_UNREADABLE = "The record of the host's reservation is malformed."
-_DIFFERENT_PROXY_PROTOCOL = "The reservations of this host and of the edge's first host differ in proxy_protocol."
+_UNREADABLE = "The stored reservation of the host is malformed: contact the operator."
+_DIFFERENT_PROXY_PROTOCOL = (
+    "The reservations of this host and of the edge's first host differ in proxy_protocol: set the same value in both."
+)
 _COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
 _NO_MANAGED_APP = "This service has no managed application for {}: set client_id and client_secret."
 _NO_PATH = "No request can match the path, since it contains ? or #."
@@ -119,7 +121,7 @@ def describe_port(edge: ServedEdge, name: str, ports: range, holder: ServedEdge 
 
 def describe_unenforced(modules: tuple[str, ...]) -> str:
     """Return an error about enabled modules that the live edge cannot enforce, or ""."""
-    return f"This version does not enforce enabled modules: {', '.join(modules)}." if modules else ""
+    return f"The edge cannot enforce these enabled modules: {', '.join(modules)}." if modules else ""
 
 
 def _reservation_error(facts: HostFacts) -> str:

@@ -10,8 +10,8 @@ from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
 from chalicelib.model.serving import shares, states
 
 _NO_BACKEND = "The edge has no backend."
-_NO_GROUP = "The backend has no tunnel group."
-_ONE_ROUTE = "TLS that ends upstream requires exactly one route, with the path_prefix /."
+_NO_GROUP = "The backend contains no tunnel group, which connections need."
+_ONE_ROUTE = "If TLS ends upstream, the edge must have exactly one route, with the path_prefix /."
 _NO_ROUTE_BACKEND = "The route has no backend."
 
 
@@ -57,7 +57,11 @@ def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -
         return Destinations(refusal=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
     found = shares.resolve(attached, edge.account, backends)
     made = Destinations(found.weights, found.error)
-    answers = [f"{id} is an HTTP response: its share of connections is closed." for id, _ in made.responses]
+    answers = [
+        f"The backend {id} is an HTTP response, so its share of the connections is closed: only an HTTPS route can "
+        "use it."
+        for id, _ in made.responses
+    ]
     error = " ".join([*filter(None, [found.error]), *answers])
     return replace(made, error=error) if made.groups else Destinations(refusal=f"{_NO_GROUP} {error}".rstrip())
 
@@ -76,7 +80,7 @@ def _plaintext_error(edge: ServedEdge) -> str:
         *edge.routes[0].modules.unenforced,
         *_plaintext_modules(edge.routes[0].modules),
     ]
-    return f"These enabled modules are impossible if TLS ends upstream: {', '.join(needing)}." if needing else ""
+    return f"If TLS ends upstream, these modules must not be enabled: {', '.join(needing)}." if needing else ""
 
 
 def _plaintext_modules(modules: Modules) -> list[str]:

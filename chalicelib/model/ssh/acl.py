@@ -147,6 +147,7 @@ def _parse_label(text: str) -> str:
     plain = text.isprintable() and text == text.strip() and "*" not in text
     if text != _EVERYTHING and not (plain and 1 <= len(text.encode()) <= _MAX_LABEL):
         raise ValueError(
-            f"must name a key and a value, each '*' or 1 to {_MAX_LABEL} bytes of printable text without '*'"
+            f"must be bind:<key>=<value>; the key and the value are each '*', or 1 to {_MAX_LABEL} bytes of printable "
+            "text without '*'"
         )
     return text

@@ -192,7 +192,7 @@ def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> I
     if value is None:
         is_required = bounds.require_bind or bounds.allowed_bind is not None
         if is_required and _FORWARDING in certificate.extensions:
-            yield field, _policy_rule(f"must be set for a certificate with {_FORWARDING}")
+            yield field, _policy_rule(f"must be set if the certificate has the extension {_FORWARDING}")
     elif bounds.allowed_bind is not None:
         allowed = [rule for rule in (_insert_caller(it, caller) for it in bounds.allowed_bind) if rule]
         if not all(any(acl.is_within(rule, bound) for bound in allowed) for rule in acl.split(value)):

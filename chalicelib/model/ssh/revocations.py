@@ -79,7 +79,7 @@ class Revocation(Created):
             raise MalformedRecord(
                 "Revocation",
                 "serial",
-                "must be a number if no public_key is set; public_key and valid_until must be valid",
+                "must be a number, or public_key must be set; public_key and valid_until must be well-formed",
             ) from None
 
 

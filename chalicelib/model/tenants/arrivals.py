@@ -58,7 +58,10 @@ class Arrivals:
     def complete(self) -> None:
         """Check that all records match each other: items and unique keys, IP policies and rules. Raises NotAnExport."""
         if self.chunks - self.lists:
-            raise NotAnExport(f"The export has revocations of {min(self.chunks - self.lists)}, but not their list.")
+            raise NotAnExport(
+                f"The export has revocations of the authority {min(self.chunks - self.lists)}, but not its revocation "
+                "list."
+            )
         if differing := self.claims ^ self.held:
             scope, path, _ = min(differing)
             raise NotAnExport(f"The unique key {scope} does not match the record at {path}: {_CHANGED}")

@@ -98,9 +98,9 @@ def _decode(number: int, line: Mapping[str, Any]) -> Exported:
         record = dynamodb.plain(line["record"])
         found = record_classes.classify(record["scope"], record["id"])
     except (record_classes.UnclassifiedRecord, LookupError, TypeError, ValueError, AttributeError):
-        raise NotAnExport(f"Line {number} is not a record of this version.") from None
+        raise NotAnExport(f"Line {number} is not a record that this version can read.") from None
     if found.portability == "omitted" or sealed_values.find(record):
-        raise NotAnExport(f"Line {number} is a record that no export contains.")
+        raise NotAnExport(f"Line {number} is a record that an export must not contain.")
     return Exported(found, record)
 
 

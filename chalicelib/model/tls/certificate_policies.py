@@ -11,8 +11,10 @@ from chalicelib.storage.records import places
 Authority = Literal["letsencrypt"]
 PolicyKeyType = Literal["ecdsa", "rsa"]
 
-NOT_OFFERED = "must not be set: automatic certificates are not offered here"
-NO_ZONE = "must not be set for a wildcard: the operator has not set ACME_DNS_ZONE, which this requires"
+NOT_OFFERED = "must not be set: this service offers no automatic certificates"
+NO_ZONE = (
+    "must not be set for a wildcard: the operator has not set ACME_DNS_ZONE, which certificates for wildcards require"
+)
 EARLIER_FORMAT = "must be null until the operator sets RECORD_FORMAT to 4"
 COVERED = "must not be set below the domain of tunnels: the operator's certificate covers these names"
 

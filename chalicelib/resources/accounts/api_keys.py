@@ -203,7 +203,10 @@ def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
     named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
     expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
     if beyond := [scope for scope in named if not own.covers(scope)]:
-        wrong["scopes"] = f"must be within the scopes of your own key, {', '.join(own.scopes)}; {beyond[0]} is not"
+        wrong["scopes"] = (
+            f"must contain only scopes that your own key covers ({', '.join(own.scopes)}); it does not cover "
+            f"'{beyond[0]}'"
+        )
     if own.expires is not None and (expires or own.expires) > own.expires:
         wrong["expires_at"] = "must not be later than the end of your own key"
     allowed = own.networks if request.allowed_networks is None else request.allowed_networks

@@ -86,11 +86,11 @@ def _check(stored: FederatedCredential) -> None:
 
     wrong = {}
     if missing := issuers.find_missing_tenant(stored.issuer, stored.claims):
-        wrong["claims"] = f"must contain {' or '.join(missing[0])}, and its patterns must not contain {claims.ANY}"
+        wrong["claims"] = f"must contain {' or '.join(missing[0])}, with patterns that do not contain '{claims.ANY}'"
     if stored.provision and not stored.owner_claim:
         wrong["provision"] = "must be false unless owner_claim is set"
     if stored.sign_in and stored.sign_in.client_id not in stored.audiences:
-        wrong["sign_in.client_id"] = "must be one of the texts in audiences"
+        wrong["sign_in.client_id"] = "must be one of the values of 'audiences'"
     if wrong:
         raise InvalidRequest.of(wrong)
 

@@ -15,7 +15,7 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
 POLICY, CERTIFICATE = "certificate_management_policy", "certificate_id"
-_NOT_COVERED = "must be a certificate that covers the domain, or one that was uploaded"
+_NOT_COVERED = "must be an uploaded certificate, or an automatic certificate that covers the domain"
 _EXCLUSIVE = "must not be set together with {}: DELETE the other one first"
 
 

@@ -145,7 +145,7 @@ class Revocations(Resource):
 
 
 _OTHERS = "Only an admin may revoke keys, serials and certificates of others, and delete such revocations."
-_ALONE = f"must be the only one: exactly one of {', '.join(_SUBJECT)} is required"
+_ALONE = f"must be set alone: exactly one of {', '.join(_SUBJECT)} is accepted"
 
 
 def _issuer(call: Call) -> Issuer:

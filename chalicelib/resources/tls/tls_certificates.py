@@ -22,7 +22,10 @@ from chalicelib.storage.records import items, table, writes
 from chalicelib.storage.records.items import Item
 
 _MAX_CHAIN = 64  # the most KiB of PEM text
-_IN_USE = "A policy uses this certificate for {0}: DELETE the certificate or the policy of the reserved domain first."
+_IN_USE = (
+    "The reserved domain {0} uses this certificate: remove the certificate or the certificate policy from that domain "
+    "first."
+)
 
 
 def _pem(value: Any) -> str:

@@ -287,5 +287,5 @@ def of_record(record: Mapping[str, Any]) -> Chunk:
     try:
         crypto.packed_revocations.count(found.packed)
     except ValueError:
-        raise MalformedRecord(_ChunkRecord.__name__, "packed", "must be whole") from None
+        raise MalformedRecord(_ChunkRecord.__name__, "packed", "must be complete packed revocations") from None
     return Chunk(found.scope.removeprefix("krl#"), found.id, found.packed, found.stamp)

@@ -76,7 +76,7 @@ def test_a_key_never_makes_one_with_more_reach(admin: Client, own: list[str]) ->
         if KeyLimits(tuple(own)).covers(scope):
             assert answer.json["scopes"] == [scope]
         else:
-            rule = f"must be within the scopes of your own key, {', '.join(own)}; {scope} is not"
+            rule = f"must contain only scopes that your own key covers ({', '.join(own)}); it does not cover '{scope}'"
             assert_refused(answer, 403, "forbidden", BEYOND, {"scopes": rule})
     assert bearer.create(PATH, {})["scopes"] == own
 
@@ -102,7 +102,7 @@ def test_ends_and_scopes_are_checked_and_cannot_be_changed(admin: Client) -> Non
         assert_invalid(admin.post(PATH, {"scopes": [scope]}), {"scopes.0": rule})
     assert_invalid(admin.post(PATH, {"expires_at": "2020-01-01T00:00:00Z"}), {"expires_at": "must be in the future"})
     address = f"{PATH}/{admin.create(PATH, {})['id']}"
-    unknown = "is not a field here; known: description, metadata"
+    unknown = "is not accepted here; accepted: description, metadata"
     answer = admin.patch(address, {"scopes": ["*"], "expires_at": FAR})
     assert_invalid(answer, {"scopes": unknown, "expires_at": unknown})
 
@@ -159,10 +159,10 @@ def test_whoever_is_switched_off_is_refused_by_the_next_request(admin: Client, m
 
 def test_the_operator_issues_no_key_to_whoever_is_switched_off(admin: Client, member: Client) -> None:
     owners.switch_owner(admin.account, member.user, "off")
-    with pytest.raises(CommandError, match="is switched off: enable it first"):
+    with pytest.raises(CommandError, match="is switched off: enable both first"):
         issue_key(admin.account, member.user, "")
     accounts.switch_account(admin.account, "off")
-    with pytest.raises(CommandError, match="is switched off: enable it first"):
+    with pytest.raises(CommandError, match="is switched off: enable both first"):
         issue_key(admin.account, admin.user, "")
     accounts.switch_account(admin.account, "on")
     owners.switch_owner(admin.account, member.user, "on")

@@ -19,21 +19,27 @@ ACTIONS: list[tuple[Any, str]] = [
     ({"type": "deny", "confg": {}}, ": confg is not supported by this version."),
     ({"type": "restrict-ips"}, ".config: must be an object with the array allow."),
     ({"type": "restrict-ips", "config": None}, ".config: must be an object with the array allow."),
-    ({"type": "restrict-ips", "config": {}}, ".config.allow: must be an array with an address or network."),
+    ({"type": "restrict-ips", "config": {}}, ".config.allow: must be an array of at least one address or network."),
     (
         {"type": "restrict-ips", "config": {"deny": ["10.0.0.1"]}},
-        ".config.allow: must be an array with an address or network.",
+        ".config.allow: must be an array of at least one address or network.",
     ),
-    ({"type": "restrict-ips", "config": {"allow": []}}, ".config.allow: must be an array with an address or network."),
+    (
+        {"type": "restrict-ips", "config": {"allow": []}},
+        ".config.allow: must be an array of at least one address or network.",
+    ),
     (
         {"type": "restrict-ips", "config": {"allow": ["x"]}},
         '.config.allow[0]: "x" is not an IP address or network with host bits zero.',
     ),
     (
         {"type": "restrict-ips", "config": {"allow": "10.0.0.1"}},
-        ".config.allow: must be an array with an address or network.",
+        ".config.allow: must be an array of at least one address or network.",
     ),
-    ({"type": "restrict-ips", "config": {"allow": [1]}}, ".config.allow: must be an array with an address or network."),
+    (
+        {"type": "restrict-ips", "config": {"allow": [1]}},
+        ".config.allow: must be an array of at least one address or network.",
+    ),
     (
         {"type": "restrict-ips", "config": {"allow": ["10.0.0.1"], "deny": None}},
         ".config.deny: must be an array of addresses and networks.",
@@ -68,10 +74,10 @@ def test_an_action_outside_of_the_grammar_is_named(action: Any, problem: str) ->
 
 
 DOCUMENTS = [
-    ("", "value: is not a JSON document."),
+    ("", "value: must be a JSON document."),
     ("[]", "value: must be a JSON object."),
     ("null", "value: must be a JSON object."),
-    ('{"inbound":[],"inbound":[]}', "value: repeats the key inbound in one object."),
+    ('{"inbound":[],"inbound":[]}', "value: must not have the key inbound twice in one object."),
     ('{"a":1}', "value: a is not supported by this version."),
     ('{"":1}', 'value: "" is not supported by this version.'),
     (
@@ -81,8 +87,8 @@ DOCUMENTS = [
     ('{"outbound": null}', "outbound: rules of outbound traffic are not supported by this version."),
     ('{"inbound": null}', "inbound: must be an array."),
     ('{"inbound":[1]}', "inbound[0]: must be an object."),
-    ('{"inbound":[{}]}', "inbound[0].actions: must be an array with an action."),
-    ('{"inbound":[{"actions":[]}]}', "inbound[0].actions: must be an array with an action."),
+    ('{"inbound":[{}]}', "inbound[0].actions: must be an array of at least one action."),
+    ('{"inbound":[{"actions":[]}]}', "inbound[0].actions: must be an array of at least one action."),
     ('{"inbound":[{"name":1,"actions":[{"type":"deny"}]}]}', "inbound[0].name: must be a string."),
     (
         '{"inbound":[{"expressions":null,"actions":[{"type":"deny"}]}]}',
@@ -133,7 +139,7 @@ BOUNDS = [
     (with_expression(*["&&".join(["true"] * 501)] * 10), ""),
     (with_expression("(" * 100_000), TOO_DEEP),
     ("[" * 100_000, "value: is more than 32 levels deep."),
-    ('{"inbound": "' + '\\"' * 60_000, "value: is not a JSON document."),
+    ('{"inbound": "' + '\\"' * 60_000, "value: must be a JSON document."),
 ]
 
 

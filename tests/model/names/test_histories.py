@@ -78,4 +78,6 @@ def test_a_name_was_had_until_the_end_of_its_lease_where_nobody_closed_the_tunne
     online_tunnels.end_all_offline(admin.account)
     with pytest.raises(SystemExit) as ended:
         operator.main(["tunnels", "who", NAME])
-    assert str(ended.value.code).startswith(f"No tunnel or edge had {NAME} at that time. {id} had it before, until ")
+    assert str(ended.value.code).startswith(
+        f"No tunnel or edge had {NAME} at that time. {id} had the name before, until "
+    )

@@ -123,8 +123,8 @@ def test_a_reference_of_the_issuer_is_not_a_chosen_certificate(admin: Client) ->
     address = f"/reserved_domains/{made['id']}"
     id = issue(admin, claimed())
     certificate = f"/tls_certificates/{id}"
-    first = "DELETE the certificate or the policy of the reserved domain first."
-    sentence = f"A policy uses this certificate for {DOMAIN}: {first}"
+    first = "remove the certificate or the certificate policy from that domain first."
+    sentence = f"The reserved domain {DOMAIN} uses this certificate: {first}"
     assert_refused(admin.delete(certificate), 409, "conflict", sentence, {})
     changed = admin.patch(address, {"certificate_management_policy": {**POLICY, "private_key_type": "rsa"}}).json
     assert (changed["certificate"]["id"], len(renewal_schedule.find_due(clock.seconds() + 60, 10))) == (id, 1)
@@ -146,7 +146,7 @@ def test_an_issued_certificate_can_be_chosen_where_it_covers(admin: Client) -> N
     reserved(admin)
     id = issue(admin, claimed())
     body = {"domain": "other.example.com", "certificate_id": id}
-    rule = "must be a certificate that covers the domain, or one that was uploaded"
+    rule = "must be an uploaded certificate, or an automatic certificate that covers the domain"
     assert_invalid(admin.post("/reserved_domains", body), {"certificate_id": rule})
     other = admin.create("/reserved_domains", {"domain": "other.example.com"})
     assert_invalid(admin.patch(f"/reserved_domains/{other['id']}", {"certificate_id": id}), {"certificate_id": rule})

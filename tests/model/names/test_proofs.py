@@ -95,7 +95,7 @@ def test_another_proof_takes_the_domain_at_once_while_the_holders_record_is_abse
 ) -> None:
     now = NOW + HOUR
     verified = replace(VERIFIED, since=now, seen_at=now, checked_at=now, next_at=now + DAY)
-    error = "The record is gone, and another account has proved the domain."
+    error = "The DNS record that proved the domain is gone, and another account has proved the domain."
     lapsed = replace(LAPSED, since=now, checked_at=now, next_at=now + MINUTE, error=error)
     steps = proofs.apply_contest(challenger, holder, ABSENT, now)
     assert steps == (ProofChange(verified, "verified"), ProofChange(lapsed, "lapsed"))
@@ -104,7 +104,7 @@ def test_another_proof_takes_the_domain_at_once_while_the_holders_record_is_abse
 @pytest.mark.parametrize(
     ("found", "error"),
     [
-        (PRESENT, "the DNS record of that account still exists: remove it first."),
+        (PRESENT, "the DNS record of that account still exists: remove that record first."),
         (UNKNOWN, "the DNS record of that account cannot be checked at the moment: Silent."),
     ],
 )

@@ -98,23 +98,25 @@ SHOWN = "Until then, visitors get the operator's certificate."
         (
             (edge(authorities=["ca_1", "ca_2"]), authority()),
             HOST,
-            PlannedHost(HOST, "refused", "A certificate authority of mutual_tls does not exist."),
+            PlannedHost(HOST, "refused", "A certificate authority that the module mutual_tls names does not exist."),
         ),
         (
             (edge(authorities=["ca_1"]), authority(account=B)),
             HOST,
-            PlannedHost(HOST, "refused", "A certificate authority of mutual_tls does not exist."),
+            PlannedHost(HOST, "refused", "A certificate authority that the module mutual_tls names does not exist."),
         ),
         (
             (edge(authorities=[]),),
             HOST,
-            PlannedHost(HOST, "refused", "A certificate authority of mutual_tls does not exist."),
+            PlannedHost(HOST, "refused", "A certificate authority that the module mutual_tls names does not exist."),
         ),
         ((edge(unenforced=("oidc",)),), HOST, PlannedHost(HOST, "live", "", "operator")),
         (
             (edge(authorities=["ca_1", "ca_2"]), authority(pem=""), authority("ca_2")),
             HOST,
-            PlannedHost(HOST, "refused", "The record of a certificate authority of mutual_tls is malformed."),
+            PlannedHost(
+                HOST, "refused", "The stored certificate authority that the module mutual_tls names is malformed."
+            ),
         ),
         ((replace(edge(), error=UNREADABLE),), HOST, PlannedHost(HOST, "refused", UNREADABLE)),
         (
@@ -146,15 +148,15 @@ def test_a_host_is_live_if_the_operators_certificate_covers_it(covered: set[str]
     [
         (route(), ((GROUP, 1_000_000_000),), "", ""),
         (route(backend=None), (), pages.NO_BACKEND, ""),
-        (route(backend="bkdtg_9"), (), pages.NO_BACKEND, "bkdtg_9 does not exist."),
-        (route(backend="bkdtg_b"), (), pages.NO_BACKEND, "bkdtg_b does not exist."),
+        (route(backend="bkdtg_9"), (), pages.NO_BACKEND, "The backend bkdtg_9 does not exist."),
+        (route(backend="bkdtg_b"), (), pages.NO_BACKEND, "The backend bkdtg_b does not exist."),
         (route(backend="bkdwd_1"), ((ANSWER, 250_000_000), (GROUP, 750_000_000)), "", ""),
-        (route(backend="bkdwd_2"), ((GROUP, 1_000_000_000),), "", "bkdtg_9 does not exist."),
+        (route(backend="bkdwd_2"), ((GROUP, 1_000_000_000),), "", "The backend bkdtg_9 does not exist."),
         (
             route(unenforced=("oauth",)),
             (),
             pages.NOT_ENFORCED,
-            "This version does not enforce enabled modules: oauth.",
+            "The edge cannot enforce these enabled modules: oauth.",
         ),
         (route("/a?b"), (), pages.NO_BACKEND, "No request can match the path, since it contains ? or #."),
         (route("/a#b"), (), pages.NO_BACKEND, "No request can match the path, since it contains ? or #."),
@@ -180,7 +182,7 @@ def test_a_route_has_backends_or_a_page(
 
 def test_an_edge_with_a_module_that_is_not_enforced_answers_all_with_a_page() -> None:
     plan = plan_of(EDGE, group(), edge(route(), route("/a", id="r2"), unenforced=("oidc", "saml")))
-    refused = "This version does not enforce enabled modules: oidc, saml."
+    refused = "The edge cannot enforce these enabled modules: oidc, saml."
     assert plan.page == pages.NOT_ENFORCED
     assert {(it.weights, it.page, it.error) for it in plan.targets} == {((), pages.NOT_ENFORCED, refused)}
 
@@ -268,7 +270,7 @@ def test_a_host_with_a_malformed_reservation_is_closed_and_the_others_are_not() 
     other = f"other.{DOMAIN}"
     plan = plan_of(EDGE, GATEWAY, group(), unreadable, edge(route(), hosts=[HOST, other]), certificate("cert_1", HOST))
     assert [(it.name, it.state, it.error) for it in plan.hosts] == [
-        (HOST, "refused", "The record of the host's reservation is malformed."),
+        (HOST, "refused", "The stored reservation of the host is malformed: contact the operator."),
         (other, "live", ""),
     ]
 

@@ -177,7 +177,11 @@ def test_a_rejected_certificate_is_shown_at_the_hostports_that_it_covers() -> No
         (replace(SERVED, hostports=("lost.example.com:443",)), "unproved", "The account has not proved the domain"),
         (replace(SERVED, hostports=("a.b.tunnels.localhost:443",)), "refused", "No TLS certificate covers the host"),
         (replace(SERVED, error="Its records cannot be understood."), "refused", "Its records cannot be understood."),
-        (replace(edge(route(), authorities=["ca_2"]), revision=7), "refused", "A certificate authority of mutual_tls"),
+        (
+            replace(edge(route(), authorities=["ca_2"]), revision=7),
+            "refused",
+            "A certificate authority that the module mutual_tls",
+        ),
     ],
 )
 def test_the_records_alone_can_refuse(served: ServedEdge, state: State, error: str) -> None:

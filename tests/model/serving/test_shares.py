@@ -38,18 +38,26 @@ def known(**weighted: Mapping[str, int]) -> dict[str, ServedBackend]:
         ({"r": {GROUP: 1, "bkdwd_s": 3}, "s": {OTHER: 1, ANSWER: 2}}, {GROUP: 0.25, OTHER: 0.25, ANSWER: 0.5}, ""),
         ({"r": {GROUP: 1, "bkdwd_s": 1}, "s": {GROUP: 1, OTHER: 1}}, {GROUP: 0.75, OTHER: 0.25}, ""),
         ({"r": {GROUP: 1, "bkdwd_s": 1}, "s": {OTHER: 0}}, {GROUP: 1.0}, ""),
-        ({"r": {GROUP: 1, "bkdtg_gone": 9}}, {GROUP: 1.0}, "bkdtg_gone does not exist."),
-        ({"r": {GROUP: 1, STRANGE: 9}}, {GROUP: 1.0}, "bkdtg_strange does not exist."),
+        ({"r": {GROUP: 1, "bkdtg_gone": 9}}, {GROUP: 1.0}, "The backend bkdtg_gone does not exist."),
+        ({"r": {GROUP: 1, STRANGE: 9}}, {GROUP: 1.0}, "The backend bkdtg_strange does not exist."),
         (
             {"r": {GROUP: 1, ODD: 9}},
             {GROUP: 1.0},
             "bkdhr_odd has the status_code 103, which is not a final response: use 200 or above.",
         ),
-        ({"r": {"bkdwd_r": 1}}, {}, "bkdwd_r shares traffic with itself."),
+        (
+            {"r": {"bkdwd_r": 1}},
+            {},
+            "The backend bkdwd_r shares traffic with itself, directly or through other backends, so it receives none.",
+        ),
         (
             {"r": {GROUP: 1, "bkdwd_s": 1}, "s": {"bkdwd_t": 1, OTHER: 1}, "t": {"bkdwd_s": 1, OTHER: 1}},
             {GROUP: 1.0},
-            "bkdwd_s shares traffic with itself. bkdwd_t shares traffic with itself.",
+            (
+                "The backend bkdwd_s shares traffic with itself, directly or through other backends, so it receives "
+                "none. The backend bkdwd_t shares traffic with itself, directly or through other backends, so it "
+                "receives none."
+            ),
         ),
         (
             {"r": {"bkdwd_s": 1, "bkdwd_t": 1}, "s": {"bkdwd_u": 1}, "t": {"bkdwd_u": 1}, "u": {ANSWER: 1}},
@@ -83,7 +91,7 @@ def test_what_one_route_leads_to_is_bounded() -> None:
     every = many | {id: ServedBackend("acct_a", id, Weighted(backends=it)) for id, it in roots.items()}
     assert (
         shares.resolve("bkdwd_r", "acct_a", every).error
-        == f"The backend shares traffic between more than {MAX_BACKENDS} backends."
+        == f"The backend shares traffic between more than {MAX_BACKENDS} backends, the maximum."
     )
 
 

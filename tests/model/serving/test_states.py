@@ -36,24 +36,32 @@ MUTUAL = edge(authorities=["ca_1"])
         (
             edge(),
             replace(FACTS, reservation=ServedReservation(A, "rd_1", HOST, True, is_readable=False)),
-            HostState("refused", "The record of the host's reservation is malformed."),
+            HostState("refused", "The stored reservation of the host is malformed: contact the operator."),
         ),
-        (MUTUAL, FACTS, HostState("refused", "A certificate authority of mutual_tls does not exist.")),
+        (
+            MUTUAL,
+            FACTS,
+            HostState("refused", "A certificate authority that the module mutual_tls names does not exist."),
+        ),
         (
             MUTUAL,
             replace(FACTS, authorities=[None]),
-            HostState("refused", "A certificate authority of mutual_tls does not exist."),
+            HostState("refused", "A certificate authority that the module mutual_tls names does not exist."),
         ),
         (
             MUTUAL,
             replace(FACTS, authorities=[ServedAuthority(A, "ca_1", "")]),
-            HostState("refused", "The record of a certificate authority of mutual_tls is malformed."),
+            HostState("refused", "The stored certificate authority that the module mutual_tls names is malformed."),
         ),
         (
             edge(),
             replace(FACTS, has_other_proxy_protocol=True),
             HostState(
-                "refused", "The reservations of this host and of the edge's first host differ in proxy_protocol."
+                "refused",
+                (
+                    "The reservations of this host and of the edge's first host differ in proxy_protocol: set the "
+                    "same value in both."
+                ),
             ),
         ),
         (edge(place="upstream"), replace(FACTS, certificate=""), HostState("live")),
@@ -91,12 +99,12 @@ def test_a_host_is_live_or_says_why_not(served: ServedEdge, facts: HostFacts, ex
         (
             edge(unenforced=("oauth",)),
             route("/a?b"),
-            RouteState("not_enforced", "This version does not enforce enabled modules: oauth."),
+            RouteState("not_enforced", "The edge cannot enforce these enabled modules: oauth."),
         ),
         (
             edge(),
             route(unenforced=("policy",)),
-            RouteState("not_enforced", "This version does not enforce enabled modules: policy."),
+            RouteState("not_enforced", "The edge cannot enforce these enabled modules: policy."),
         ),
     ],
 )
@@ -115,12 +123,12 @@ HOLDER = edge(id="edgtcp_2", hosts=["tunnels.localhost:20000"])
         (
             range(20000, 20010),
             replace(HOLDER, account="acct_b"),
-            "The account has not taken the port: add a hostport of TUNNEL_DOMAIN with the same port.",
+            "The account does not own the port: add a hostport with this port below TUNNEL_DOMAIN.",
         ),
         (
             range(20000, 20010),
             None,
-            "The account has not taken the port: add a hostport of TUNNEL_DOMAIN with the same port.",
+            "The account does not own the port: add a hostport with this port below TUNNEL_DOMAIN.",
         ),
         (range(0), HOLDER, "No port is open: the operator has set no TCP_PORTS."),
         (range(20001, 20010), HOLDER, "The port is not open: 20000 is outside of TCP_PORTS, 20001 to 20009."),

@@ -39,11 +39,11 @@ PORT, OWN = "tunnels.localhost:20001", "db.example.com:20001"
 MINE = ServedReservation(A, "rd_1", "db.example.com", True)
 WHOLE = 1_000_000_000
 UNPROVED = "The account has not proved the domain: verify its reservation."
-NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
+NO_AUTHORITY = "A certificate authority that the module mutual_tls names does not exist."
 OTHER_PORT = "The port is not open: 80 is outside of TCP_PORTS, 20000 to 20099."
-NO_PORT = "The account has not taken the port: add a hostport of TUNNEL_DOMAIN with the same port."
+NO_PORT = "The account does not own the port: add a hostport with this port below TUNNEL_DOMAIN."
 ANOTHER = "Another edge of the account already has the port."
-ONE_ROUTE = "TLS that ends upstream requires exactly one route, with the path_prefix /."
+ONE_ROUTE = "If TLS ends upstream, the edge must have exactly one route, with the path_prefix /."
 
 
 def tls(**more: Any) -> ServedEdge:
@@ -68,26 +68,41 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
     [
         (tls(), Destinations(((GROUP, WHOLE),))),
         (tls(backend=None), Destinations(refusal="The edge has no backend.")),
-        (tls(backend="bkdtg_9"), Destinations(refusal="The backend has no tunnel group. bkdtg_9 does not exist.")),
-        (tls(backend="bkdtg_b"), Destinations(refusal="The backend has no tunnel group. bkdtg_b does not exist.")),
+        (
+            tls(backend="bkdtg_9"),
+            Destinations(
+                refusal=(
+                    "The backend contains no tunnel group, which connections need. The backend bkdtg_9 does not exist."
+                )
+            ),
+        ),
+        (
+            tls(backend="bkdtg_b"),
+            Destinations(
+                refusal=(
+                    "The backend contains no tunnel group, which connections need. The backend bkdtg_b does not exist."
+                )
+            ),
+        ),
         (
             tls(backend=ANSWER),
             Destinations(
-                refusal="The backend has no tunnel group."
-                " bkdhr_1 is an HTTP response: its share of connections is closed.",
+                refusal="The backend contains no tunnel group, which connections need. The backend bkdhr_1 is an HTTP "
+                "response, so its share of the connections is closed: only an HTTPS route can use it.",
             ),
         ),
         (
             tls(backend="bkdwd_1"),
             Destinations(
                 ((ANSWER, 250_000_000), (GROUP, 750_000_000)),
-                "bkdhr_1 is an HTTP response: its share of connections is closed.",
+                "The backend bkdhr_1 is an HTTP response, so its share of the connections is closed: only an HTTPS "
+                "route can use it.",
             ),
         ),
         (tcp(), Destinations(((GROUP, WHOLE),))),
         (
             tcp(unenforced=("traffic_policy",)),
-            Destinations(refusal="This version does not enforce enabled modules: traffic_policy."),
+            Destinations(refusal="The edge cannot enforce these enabled modules: traffic_policy."),
         ),
         (with_policy('{"inbound": []}'), Destinations(((GROUP, WHOLE),))),
         (
@@ -103,7 +118,7 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (
             upstream(route(agents=UserAgentModule(), unenforced=("oauth",)), authorities=["ca_1"]),
             Destinations(
-                refusal="These enabled modules are impossible if TLS ends upstream: "
+                refusal="If TLS ends upstream, these modules must not be enabled: "
                 "mutual_tls, oauth, user_agent_filter.",
             ),
         ),

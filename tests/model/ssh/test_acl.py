@@ -13,7 +13,9 @@ FORMS = "must be bind:<domain>, bind:*.<suffix>, bind:<host>:<port> or bind:<key
 KIND = "must be '*' or start with 'bind:'"
 PORT = "must end with a port from 1 to 65535"
 BRACKETS = "must be bind:<host>:<port>, with an IPv6 address in brackets: bind:[::1]:22"
-LABEL = "must name a key and a value, each '*' or 1 to 255 bytes of printable text without '*'"
+LABEL = (
+    "must be bind:<key>=<value>; the key and the value are each '*', or 1 to 255 bytes of printable text without '*'"
+)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_whose_edge_has_or_had_a_name_or_a_port_is_told_where_no_tunnel_had_it_t
     tomorrow = ["--at", clock.rfc3339(clock.now() + timedelta(days=1))]
     with pytest.raises(SystemExit) as ended:
         operator.main(["tunnels", "who", asked["https"], *tomorrow])
-    assert f"No tunnel or edge had shop.{D} at that time. {edges['https']['id']} had it before, until " in str(
+    assert f"No tunnel or edge had shop.{D} at that time. {edges['https']['id']} had the name before, until " in str(
         ended.value.code
     )
     again = admin.create("/edges/https", {"hostports": [hostports["https"]]})

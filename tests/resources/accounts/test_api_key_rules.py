@@ -22,7 +22,9 @@ from tests.transports import Answer, Client
 RULES, KEYS = "/account/api_key_rules", "/api_keys"
 NONE = {"enabled": True, "max_lifetime": None, "require_scopes": False, "allowed_networks": None, "max_idle_days": None}
 PERMITTED = "The account's rules for API keys do not permit this key:"
-ELSEWHERE = "This API key may not be used from this address: its allowed networks exclude it."
+ELSEWHERE = (
+    "This API key may not be used from this address: the allowed networks of the key do not contain the address."
+)
 OWN, OTHER = "192.0.2.7", "198.51.100.7"  # addresses of clients
 
 
@@ -117,28 +119,28 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str, str, dict[str, Any]]] = [
         {"max_lifetime": 3600},
         {},
         "expires_at",
-        "must be at most 3600 seconds after the creation, as the account requires",
+        "must be at most 3600 seconds after the creation of the key, as the account's rules require",
         {"expires_in": 3500},
     ),
     (
         {"max_lifetime": 3600},
         {"expires_in": 3700},
         "expires_at",
-        "must be at most 3600 seconds after the creation, as the account requires",
+        "must be at most 3600 seconds after the creation of the key, as the account's rules require",
         {"expires_in": 60},
     ),
     (
         {"require_scopes": True},
         {},
         "scopes",
-        "must be set and must not contain *, as the account requires",
+        "must be set and must not contain '*', as the account's rules require",
         {"scopes": ["edges:read"]},
     ),
     (
         {"require_scopes": True},
         {"scopes": ["edges:read", "*"]},
         "scopes",
-        "must be set and must not contain *, as the account requires",
+        "must be set and must not contain '*', as the account's rules require",
         {"scopes": ["*:read"]},
     ),
 ]
@@ -172,7 +174,7 @@ def test_a_key_inherits_scopes_and_an_end_that_the_rules_permit(admin: Client) -
     maker = admin.with_token(admin.create(KEYS, own)["token"])
     set_rules(admin, require_scopes=True, max_lifetime=3600)
     assert maker.create(KEYS, {}).items() >= own.items()
-    rule = "must be set and must not contain *, as the account requires"
+    rule = "must be set and must not contain '*', as the account's rules require"
     answer = admin.post(KEYS, {"expires_at": own["expires_at"]})
     assert_refused(answer, 403, "forbidden", f"{PERMITTED} 'scopes' {rule}.", {"scopes": rule})
 
@@ -180,7 +182,7 @@ def test_a_key_inherits_scopes_and_an_end_that_the_rules_permit(admin: Client) -
 def test_networks_of_a_key_lie_within_those_of_the_account_and_of_its_maker(admin: Client) -> None:
     set_rules(admin, allowed_networks=["192.0.2.0/24", "2001:db8::/32"])
     here = at(admin, OWN)
-    rule = "must lie within 192.0.2.0/24, 2001:db8::/32, as the account requires; 192.0.0.0/16 does not"
+    rule = "must lie within 192.0.2.0/24, 2001:db8::/32, as the account's rules require; 192.0.0.0/16 does not"
     wide = here.post(KEYS, {"allowed_networks": ["192.0.2.0/25", "192.0.0.0/16"]})
     assert_refused(wide, 403, "forbidden", f"{PERMITTED} 'allowed_networks' {rule}.", {"allowed_networks": rule})
     created = here.create(KEYS, {"allowed_networks": ["192.0.2.0/28"]})
@@ -193,7 +195,7 @@ def test_networks_of_a_key_lie_within_those_of_the_account_and_of_its_maker(admi
     rule = "must lie within the networks of your own key, 192.0.2.0/28; 192.0.2.0/25 does not"
     assert (beyond.status, beyond.json["details"]["allowed_networks"]) == (403, rule)
     assert_invalid(here.post(KEYS, {"allowed_networks": []}), {"allowed_networks": "must not be empty"})
-    unknown = "is not a field here; known: description, metadata"
+    unknown = "is not accepted here; accepted: description, metadata"
     assert_invalid(here.patch(f"{KEYS}/{created['id']}", {"allowed_networks": None}), {"allowed_networks": unknown})
     (event,) = here.get(f"/audit_events?resource_id={created['id']}").json["audit_events"]
     assert event["details"]["allowed_networks"] == ["192.0.2.0/28"]

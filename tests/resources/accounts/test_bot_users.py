@@ -43,7 +43,7 @@ def operated(client: Client, name: str, *, admin: bool = False) -> Any:
 
 def assert_taken(answer: Answer) -> None:
     assert_refused(
-        answer, 409, "conflict", "'name' is in use already.", {"name": "must be a value that nothing else uses"}
+        answer, 409, "conflict", "'name' is in use already.", {"name": "must be a value that no other resource uses"}
     )
 
 
@@ -189,7 +189,7 @@ def test_the_fields_come_before_the_permission(admin: Client, member: Client) ->
 
 
 def test_nobody_can_make_an_admin_of_a_bot_over_http(admin: Client) -> None:
-    rule = "is not a field here; known: description, metadata, name, active"
+    rule = "is not accepted here; accepted: description, metadata, name, active"
     assert_invalid(admin.post(PATH, {"name": "deploy", "admin": True}), {"admin": rule})
     created = admin.create(PATH, {"name": "deploy"})
     assert_invalid(admin.patch(uri(created), {"admin": True}), {"admin": rule})

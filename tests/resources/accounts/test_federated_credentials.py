@@ -70,10 +70,10 @@ def test_a_change_sets_only_what_it_names(admin: Client) -> None:
     assert admin.patch(path, {"sign_in": {}}).json == {**made, **sets, "sign_in": None}
     known = "description, metadata, audiences, claims, provision, scopes, max_lifetime, single_use, enabled, sign_in"
     for name in ("issuer", "owner_id", "owner_claim"):
-        assert_invalid(admin.patch(path, {name: made[name]}), {name: f"is not a field here; known: {known}"})
+        assert_invalid(admin.patch(path, {name: made[name]}), {name: f"is not accepted here; accepted: {known}"})
 
 
-TENANT = "must contain repository_id or repository_owner_id, and its patterns must not contain *"
+TENANT = "must contain repository_id or repository_owner_id, with patterns that do not contain '*'"
 OWNER = "must be set if owner_claim is absent, and must be absent if owner_claim is set"
 PATTERN = "must be a pattern of 1 to 512 bytes, or a list of 1 to 20 patterns"
 
@@ -91,7 +91,7 @@ PATTERN = "must be a pattern of 1 to 512 bytes, or a list of 1 to 20 patterns"
         ({"claims": {"repository_id": 512345678}}, {"claims.repository_id": PATTERN}),
         ({"claims": {"repository_id": "1" * 513}}, {"claims.repository_id": PATTERN}),
         ({"claims": {"repository_id": "1", "": "x"}}, {"claims": "must have claim names of 1 to 64 bytes"}),
-        ({"sign_in": {"client_id": "app"}}, {"sign_in.client_id": "must be one of the texts in audiences"}),
+        ({"sign_in": {"client_id": "app"}}, {"sign_in.client_id": "must be one of the values of 'audiences'"}),
         ({"sign_in": {"client_id": "app", "scopes": ["email"]}}, {"sign_in.scopes": "must contain openid"}),
         ({"audiences": [""]}, {"audiences.0": "must not be empty"}),
         (
@@ -120,7 +120,7 @@ def test_a_change_cannot_remove_what_the_issuer_or_the_sign_in_requires(admin: C
     path = f"{PATH}/{made['id']}"
     assert_invalid(admin.patch(path, {"claims": {"ref": "refs/heads/main"}}), {"claims": TENANT})
     assert_invalid(
-        admin.patch(path, {"audiences": ["b"]}), {"sign_in.client_id": "must be one of the texts in audiences"}
+        admin.patch(path, {"audiences": ["b"]}), {"sign_in.client_id": "must be one of the values of 'audiences'"}
     )
     assert_invalid(admin.patch(path, {"provision": True}), {"provision": "must be false unless owner_claim is set"})
     assert admin.get(path).json == made
@@ -131,7 +131,7 @@ def test_another_issuer_than_those_of_the_operator_is_rejected(admin: Client, mo
     rule = "must match one of https://id.example.com, https://*.example.net"
     assert_invalid(admin.post(PATH, fields(admin)), {"issuer": rule})
     issuer = "https://id.example.com"
-    rule = "must contain sub, and its patterns must not contain *"
+    rule = "must contain sub, with patterns that do not contain '*'"
     assert_invalid(admin.post(PATH, fields(admin, issuer=issuer)), {"claims": rule})
     assert admin.create(PATH, fields(admin, issuer=issuer, claims={"sub": "me"}))["issuer"] == issuer
 

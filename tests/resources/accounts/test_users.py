@@ -70,7 +70,7 @@ def test_an_admin_switches_a_user_off_and_on_with_all_their_keys(admin: Client, 
 
 def test_what_a_switch_takes(admin: Client, stranger: Client) -> None:
     assert_invalid(admin.patch(of(admin), {"active": "no"}), {"active": "must be true or false"})
-    rule = "is not a field here; known: active"
+    rule = "is not accepted here; accepted: active"
     assert_invalid(admin.patch(of(admin), {"name": "x", "role": "member"}), {"name": rule, "role": rule})
     assert_not_found(admin.patch(of(stranger), {"active": False}), PATH)
     assert stranger.get(KEYS).status == 200
@@ -200,7 +200,7 @@ def test_names_of_users_are_unique_and_checked(admin: Client) -> None:
         assert admin.post(PATH, {"name": name}).status == 409
     for body in ({}, {"name": ""}, {"name": "=1"}, {"name": "a\nb"}, {"name": "x" * 256}):
         assert list(admin.post(PATH, body).json["details"])[:1] == ["name"]
-    assert_invalid(admin.post(PATH, {"name": "x", "role": "admin"}), {"role": "is not a field here; known: name"})
+    assert_invalid(admin.post(PATH, {"name": "x", "role": "admin"}), {"role": "is not accepted here; accepted: name"})
 
 
 def test_a_user_without_keys_is_deleted_unless_it_is_the_last_admin(admin: Client) -> None:

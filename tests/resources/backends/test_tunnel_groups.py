@@ -122,7 +122,7 @@ def test_every_bad_label_is_named(admin: Client) -> None:
     created = admin.create(PATH, {"labels": {"g": "", "h i": "="}})
     assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"labels": labels}), errors)
     assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"labels": "app=web"}), {"labels": "must be an object"})
-    known = "is not a field here; known: description, metadata, labels"
+    known = "is not accepted here; accepted: description, metadata, labels"
     assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"tunnels": []}), {"tunnels": known})
 
 

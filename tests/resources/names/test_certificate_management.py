@@ -154,12 +154,15 @@ def test_policies_that_cannot_be_met_are_rejected(admin: Client, monkeypatch: py
     reserved(admin, "*.wild.example.com", **policy)
     single, below = reserved(admin, "c.example.com"), reserved(admin, TEAM)
     monkeypatch.delenv("ACME_DNS_ZONE")
-    no_zone = "must not be set for a wildcard: the operator has not set ACME_DNS_ZONE, which this requires"
+    no_zone = (
+        "must not be set for a wildcard: the operator has not set ACME_DNS_ZONE, which certificates for wildcards "
+        "require"
+    )
     assert_rejected(WILDCARD, no_zone)
     assert admin.patch(address(single), policy).json["acme_challenge_cname_target"] is None
     monkeypatch.delenv("ACME_DIRECTORY")
-    assert_rejected(OWN, "must not be set: automatic certificates are not offered here")
-    covered = "must not be set: automatic certificates are not offered here"
+    assert_rejected(OWN, "must not be set: this service offers no automatic certificates")
+    covered = "must not be set: this service offers no automatic certificates"
     assert_invalid(admin.patch(address(below), policy), {"certificate_management_policy": covered})
     assert admin.patch(address(single), {"description": "d"}).json["certificate_management_policy"] == ECDSA
 

@@ -13,7 +13,7 @@ AUTHORITIES, USERS, HOSTS = "/ssh_certificate_authorities", "/ssh_user_certifica
 BIND, FORWARDING = "bind@tunnel-edge", "permit-port-forwarding"
 FIELD = f"extensions.{BIND}"
 POLICY = "as the policy of the authority requires"
-MISSING = f"must be set for a certificate with {FORWARDING}, {POLICY}"
+MISSING = f"must be set if the certificate has the extension {FORWARDING}, {POLICY}"
 
 
 def beyond(*bounds: str) -> str:

@@ -19,7 +19,7 @@ from tests.samples import public_key
 from tests.transports import Answer, Client, key_in
 
 PATH = "/ssh_credentials"
-UNIQUE = "must be a value that nothing else uses"
+UNIQUE = "must be a value that no other resource uses"
 
 
 def found(key: str) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ AUTHORITIES = "/ssh_certificate_authorities"
 USERS, HOSTS = "/ssh_user_certificates", "/ssh_host_certificates"
 LARGEST = str(2**64 - 1)
 SUBJECTS = "ssh_user_certificate_id, ssh_host_certificate_id, serial, public_key"
-ALONE = f"must be the only one: exactly one of {SUBJECTS} is required"
+ALONE = f"must be set alone: exactly one of {SUBJECTS} is accepted"
 FIELD = {USERS: "ssh_user_certificate_id", HOSTS: "ssh_host_certificate_id"}
 each_kind = pytest.mark.parametrize("kind", [USERS, HOSTS])
 
@@ -107,7 +107,7 @@ def test_every_bad_field_is_named(admin: Client, path: str) -> None:
     assert answer.status == 400
     assert answer.json["details"].keys() == {*wrong, "operation_id"}
     assert answer.json["details"]["ssh_user_certificate_id"] == "must be an id of the form sucrt_…"
-    assert answer.json["details"]["colour"] == f"is not a field here; known: {known}"
+    assert answer.json["details"]["colour"] == f"is not accepted here; accepted: {known}"
 
 
 @each_kind
@@ -246,7 +246,7 @@ def test_a_request_that_is_repeated_revokes_once(admin: Client, path: str) -> No
     again = admin.send("POST", path, {"serial": "7"}, Idempotency_Key="a")
     assert (again.status, again.json) == (201, first.json)
     other = admin.send("POST", path, {"serial": "8"}, Idempotency_Key="a")
-    msg = "This Idempotency-Key was already used for another request: choose another one."
+    msg = "This Idempotency-Key was already used for another request: choose another key."
     assert_refused(other, 409, "conflict", msg)
     assert [one["serial"] for one in listed(admin, path)] == ["7"]
     told = admin.all("/audit_events", "audit_events")

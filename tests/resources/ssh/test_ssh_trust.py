@@ -190,7 +190,7 @@ def test_lists_of_two_accounts_are_not_merged(admin: Client, stranger: Client, n
         ("?also=", {"also": "must be 1 to 10 ids of the form sshca_…, separated by commas"}),
         ("?also=x", {"also": "must be 1 to 10 ids of the form sshca_…, separated by commas"}),
         ("?also=sshca_x,", {"also": "must be 1 to 10 ids of the form sshca_…, separated by commas"}),
-        ("?other=1", {"other": "is not a field here; known: also"}),
+        ("?other=1", {"other": "is not accepted here; accepted: also"}),
     ],
 )
 def test_a_query_names_authorities(nobody: Client, authority: str, query: str, faults: dict[str, str]) -> None:

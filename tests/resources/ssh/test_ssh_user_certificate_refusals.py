@@ -72,7 +72,7 @@ def test_a_public_key_is_one_key_without_options_and_no_certificate(admin: Clien
 AUTHORITY_ID = "must be an id of the form sshca_…"
 LONG, STRING = "must be at most 255 bytes of UTF-8", "must be a string"
 BEFORE_1970 = "must not be before 1970: certificates cannot express that"
-UNKNOWN_OPTION = "is not a field here; known: force-command, source-address"
+UNKNOWN_OPTION = "is not accepted here; accepted: force-command, source-address"
 CRITICAL = "is a critical option and has no effect as an extension: use critical_options"
 NO_NETWORKS = [",", "10.0.0.0/8,", "10.0.0.0/8, ::1", "10.0.0.1/8", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/255.0.0.0"]
 NO_NETWORKS += ["10.0.0.0/0.255.255.255", "fe80::1%eth0", "!10.0.0.0/8", "*.example.com", "010.0.0.1", "١٠.0.0.0/8"]

@@ -20,7 +20,7 @@ KEY_HERE = "must be only certificates, not a private key: are the two files swap
 CERTIFICATE_HERE = "must be only the private key, not certificates: are the two files swapped or merged?"
 NO_CERTIFICATE = "must be PEM (text with BEGIN and END lines) with a certificate"
 NOT_ONE_KEY = "must be PEM (text with BEGIN and END lines) with exactly one private key"
-CUT_OFF = "must be complete PEM: a BEGIN line without its END line, or the reverse; the text seems to be truncated"
+CUT_OFF = "must be complete PEM: each BEGIN line needs its END line, and each END line its BEGIN line"
 NOT_BASE64 = (
     "must be intact PEM: the text between a BEGIN and an END line is not base64; "
     "send the file unchanged, with its line breaks"
@@ -255,7 +255,7 @@ def test_faults_of_both_files_and_of_the_other_fields_are_named_at_once(admin: C
 def test_a_certificate_that_requires_ocsp_stapling_is_refused(admin: Client, features: str) -> None:
     issued = openssl.issue(extensions=(f"tlsfeature={features}",))
     error = (
-        "must not require OCSP stapling, which the live edge does not do: "
+        "must not require OCSP stapling, which the live edge does not support: "
         "certificate 1 has the extension TLS Feature (1.3.6.1.5.5.7.1.24, must-staple)"
     )
     assert_invalid(admin.post(PATH, issued.upload), {"certificate_pem": error})

@@ -48,7 +48,7 @@ def check_response_name(name: str) -> str:
 def check_value(value: str) -> str:
     """Return the value of a header. Raises ValueError if it is not allowed in a header."""
     if not re.fullmatch(_VALUE, value) or len(value) > MAX_VALUE:
-        raise ValueError(f"must be at most {MAX_VALUE:,} printable characters of ASCII")
+        raise ValueError(f"must be at most {MAX_VALUE:,} printable ASCII characters")
     if value != value.strip():
         raise ValueError("must not begin or end with a space or tab")
     return value

@@ -189,10 +189,7 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
         raise _lacking(caller, missing)
     for bounds in (caller.limits.networks, caller.limits.account_networks):
         if bounds and not networks.contain(bounds, address):
-            raise Forbidden(
-                "This API key may not be used from this address: the allowed networks of the key do not contain the "
-                "address."
-            )
+            raise Forbidden("This API key cannot be used from your address, which its allowed networks do not contain.")
 
 
 def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:

@@ -296,7 +296,5 @@ def _failure(error: messages.Error, not_before: int) -> Failure:
 def _rejected(authorization: messages.Authorization) -> AttemptFailed:
     found = [it.error for it in authorization.challenges if it.error]
     if not found:
-        return AttemptFailed(
-            outcomes.internal(), f"the CA gave an authorization of the order the status {authorization.status.name}"
-        )
+        return AttemptFailed(outcomes.internal(), f"the CA set an authorization to {authorization.status.name}")
     return AttemptFailed(_failure(found[0], 0), str(found[0]))

@@ -22,9 +22,7 @@ from tests.transports import Answer, Client
 RULES, KEYS = "/account/api_key_rules", "/api_keys"
 NONE = {"enabled": True, "max_lifetime": None, "require_scopes": False, "allowed_networks": None, "max_idle_days": None}
 PERMITTED = "The account's rules for API keys do not permit this key:"
-ELSEWHERE = (
-    "This API key may not be used from this address: the allowed networks of the key do not contain the address."
-)
+ELSEWHERE = "This API key cannot be used from your address, which its allowed networks do not contain."
 OWN, OTHER = "192.0.2.7", "198.51.100.7"  # addresses of clients
 
 

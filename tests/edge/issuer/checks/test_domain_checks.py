@@ -100,7 +100,7 @@ def test_an_edge_that_reads_the_change_log_later_passes() -> None:
 
 @pytest.mark.parametrize("status", ["pending", "lapsing", "lapsed"])
 def test_a_domain_that_is_not_proved_is_not_looked_up(status: ProofStatus) -> None:
-    assert check(Lookups(), stored(status=status)).startswith("domain_unproved: Prove app.example.com")
+    assert check(Lookups(), stored(status=status)).startswith("domain_unproved: Prove that you own app.example.com")
 
 
 @pytest.mark.parametrize(

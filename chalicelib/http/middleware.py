@@ -32,6 +32,8 @@ from chalicelib.storage.records.writes import TransactionTooLarge
 ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods without an endpoint
 ANY_PATH = "/{proxy+}"  # the gateway's fallback for paths without an endpoint
 
+_UNIQUE = "must be a value that no other resource uses"
+
 
 class Methods(dict[str, Any]):
     """The methods of a path, including OPTIONS, which `chalice local` would otherwise answer itself."""
@@ -177,19 +179,14 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case TooManyItems():
             return errors.Conflict(str(error))
         case ListFull():
-            return errors.Conflict(
-                f"The revocation list already has {revocation_lists.MAX_ENTRIES} entries, the maximum: delete some "
-                "first."
-            )
+            return errors.Conflict(f"The full revocation list has {revocation_lists.MAX_ENTRIES} entries: delete some.")
         case Taken(key=key) if base_names.is_taken_by_operator(error):
             return errors.Conflict(
                 base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}
             )
         case Taken(key=key):
             field = key.field or key.kind
-            return errors.Conflict(
-                f"'{field}' is in use already.", {field: "must be a value that no other resource uses"}
-            )
+            return errors.Conflict(f"'{field}' is in use already.", {field: _UNIQUE})
         case InUse(referrers=referrers):
             named = {f"used_by.{place}": referrer for place, referrer in enumerate(referrers[:10])}
             return errors.Conflict(f"The resource is in use by {', '.join(referrers[:10])}.", named)

@@ -28,10 +28,7 @@ def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
     """Yield the lines that the command `acme status` prints. Raises CommandError, aws.Unavailable."""
     directory = os.environ.get("ACME_DIRECTORY", "").strip()
     if not directory:
-        raise CommandError(
-            "ACME_DIRECTORY is not set, so there are no automatic certificates: set ACME_DIRECTORY to the same value "
-            "as for the issuer."
-        )
+        raise CommandError("ACME_DIRECTORY is not set: set it to the same value as for the issuer of certificates.")
     account = acme_accounts.find(directory)
     yield f"directory {directory}"
     yield f"account {account.url if account and account.url else 'none yet: the issuer registers it'}"

@@ -27,8 +27,7 @@ def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_directory_there_is_no_status(admin: Client) -> None:
     assert refused("acme", "status") == (
-        "ACME_DIRECTORY is not set, so there are no automatic certificates: set ACME_DIRECTORY to the same value "
-        "as for the issuer."
+        "ACME_DIRECTORY is not set: set it to the same value as for the issuer of certificates."
     )
     assert str(refused("acme", "rotate")).startswith("There is no account at the CA of ACME_DIRECTORY")
 

@@ -3,9 +3,10 @@
 moto changes items in place, and copies the whole table for each write of a transaction, to go back to. If items never
 change, one copy for a transaction can share them, and all partitions that it does not write. moto walks each request
 and answer by the service's model; both are JSON already. It computes the size of an item again for each of its
-attributes, and converts all of an item once for each attribute that a query shows. It parses each condition three times
-for one write. It compares the address of each request with those of all services, makes a request of Werkzeug's of it,
-and draws the 52 letters of its id one by one. Nothing reads the signature.
+attributes, and converts all of an item once for each attribute that a query shows. For a query of one partition, it
+sorts the items of all partitions. It parses each condition three times for one write. It compares the address of each
+request with those of all services, makes a request of Werkzeug's of it, and draws the 52 letters of its id one by one.
+Nothing reads the signature.
 """
 
 import copy
@@ -31,6 +32,7 @@ from moto.dynamodb.responses import DynamoHandler
 from chalicelib.storage.client.aws import PARSED
 
 _copied, _update, _projected = Item.__deepcopy__, DynamoDBBackend.update_item, Item.project
+_queried: Any = Table.query
 _transact, _parsed = DynamoDBBackend.transact_write_items, ConditionExpressionParser.parse
 _cast: Any = DynamoType.cast_value.fget  # type: ignore[attr-defined]
 _process, _add_auth, _ids = BotocoreStubber.process_request, SigV4Auth.add_auth, count()
@@ -39,7 +41,7 @@ _JSON = {"Content-Type": "application/x-amz-json-1.0"}
 _PLAIN = {"S", "B", "BOOL"}
 _MAX_SIZE = 405_000  # of an item, as moto has it
 _MAX_CONDITIONS = 500  # that are remembered
-_one_at_a_time = threading.RLock()
+one_at_a_time = threading.RLock()
 _transaction = threading.local()  # its items, and the copies of the tables as they were before it
 _conditions: dict[str, tuple[Any, list[str], list[str]]] = {}
 _lexed = cache(partial(ConditionExpressionParser._lex_one_node, ConditionExpressionParser("", {}, {})))
@@ -52,6 +54,7 @@ def install() -> None:
         (Item, "project", _project),
         (Table, "__deepcopy__", _with_the_same_items),
         (Table, "all_items", _list_items),
+        (Table, "query", _query_partition),
         (DynamoDBBackend, "update_item", _update_a_copy),
         (DynamoDBBackend, "transact_write_items", _transact_with_one_copy),
         (Item, "__init__", _make_item),
@@ -90,7 +93,7 @@ class _Handler(DynamoHandler):
 def _processed(stubber: Any, request: Any) -> Any:
     if request.url != _ADDRESS:
         return _process(stubber, request)
-    with _one_at_a_time:  # a failed transaction would take back what other threads have written meanwhile
+    with one_at_a_time:  # a failed transaction would take back what other threads have written meanwhile
         return _Handler(request).call_action()
 
 
@@ -118,6 +121,15 @@ def _list_items(table: Table) -> list[Item]:
     partitions: list[Any] = list(table.items.values())
     items = [item for partition in partitions for item in list(partition.values())]
     return sorted(items, key=lambda it: (it.hash_key, it.range_key))
+
+
+def _query_partition(table: Any, hash_key: Any, *rest: Any, **named: Any) -> Any:
+    """Query a table that has only the items of the partition, unless an index is queried."""
+    if hash_key is None or named.get("index_name") or any(rest[6:7]):
+        return _queried(table, hash_key, *rest, **named)
+    part = copy.copy(table)
+    part.items = {hash_key: table.items.get(hash_key, {})}
+    return _queried(part, hash_key, *rest, **named)
 
 
 def _with_the_same_items(table: Any, _: object) -> Any:

@@ -25,8 +25,8 @@ def hostports(item: Item) -> Sequence[str]:
         return ()
     if item.malformed:
         return hostports_from_keys(item)
-    found: Sequence[str] = item.body.get("hostports", ())
-    return found
+    found = item.body.get("hostports", ())
+    return found if isinstance(found, list | tuple) else hostports_from_keys(item)
 
 
 def hostports_from_keys(item: Item) -> list[str]:

@@ -747,3 +747,11 @@ def test_malformed_entries_of_special_names_are_logged(
     assert records.list_special_names() == expected
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert (line["event"], line["id"]) == ("listing_unreadable", "x")
+
+
+def test_the_hosts_of_an_account_with_a_malformed_edge_are_listed(records: TableStore, admin: Client) -> None:
+    names = ("demo", "damaged")
+    ids = [admin.create("/edges/https", {"hostports": [f"{it}.tunnels.localhost:443"]})["id"] for it in names]
+    malformed = {"body.hostports": 7}
+    dynamodb.do(Write.update(f"{admin.account}#/edges/https", ids[1], Condition(""), sets=malformed))
+    assert records.list_hosts(admin.account) == {f"{it}.tunnels.localhost" for it in names}

@@ -13,7 +13,7 @@ from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.modules.circuit_breaker import CircuitBreakerModule
 from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from infra import CommandError
-from tests.edge import worst_filters
+from tests.edge import process_table, worst_filters
 from tests.edge.edge_modules import enabled
 from tests.live.edge.running import Edge, running, until, upstream
 
@@ -24,6 +24,7 @@ _BAR, _ROUNDS, _REQUESTS = 1.05, 31, 300
 def compare() -> Row:
     """Compare a route with a circuit breaker with an open route to the same tunnel."""
     with (
+        process_table.serving(),
         TemporaryDirectory() as folder,
         running(Path(folder), with_envoy=True, max_requests_per_visitor=10**6) as edge,
         upstream() as port,

@@ -20,7 +20,7 @@ from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, Se
 from edge.process.settings import Limits
 from infra import CommandError
 from infra.local.cloud import HOST
-from tests.edge import worst_filters
+from tests.edge import process_table, worst_filters
 from tests.edge.worst_filters import BAR, WORST, agents, cpu, headers
 from tests.live.edge.running import ENVOY, Edge, running, until
 
@@ -35,7 +35,11 @@ LARGEST = UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"])
 def measure(_setting: Setting) -> Result:
     if ENVOY is None:
         raise CommandError("The figure of filters needs the edge's environment: make .venv-edge/ready.")
-    with TemporaryDirectory() as named, running(Path(named), with_envoy=True, max_requests_per_visitor=10**6) as edge:
+    with (
+        process_table.serving(),
+        TemporaryDirectory() as named,
+        running(Path(named), with_envoy=True, max_requests_per_visitor=10**6) as edge,
+    ):
         worst_filters.serve(edge, "open", None)
         costs = {name: _costs(edge, name, rules) for name, rules in WORST.items()}
         rows = [_cost(f"{name}{kind}", it) for name, kinds in costs.items() for kind, it in kinds.items()]

@@ -34,7 +34,8 @@ from edge.process.settings import Limits, Settings
 from edge.ssh.gateway import SshGateway
 from edge.store.records import Grant
 from infra.local.cloud import HOST
-from tests.edge.memory import Memory
+from tests.edge import process_table
+from tests.edge.edge_table import EdgeTable
 from tests.edge.worst_filters import WORST, keep
 
 ATTACKERS = [f"127.0.0.{number}" for number in range(60, 66)]
@@ -60,18 +61,18 @@ class Ports:
 def serve_edge(folder: Path, ports: Ports, limits: Limits) -> None:
     """Serve gateway and control. The key in the folder can bind any address."""
     settings = Settings(directory=folder, ssh_port=ports.ssh, edge_port=ports.edge, http_port=ports.http, limits=limits)
-    store = Memory()
     fingerprint = asyncssh.read_public_key(folder / "key.pub").get_fingerprint()
-    store.keys[fingerprint] = Grant("acct_1", "sshcr_1", ())
-    for place, rules in enumerate(WORST.values()):
-        keep(store, settings.tunnel_domain, f"worst{place}", rules)
 
-    async def serve() -> None:
+    async def serve(store: EdgeTable) -> None:
         gateway, control = (kind(settings, store, store.authority) for kind in (SshGateway, Control))
         await asyncio.gather(gateway.serve(), control.serve())
 
-    with (folder / "edge.log").open("w") as log, contextlib.redirect_stderr(log):
-        asyncio.run(serve())
+    with process_table.serving(), (folder / "edge.log").open("w") as log, contextlib.redirect_stderr(log):
+        store = EdgeTable()
+        store.permit(fingerprint, Grant("acct_1", "sshcr_1", ()))
+        for place, rules in enumerate(WORST.values()):
+            keep(store, settings.tunnel_domain, f"worst{place}", rules)
+        asyncio.run(serve(store))
 
 
 class _Upstream(asyncio.Protocol):

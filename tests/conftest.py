@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -127,12 +127,17 @@ def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
 
 def empty_table() -> None:
     """Empty the table. Note what is sealed in it, and its events."""
-    for record in [item.to_json()["Attributes"] for scope in stored().values() for item in scope.values()]:
+    note([item for scope in stored().values() for item in scope.values()])
+    stored().clear()
+    reset_model_data()  # moto keeps every item that it ever made, and every copy
+
+
+def note(items: Iterable[Any]) -> None:
+    """Note what is sealed in items, and the events among them."""
+    for record in [item.to_json()["Attributes"] for item in items]:
         RECORD.sealed += secrecy.sealed_in(record)
         if record["id"]["S"].startswith("evt_"):
             RECORD.events.append(json.dumps(record["body"], default=str))
-    stored().clear()
-    reset_model_data()  # moto keeps every item that it ever made, and every copy
 
 
 @pytest.fixture(scope="session")

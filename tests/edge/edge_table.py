@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from hashlib import sha1
 from typing import Any, NoReturn
 
 from botocore.exceptions import EndpointConnectionError
@@ -13,6 +14,7 @@ from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import EdgeStatus, Report
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import bans
+from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_reads, edge_plans, edge_states
 from chalicelib.model.serving.account_places import Wanted
 from chalicelib.model.serving.account_records import AccountRecords
@@ -51,8 +53,8 @@ class EdgeTable(TableStore):
         super().__init__("local", tunnel_domain)
         self.service = Service(tunnel_domain, tcp_ports, frozenset({tunnel_domain, f"*.{tunnel_domain}"}))
         self.is_away = False
-        self.before: Callable[[str, str], None] = lambda *_: None
-        self.after: Callable[[str, str], None] = lambda *_: None
+        self.before: Callable[[str, str], None] = _do_nothing
+        self.after: Callable[[str, str], None] = _do_nothing
         self._calls = threading.local()
         self.grants: dict[str, Grant] = {}
         self.pairs: dict[str, KeyPair] = {}
@@ -103,6 +105,14 @@ class EdgeTable(TableStore):
     def reserve_address(self, account: str, name: str, address: ServedAddress) -> None:
         served_records.put_address(account, name, address)
 
+    def reserve_name(self, account: str, name: str, *, proxy_protocol: bool = False) -> None:
+        """Reserve a name below TUNNEL_DOMAIN, or an address (host:port)."""
+        if ":" in name:
+            self.reserve_address(account, name, ServedAddress(proxy_protocol))
+            return
+        id = f"rd_{int(sha1(name.encode()).hexdigest(), 16) % 10**27:027}"
+        self.reserve(ServedReservation(account, id, name, True, proxy_protocol=proxy_protocol))
+
     def upload(self, certificate: ServedCertificate, pair: KeyPair) -> None:
         self.pairs[certificate.id] = pair
         served_records.put_certificate(certificate, pair)
@@ -129,6 +139,12 @@ class EdgeTable(TableStore):
             bans.allow(pattern)
         for name in names:
             (bans.ban if "*" in name else name_bans.ban_name)(name)
+
+    def reset(self) -> None:
+        """Lift all blocks and bans, and let calls neither fail nor wait."""
+        self.is_away, self.before, self.after = False, _do_nothing, _do_nothing
+        self.block()
+        self.ban()
 
     # What a test looks at while others write
 
@@ -179,3 +195,7 @@ class EdgeTable(TableStore):
         """Take all tunnels offline."""
         for it in self.online.values():
             tunnels.close_tunnel(it.account, it.id)
+
+
+def _do_nothing(operation: str, body: str) -> None:
+    """Neither delay a call nor let it fail."""

@@ -3,6 +3,8 @@
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import timedelta
+from hashlib import sha1
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -24,6 +26,7 @@ from chalicelib.model.edges.served import ServedAuthority, ServedBackend, Served
 from chalicelib.model.names import base_names, proofs
 from chalicelib.model.names.reservations import ReservedAddr, ReservedDomain, ServedReservation
 from chalicelib.model.serving.sites import ServedAddress
+from chalicelib.model.ssh.authorities import IssuedUserCertificate, SshAuthority
 from chalicelib.model.ssh.credentials import SshCredential
 from chalicelib.model.tls.tls_certificates import ClientAuthority, ServedCertificate, TlsCertificate
 from chalicelib.model.tunnels import ends, tunnels
@@ -31,7 +34,7 @@ from chalicelib.model.tunnels.tunnels import AgentTunnel, ServedTunnel
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import change_log, items, table, writes
+from chalicelib.storage.records import change_log, items, table, unique_keys, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from edge.link.authority import KeyPair
@@ -51,6 +54,22 @@ def put(*values: Value) -> None:
         if isinstance(value, ServedEdge):
             _put_routes(value)
         _put(_item_of(value))
+
+
+def put_unlisted(edge: ServedEdge) -> None:
+    """Change an edge without its entry in the list of special names."""
+    found = table.find(items.scope(edge.account, edge.kind.path), edge.id)
+    assert found
+    _put_routes(edge)
+    own = writes.rewrite(found, replace(_item_of(edge), changed=clock.seconds()))
+    writes.commit([*own, *change_log.entries(own)])
+
+
+def clear_log() -> None:
+    """Remove all entries of the change log."""
+    for shard in change_log.SHARDS:
+        for item in table.every(shard):
+            dynamodb.do(Write.delete(shard, item.id))
 
 
 def remove(*values: Value) -> None:
@@ -97,6 +116,24 @@ def put_tunnel(tunnel: ServedTunnel) -> None:
     _add_account(tunnel.account)
     for item in _items_of_tunnel(tunnel):
         _put(item)
+
+
+def put_tunnels(*tunnels: ServedTunnel) -> None:
+    """Put new tunnels of one account into the table, twenty in each transaction."""
+    _add_account(tunnels[0].account)
+    for start in range(0, len(tunnels), 20):
+        made = [item for tunnel in tunnels[start : start + 20] for item in _items_of_tunnel(tunnel)]
+        own = [write for item in made for write in writes.put(item)]
+        writes.commit([*own, *change_log.entries(own)], created=made)
+
+
+def remove_tunnels(*tunnels: ServedTunnel) -> None:
+    """Remove tunnels from the table without events, twenty in each transaction."""
+    for start in range(0, len(tunnels), 20):
+        made = [item for tunnel in tunnels[start : start + 20] for item in _items_of_tunnel(tunnel)]
+        places = [it.place for it in made] + [(key.scope, unique_keys.ID) for it in made for key in it.unique_keys]
+        own = [Write.delete(*place) for place in places]
+        dynamodb.transact([*own, *change_log.entries(own)])
 
 
 def _items_of_tunnel(tunnel: ServedTunnel) -> tuple[Item, Item]:
@@ -149,6 +186,26 @@ def put_grant(fingerprint: str, grant: Grant) -> None:
     of_key = {"account": grant.account, "id": grant.credential, "owner_id": owner, "acl": [*grant.acl]}
     key = UniqueKey("public_key", fingerprint, {**of_key, "active": True})
     _put(Item(items.scope(grant.account, kinds.SSH_CREDENTIALS.path), grant.credential, body, unique_keys=(key,)))
+
+
+def put_user_certificate(account: str, id: str, authority: str, certificate: str) -> None:
+    """Put a user certificate of a day and its authority into the table. Both are lines without a comment."""
+    _add_account(account)
+    signer = SshAuthority(public_key=authority, key_type="ed25519")
+    of_authority = f"sshca_{int(sha1(authority.encode()).hexdigest(), 16) % 10**27:027}"
+    keys = signer.unique_keys(account, of_authority)
+    scope = items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path)
+    _put(Item(scope, of_authority, signer.packed(), unique_keys=keys))
+    end = clock.rfc3339(clock.now() + timedelta(days=1))
+    issued = IssuedUserCertificate(
+        public_key=authority, ssh_certificate_authority_id=of_authority, valid_until=end, certificate=certificate
+    )
+    _put(Item(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id, issued.packed()))
+
+
+def remove_user_certificates(account: str) -> None:
+    for found in table.every(items.scope(account, kinds.SSH_USER_CERTIFICATES.path)):
+        _commit(found, None, writes.remove(found))
 
 
 def remove_grant(grant: Grant) -> None:

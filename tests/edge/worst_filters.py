@@ -14,7 +14,7 @@ from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from tests.edge.edge_modules import enabled, extended
-from tests.edge.memory import Memory
+from tests.edge.edge_table import EdgeTable
 from tests.live.edge.running import Edge, until
 
 ACCOUNT = "acct_filters"
@@ -46,7 +46,7 @@ def serve(edge: Edge, name: str, rules: UserAgentModule | None) -> ServedEdge:
     return made
 
 
-def keep(store: Memory, domain: str, name: str, rules: UserAgentModule | None) -> ServedEdge:
+def keep(store: EdgeTable, domain: str, name: str, rules: UserAgentModule | None) -> ServedEdge:
     """Store an edge whose route for all paths has a filter, and another one has none."""
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="open\n"))
     group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "none"}))

@@ -1,12 +1,22 @@
 """One edge for each file of tests that share it."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.live.edge.running import ENVOY, Edge, running, until, upstream
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import change_log
+from tests import faster_moto
+from tests.conftest import Account, empty_table, note, stored
+from tests.live.edge.running import ENVOY, RUNNING, Edge, running, until, upstream
 
+# Partitions of what edges store of themselves.
+_OF_EDGES = rf"changes#|{EDGE}#/(?:authorities$|gateways$|hosts|settings)"
 needs_envoy = pytest.mark.needs("the live edge")
 
 
@@ -17,6 +27,38 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
         yield started
 
 
+@pytest.fixture(scope="module", autouse=True)
+def emptied_at_the_end(accounts: Mapping[str, Account]) -> Iterator[None]:
+    """Empty the table after the last test of a file. The records of its edge are there until then."""
+    yield
+    empty_table()
+
+
+@pytest.fixture(autouse=True)
+def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
+    """Remove the records of each test after it. What edges store of themselves stays while they run."""
+    before = {scope: {*found} for scope, found in stored().items()}
+    yield
+    for store in RUNNING:
+        store.reset()
+    if RUNNING:
+        _remove_new(before)
+    else:
+        empty_table()
+
+
+def _remove_new(before: Mapping[Any, Set[Any]]) -> None:
+    """Remove records that were not there before, with an entry in the change log."""
+    with faster_moto.one_at_a_time:
+        scopes = [scope for scope in stored() if not re.match(_OF_EDGES, scope.value)]
+        new = {scope: stored()[scope].keys() - before.get(scope, set()) for scope in scopes}
+        removed = [stored()[scope].pop(id) for scope, ids in new.items() for id in ids]
+    note(removed)
+    keys = [(item.hash_key.value, item.range_key.value) for item in removed]
+    for write in change_log.entries(Write.delete(*key) for key in keys):
+        dynamodb.do(write)
+
+
 @pytest.fixture(scope="module")
 def origin() -> Iterator[int]:
     """Run a server to forward to; yield its port."""
@@ -25,7 +67,7 @@ def origin() -> Iterator[int]:
 
 
 @pytest.fixture(autouse=True)
-def clients_end(request: pytest.FixtureRequest) -> Iterator[None]:
+def clients_end(request: pytest.FixtureRequest, emptied: None) -> Iterator[None]:
     """End the clients that a test started, and wait until their tunnels have gone: the next test finds none of them."""
     if "edge" not in request.fixturenames:
         yield

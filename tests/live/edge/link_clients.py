@@ -40,7 +40,7 @@ class Link:
     """A connection over the link whose directions end separately."""
 
     def __init__(self, edge: Edge, tunnel: str, first: bytes = b"", *, piece: int = 1 << 16) -> None:
-        (gateway,) = edge.store.list_gateways()
+        gateway = edge.store.up[edge.gateway.id]
         self._raw = socket.create_connection(("127.0.0.1", gateway.port), 10)
         for start in range(0, len(first), piece):
             self._raw.sendall(first[start : start + piece])

@@ -16,14 +16,14 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import ServedEdge, ServedPart
+from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.link import server
 from edge.link.proxy_protocol import Header
-from edge.store.records import Grant, Opening
 from tests import openssl
+from tests.edge import served_records
 from tests.edge.drawn_worlds import AUTHORITIES, DOMAIN, GATEWAY, records, telling_requests
 from tests.edge.model_of_requests import CLOSED, REFUSED, Meets, Records, Request
 from tests.live.edge.running import Edge
@@ -55,7 +55,8 @@ def of_world(value: Any, number: int) -> Any:
     """Return a value in which all ids, accounts and hosts are those of one world."""
     if isinstance(value, str):
         text = _ID.sub(lambda id: f"{id[0][: -2 * _WIDTH]}{number:0{_WIDTH}}{id[0][-_WIDTH:]}", value)
-        return re.sub(r"\bacct_[ab]\b", rf"\g<0>{number}", text).replace(DOMAIN, f"w{number}.{DOMAIN}")
+        text = re.sub(r"\bacct_[ab]\b", rf"\g<0>{number}", text).replace(DOMAIN, f"w{number}.{DOMAIN}")
+        return text.replace(f"three.w{number}.", f"three-w{number}.")  # the name of a tunnel has one label
     if isinstance(value, Mapping):
         return {of_world(key, number): of_world(it, number) for key, it in value.items()}
     if isinstance(value, list | tuple):
@@ -75,9 +76,7 @@ def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
     for held in world.held.values():
         edge.store.reserve(held)
     for tunnel in world.tunnels.values():
-        opening = Opening(Grant(tunnel.account, "sshcr_1", ()), GATEWAY, "ts_1", "192.0.2.9")
-        edge.store.online[tunnel.id] = replace(tunnel, expires=_LONG), opening
-        edge.store.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)
+        served_records.put_tunnel(tunnel)
     _end(edge, before, world)
 
 
@@ -93,15 +92,14 @@ def _end(edge: Edge, before: Records, world: Records) -> None:
     for id in old.keys() - {*world.edges, *world.backends, *world.policies, *world.authorities, *world.tunnels}:
         value = old[id]
         if isinstance(value, ServedTunnel):
-            del edge.store.online[id]
-            edge.store.tell(value.account, kinds.TUNNELS.path, id)
+            tunnels.close_tunnel(value.account, id)
         else:
             edge.store.forget(value)
 
 
 def is_served(edge: Edge, world: Records, revision: int) -> bool:
     """Tell whether the edges of a world are those that the status is of, each settled."""
-    found = [edge.store.status(id) for id in world.edges]
+    found = [edge.store.status(it) for it in world.edges.values()]
     return all(it and it.revision == revision and it.state != "waiting" for it in found)
 
 

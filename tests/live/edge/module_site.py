@@ -4,21 +4,13 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from email.message import Message
 from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from chalicelib import ids
-from chalicelib.model.base import kinds
-from chalicelib.model.edges import edges
-from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules.backend import BackendModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.storage.records import items, table
 from edge.process.settings import Settings
 from edge.sign_in import authorization
-from tests.edge.edge_modules import enabled, extended
 from tests.live.edge.running import Edge, until
 from tests.transports import Client
 
@@ -84,30 +76,29 @@ def verifying(edge: Edge, settings: Settings) -> Iterator[None]:
 
 @dataclass
 class Site:
-    """The edge in the API's store and in that of control. `routes` are the ids of its routes by their paths."""
+    """An edge that the API has made. `routes` are the ids of its routes by their paths."""
 
     edge: Edge
     admin: Client
     name: str
     module: str
-    served: ServedEdge
+    id: str
+    backend: str
     routes: dict[str, str] = field(default_factory=dict)  # ids by path
 
     def put(self, path: str, module: dict[str, object] | None) -> None:
-        """Set or delete the module of a route in the API, and have control see it."""
-        address = f"/edges/https/{self.served.id}/routes/{self.routes[path]}/{self.module}"
+        """Set or delete the module of a route, and wait until Envoy has the change."""
+        address = f"/edges/https/{self.id}/routes/{self.routes[path]}/{self.module}"
         if module is None:
             assert self.admin.delete(address).status == 204
         else:
             assert self.admin.put(address, module).status == 200
-        self.reload()
-
-    def reload(self) -> None:
-        """Have control read the modules of all routes."""
-        made = tuple(reread(self.served, route) for route in self.served.routes)
-        self.served = replace(self.served, revision=self.served.revision + 1, routes=made)
-        self.edge.store.keep(self.served)
         self.edge.settle()
+
+    def add(self, path: str, modules: Mapping[str, object]) -> None:
+        """Add a route with modules."""
+        body = {"match_type": "path_prefix", "match": f"/{path}", "backend": {"backend_id": self.backend}, **modules}
+        self.routes[path] = self.admin.create(f"/edges/https/{self.id}/routes", body)["id"]
 
     def send(
         self, path: str, lines: Lines, body: bytes = b"", method: str = "POST", *, chunk: int = 0, source: str = ""
@@ -136,15 +127,6 @@ class Site:
             return answer.status, answer.read()
 
 
-def reread(edge: ServedEdge, route: ServedRoute) -> ServedRoute:
-    """Return a route with its modules as they are stored, except the backend."""
-    scope = edges.routes_scope(items.scope(edge.account, kinds.HTTPS_EDGES.path), edge.id)
-    item = table.find(scope, route.id)
-    assert item
-    own = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES)
-    return replace(route, modules=extended(own, backend=route.modules.values.get("backend")))
-
-
 def encode(lines: Lines) -> bytes:
     """Return headers as HTTP/1.1 has them."""
     return b"".join(name.encode() + b": " + value + b"\r\n" for name, value in lines)
@@ -159,19 +141,11 @@ def serving(
     server.block_on_close = False
     threading.Thread(target=server.serve_forever, daemon=True).start()
     edge.ssh(edge.key(admin.account), "-R", f"app={name}:80:localhost:{server.server_port}")
-    group = ServedBackend(admin.account, ids.new("bkdtg"), TunnelGroup(labels={"app": name}))
-    edge.store.keep(group)
-    made = admin.create("/edges/https", {})["id"]
-    served = ServedEdge(admin.account, made, 1, (f"{name}.{edge.settings.tunnel_domain}:443",))
-    site, routes = Site(edge, admin, name, module, served), []
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": name}})["id"]
+    made = admin.create("/edges/https", {"hostports": [f"{name}.{edge.settings.tunnel_domain}:443"]})["id"]
+    site = Site(edge, admin, name, module, made, group)
     for path in (*values, "open"):
-        own = {module: values[path]} if path in values else {}
-        body: dict[str, object] = {"match_type": "path_prefix", "match": f"/{path}", **own}
-        id = admin.create(f"/edges/https/{made}/routes", body)["id"]
-        site.routes[path] = id
-        routes.append(ServedRoute(id, "path_prefix", f"/{path}", enabled(BackendModule(backend_id=group.id))))
-    site.served = replace(site.served, routes=tuple(routes))
-    site.reload()
+        site.add(path, {module: values[path]} if path in values else {})
     until(lambda: edge.status(name, path="/open") == "200")
     Origin.seen.clear()
     yield site

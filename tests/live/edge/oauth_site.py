@@ -10,15 +10,11 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
 
-from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
-from chalicelib.model.edges.modules.backend import BackendModule
-from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in import signing_keys
 from chalicelib.model.sign_in.signing_keys import KeyPair
 from edge.sign_in.sign_in_records import SignInRecords
-from tests.edge.edge_modules import enabled
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.live.edge import module_site
 from tests.live.edge.running import Edge, until
@@ -44,64 +40,57 @@ def signing_in(edge: Edge, providers: FakeProviders, folder: Path) -> Iterator[N
     with module_site.verifying(edge, settings):
         until(lambda: bool(signing_keys.read()))
         _PAIRS[:] = signing_keys.read()
-        edge.store.sign_in_keys = [it.public for it in _PAIRS]
-        until(lambda: edge.control._serving.public_keys == edge.store.sign_in_keys)
+        until(lambda: edge.control._serving.public_keys == [it.public for it in _PAIRS])
         yield
 
 
 @dataclass
 class Site:
-    """An edge with an OAuth route, in the API's store and in that of control."""
+    """An edge with an OAuth route that the API has made. `path` is the path of the route."""
 
     edge: Edge
     admin: Client
     name: str
-    served: ServedEdge
+    id: str
+    backend: str
     path: str
 
     def put(self, module: dict[str, Any] | None, name: str = "oauth") -> None:
-        """Replace or remove a module of the first route, and have control see it."""
+        """Replace or remove a module of the first route."""
         if module is None:
             self.admin.delete(f"{self.path}/{name}")
         else:
             assert self.admin.put(f"{self.path}/{name}", module).status == 200
-        first, *others = self.served.routes
-        self._keep(module_site.reread(self.served, first), *others)
 
     def add(self, match: str, module: dict[str, Any]) -> SignInRule:
         """Add a route with the backend of the first one and a module. Return its rule."""
-        routes, (first, *others) = self.path.rpartition("/")[0], self.served.routes
-        body = {"match_type": "path_prefix", "match": match, "oauth": module}
-        id = self.admin.create(routes, body)["id"]
-        added = ServedRoute(id, "path_prefix", match, first.modules)
-        self._keep(first, *others, module_site.reread(self.served, added))
-        return self.rule(id)
-
-    def _keep(self, *routes: ServedRoute) -> None:
-        self.served = replace(self.served, revision=self.served.revision + 1, routes=routes)
-        self.edge.store.keep(self.served)
+        backend = {"backend_id": self.backend}
+        body = {"match_type": "path_prefix", "match": match, "oauth": module, "backend": backend}
+        return self.rule(self.admin.create(self.path.rpartition("/")[0], body)["id"])
 
     def rule(self, route: str = "") -> SignInRule:
         """Return the rule of a route as the service reads it, by default of the first one."""
-        records, route = SignInRecords(), route or self.served.routes[0].id
-        found = asyncio.run(records.current_rule(self.served.account, self.served.id, route))
+        records, route = SignInRecords(), route or self.path.rpartition("/")[2]
+        found = asyncio.run(records.current_rule(self.admin.account, self.id, route))
         assert found
         return found
 
 
 def site(edge: Edge, admin: Client, name: str, backend: HttpResponse | TunnelGroup) -> Site:
     """Return an open edge."""
-    made = admin.create("/edges/https", {})["id"]
-    route = admin.create(f"/edges/https/{made}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
-    prefix = "bkdtg" if isinstance(backend, TunnelGroup) else "bkdhr"
-    answer = ServedBackend(admin.account, ids.new(prefix), backend)
-    edge.store.keep(answer)
-    routes = (ServedRoute(route, "path_prefix", "/", enabled(backend=BackendModule(backend_id=answer.id))),)
-    hostport = f"{name}.{edge.settings.tunnel_domain}:443"
-    served = ServedEdge(admin.account, made, 1, (hostport,), routes=routes)
-    edge.store.keep(served)
+    made = admin.create("/edges/https", {"hostports": [f"{name}.{edge.settings.tunnel_domain}:443"]})["id"]
+    answer = admin.create(*_describe(backend))["id"]
+    body = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": answer}}
+    route = admin.create(f"/edges/https/{made}/routes", body)["id"]
     until(lambda: edge.status(name) in ("200", "503"))
-    return Site(edge, admin, name, served, f"/edges/https/{made}/routes/{route}")
+    return Site(edge, admin, name, made, answer, f"/edges/https/{made}/routes/{route}")
+
+
+def _describe(backend: HttpResponse | TunnelGroup) -> tuple[str, dict[str, object]]:
+    """Return the collection and the body of a backend."""
+    if isinstance(backend, TunnelGroup):
+        return "/backends/tunnel_group", {"labels": {**backend.labels}}
+    return "/backends/http_response", {"body": backend.body}
 
 
 def browse(site: Site, jar: Path, *arguments: str, path: str = "/") -> str:

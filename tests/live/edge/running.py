@@ -1,4 +1,4 @@
-"""A whole edge on a store in memory: gateway and control in a thread of the tests, Envoy as a child, real clients."""
+"""A whole edge on the table of the tests: gateway and control in a thread, Envoy as a child, real clients."""
 
 import asyncio
 import base64
@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from hashlib import sha1
 from http.client import HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.model.tls.tls_certificates import ServedCertificate
-from edge.control.control import Control, add_socket
+from edge.control.control import Control
 from edge.link.authority import KeyPair
 from edge.process.children import Child, Program
 from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
@@ -30,10 +29,10 @@ from edge.ssh.gateway import SshGateway
 from edge.store.records import Grant
 from tests import openssl
 from tests.conftest import free_port, place_among_workers
-from tests.edge.memory import Memory
-from tests.edge.memory_resolver import MemoryResolver
+from tests.edge.edge_table import EdgeTable
 from tests.needs import need
 
+RUNNING: list[EdgeTable] = []  # the stores of the edges that run
 ENVOY = next(Path(__file__).parents[3].glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
 
 
@@ -145,7 +144,7 @@ class Edge:
     """The parts of a running edge that tests use."""
 
     settings: Settings
-    store: Memory
+    store: EdgeTable
     folder: Path
     loop: asyncio.AbstractEventLoop
     gateway: SshGateway
@@ -156,8 +155,9 @@ class Edge:
 
     def key(self, account: str, *acl: str) -> Key:
         """Return a fresh key with a credential of the account."""
-        key = Key.make(self.folder, f"key{len(self.store.keys)}-{time.monotonic_ns()}")
-        self.store.keys[key.fingerprint] = Grant(account, f"sshcr_{key.file.name}", acl)
+        key = Key.make(self.folder, f"key{len(self.keys)}-{time.monotonic_ns()}")
+        self.keys[key.fingerprint] = key
+        self.store.permit(key.fingerprint, Grant(account, f"sshcr_{key.file.name}", acl))
         return key
 
     def ssh(
@@ -222,8 +222,14 @@ class Edge:
 
     def restart_control(self) -> None:
         """End control, and start another one for the same Envoy."""
+        self.stop_control()
+        self.start_control()
+
+    def stop_control(self) -> None:
         self.run(_end(self.controlling))
-        self.control = make_control(self.settings, self.store)
+
+    def start_control(self) -> None:
+        self.control = Control(self.settings, self.store, self.store.authority)
         self.controlling = self.run(_begin(self.control))
 
     def settle(self) -> None:
@@ -233,7 +239,7 @@ class Edge:
 
     def open_tunnels(self) -> set[str]:
         """Return the ids of the tunnels that are online through the gateway."""
-        return {it.id for it, _ in self.store.tunnels() if it.gateway == self.gateway.id}
+        return {it.id for it in self.store.list_tunnels(self.gateway.id)}
 
     def access_log(self) -> list[dict[str, Any]]:
         """Return the lines of the access log that are written to their end."""
@@ -274,9 +280,11 @@ def running(
         limits=replace(Limits(), **limits),
     )
     settings.directory.mkdir(mode=0o700)
-    store, loop = Memory(tcp_ports=settings.tcp_ports), asyncio.new_event_loop()
+    store = EdgeTable(tcp_ports=settings.tcp_ports)
+    RUNNING.append(store)
+    loop = asyncio.new_event_loop()
     gateway = SshGateway(settings, store, store.authority)
-    control = make_control(settings, store)
+    control = Control(settings, store, store.authority)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     child, work, controlling = asyncio.run_coroutine_threadsafe(
@@ -293,6 +301,8 @@ def running(
         asyncio.run_coroutine_threadsafe(_stop(child, work, edge.controlling), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
+        store.end()
+        RUNNING.remove(store)
 
 
 async def _start(
@@ -325,10 +335,6 @@ async def _stop(child: Child | None, *work: "asyncio.Task[None]") -> None:
         await child.end(within=0)  # Envoy takes a second to end by itself
     for it in work:
         await _end(it)
-
-
-def make_control(settings: Settings, store: Memory) -> Control:
-    return Control(settings, store, store.authority, MemoryResolver(store, partial(add_socket, settings)))
 
 
 def listens(port: int) -> bool:

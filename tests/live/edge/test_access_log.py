@@ -67,7 +67,7 @@ def test_of_requests_that_are_held_back_one_in_ten_has_a_line(tmp_path: Path, or
         assert _ask(edge, "asked", "missing", times=1000) == {404, 429}
         until(lambda: _statuses(edge, "asked")[404] >= 80 and _statuses(edge, "asked")[429] > 40)
         assert _statuses(edge, "asked")[429] < 200
-        edge.store.networks.add("127.0.0.1/32")
+        edge.store.block("127.0.0.1/32")
         until(lambda: edge.status("asked") == "403", within=5)
         assert _ask(edge, "asked", "missing", times=500) == {403}
         until(lambda: _statuses(edge, "asked")[403] >= 10)

@@ -67,11 +67,11 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
         until(lambda: edge.status("demo") == "200")
         with _connected_from(edge, "127.0.0.2") as bad, _connected_from(edge, "127.0.0.1") as good:
             assert (_status(bad), _status(good)) == (200, 200)
-            edge.store.networks.add("127.0.0.2/32")
+            edge.store.block("127.0.0.2/32")
             until(lambda: _status(bad) == 403, within=5)
             assert _status(good) == 200
             assert _answer(bad)[1].endswith(b"denied\nReport abuse of this address to 100% abuse@example.com\n")
-            edge.store.networks.clear()
+            edge.store.block()
             until(lambda: _status(bad) == 200, within=5)
 
 
@@ -92,7 +92,7 @@ def test_open_connections_of_a_blocked_network_end_within_five_seconds(edge: Edg
         asked = [asks(it) for it in (*raw, _connected_from(edge, bad[0]), _connected_from(edge, good[0]))]
         for connection in asked:
             stack.enter_context(connection)
-        edge.store.networks.add("127.0.0.2/32")
+        edge.store.block("127.0.0.2/32")
         until(lambda: not _is_open(asked[0]) and not _is_open(asked[2]), within=5)
         assert _is_open(asked[1])
         assert _is_open(asked[3])
@@ -136,7 +136,7 @@ def test_open_streams_of_grpc_from_a_blocked_network_end_within_five_seconds(
         edge.ssh(edge.key(ACCOUNT), "-R", f"{asked}:80:127.0.0.1:{service}").says("is online")
         until(lambda: edge.status("demo") not in ("000", "404", "503"))
         with _stream_from(edge, "127.0.0.2") as bad, _stream_from(edge, "127.0.0.3") as good:
-            edge.store.networks.add("127.0.0.2/32")
+            edge.store.block("127.0.0.2/32")
             until(lambda: bad.poll() is not None, within=5)
             assert good.poll() is None
 
@@ -218,18 +218,18 @@ def test_a_new_connection_of_bytes_from_a_blocked_network_is_refused_before_the_
         until(lambda: listens(port) and banner("127.0.0.2") == b"BANNER")
         with coming("127.0.0.3") as good:
             assert _received(good, 6 + len(hello)) == b"BANNER" + hello
-            edge.store.networks.add("127.0.0.2/32")
+            edge.store.block("127.0.0.2/32")
             # One may be ended by the gateway, which reads the list at another time, before Envoy refuses any.
             until(lambda: not any(banner("127.0.0.2") for _ in range(5)), within=5)
             before = len(accepted)
             assert [banner("127.0.0.2") for _ in range(20)] == [b""] * 20
             assert len(accepted) == before
-            edge.store.networks.add("127.0.0.4/32")  # a change of the list ends no other connection
+            edge.store.block("127.0.0.2/32", "127.0.0.4/32")  # a change of the list ends no other connection
             until(lambda: banner("127.0.0.4") == b"", within=5)
             good.sendall(b"still here")
             assert _received(good, 10) == b"still here"
             assert banner("127.0.0.3") == b"BANNER"
-            edge.store.networks.clear()
+            edge.store.block()
             until(lambda: banner("127.0.0.2") == b"BANNER", within=5)
             good.sendall(b"still here")
             assert _received(good, 10) == b"still here"

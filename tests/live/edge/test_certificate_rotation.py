@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 
-from chalicelib.model.base import kinds
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
 from tests.live.edge.test_isolation import served
@@ -27,8 +26,7 @@ def test_a_rotation_loses_no_request_over_http_2(edge: Edge, origin: int) -> Non
     for number in range(1, 4):
         edge.upload(f"cert_{number}", "acct_A", "rotated.tunnels.localhost")
         until(lambda number=number: served(edge, "rotated") == f"cert_{number}")  # type: ignore[misc]
-        del edge.store.uploaded[f"cert_{number - 1}"]
-        edge.store.tell("acct_A", kinds.TLS_CERTIFICATES.path, f"cert_{number - 1}")
+        edge.store.remove_certificate("acct_A", f"cert_{number - 1}")
     answers, connects = client.communicate(timeout=100)
     assert Counter(answers.splitlines()) == {"200 2 0": 800}
     assert sum(map(int, connects.split())) == 1

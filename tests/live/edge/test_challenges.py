@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.names.reservations import ServedReservation
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, running, until
 from tests.live.edge.test_https_edges import ACCOUNT, backend, https_edge, route
@@ -19,7 +18,7 @@ _PATH = "/.well-known/acme-challenge/token"
 def _reserve(edge: Edge, *names: str) -> None:
     for name in names:
         domain = f"{name}.{edge.settings.tunnel_domain}"
-        edge.store.held[f"rd_{name}"] = ServedReservation(ACCOUNT, f"rd_{name}", domain, is_proved=True)
+        edge.store.reserve_name(ACCOUNT, domain)
 
 
 def _by_http(edge: Edge, name: str, path: str = _PATH) -> str:
@@ -54,7 +53,7 @@ def _is_refused(edge: Edge, name: str, *protocols: str) -> bool:
 def _check_pending_domain(edge: Edge) -> None:
     """Check that the challenge of a proved domain is answered as soon as it is written, also after a restart."""
     domain = "app.example.com"
-    edge.store.held["rd_own"] = ServedReservation(ACCOUNT, "rd_own", domain, is_proved=True)
+    edge.store.reserve_name(ACCOUNT, domain)
     for number in range(3):
         edge.store.challenge(domain, f"token{number}", f"token{number}.print")
         path = _PATH.replace("token", f"token{number}")
@@ -77,7 +76,6 @@ def test_challenges_are_answered_by_the_holders_of_reserved_names_alone(tmp_path
         _check_pending_domain(edge)
         assert [_is_refused(edge, it, "acme-tls/1") for it in ("mine", "free", "unknown")] == [True] * 3
         assert [_is_refused(edge, it, "h2", "http/1.1") for it in ("mine", "free", "unknown")] == [False] * 3
-        edge.store.held.clear()
 
 
 @needs_envoy

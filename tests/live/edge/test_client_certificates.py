@@ -131,8 +131,7 @@ def test_private_keys_are_in_no_file_page_of_envoys_admin_or_process_list(edge: 
     edge.upload(id, ACCOUNT, name)
     edge.settle()
     assert met(edge, "kept", tmp_path) == "in"
-    _, pair = edge.store.uploaded[id]
-    assert pair
+    pair = edge.store.pairs[id]
     admin = ["curl", "-sS", "--unix-socket", "admin.sock", "http://envoy/config_dump?include_eds"]
     dump = subprocess.run(admin, cwd=edge.settings.directory, capture_output=True, text=True, check=True).stdout
     assert name in dump

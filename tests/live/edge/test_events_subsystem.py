@@ -28,7 +28,7 @@ def wait_for(client: Ssh, kind: str) -> dict[str, Any]:
 
 
 def test_a_tunnel_that_is_opened_is_an_event_with_its_address(edge: Edge) -> None:
-    edge.store.reserved["kept.tunnels.localhost"] = "acct_A"
+    edge.store.reserve_name("acct_A", "kept.tunnels.localhost")
     client = read(edge, edge.key("acct_A"), "-R", "kept:80:localhost:1", "-R", "loose:443:localhost:1")
 
     wait_for(client, "notice")
@@ -57,7 +57,7 @@ def test_a_tunnel_that_is_opened_is_an_event_with_its_address(edge: Edge) -> Non
 def test_a_refusal_is_an_event_with_its_code(
     edge: Edge, acl: tuple[str, ...], forward: str, code: str, final: bool
 ) -> None:
-    edge.store.reserved["taken.tunnels.localhost"] = "acct_B"
+    edge.store.reserve_name("acct_B", "taken.tunnels.localhost")
     shown = edge.ssh(edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1")
     assert shown.ends() == 1
     credential = Grant("acct_A", "sshcr_[^ ]+", ()).credential
@@ -72,11 +72,11 @@ def test_a_refusal_is_an_event_with_its_code(
 def test_the_end_of_a_tunnel_is_an_event_and_the_stream_goes_on(edge: Edge) -> None:
     client = read(edge, edge.key("acct_A"), "-R", "mybank:80:localhost:1")
     opened = wait_for(client, "opened")
-    edge.store.patterns.add("*bank*")
+    edge.store.ban("*bank*")
 
     ended = wait_for(client, "ended")
 
-    edge.store.patterns.clear()
+    edge.store.ban()
     message = f"{edge.url('mybank', '')} has ended: the operator has banned its name."
     assert ended == {"event": "ended", "id": opened["id"], "message": message}
     assert not client.is_over

@@ -83,7 +83,7 @@ def test_a_client_without_a_terminal_that_is_refused_its_tunnel_ends_with_the_re
     tmp_path: Path, forward: str, reason: str
 ) -> None:
     with running(tmp_path, with_envoy=False) as edge:
-        edge.store.banned_names.add("banned.tunnels.localhost")
+        edge.store.ban("banned.tunnels.localhost")
         client = edge.ssh(edge.key("acct_A"), "-N", "-R", forward, terminal="-T")
         assert client.ends(within=5) == 255
         client.says(reason)
@@ -102,6 +102,11 @@ def test_a_client_without_a_terminal_keeps_the_tunnels_that_are_not_refused(tmp_
         asyncio.run(ask(edge))
 
 
+def _delay_opening(operation: str, _: str) -> None:
+    if operation == "TransactWriteItems":
+        time.sleep(2)
+
+
 def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> None:
         async with signed_in(edge, edge.key("acct_A")) as client:
@@ -111,8 +116,8 @@ def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> N
             await asyncio.wait_for(client.wait_closed(), 8)
 
     with running(tmp_path, with_envoy=False, tunnel_timeout=2) as edge:
-        edge.store.slow["acct_A"] = 2
-        edge.store.banned_names.add("banned.tunnels.localhost")
+        edge.store.before = _delay_opening
+        edge.store.ban("banned.tunnels.localhost")
         asyncio.run(ask(edge))
 
 
@@ -131,7 +136,7 @@ def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(
             return time.monotonic() - began
 
     with running(tmp_path, with_envoy=False, max_sign_ins=100, max_sign_ins_per_address=100) as edge:
-        edge.store.slow["acct_B"] = 2
+        edge.store.before = lambda operation, body: _delay_opening(operation, body) if "acct_B" in body else None
         assert asyncio.run(ask(edge)) < 1.8
         time.sleep(2)  # until those that had begun are over
 

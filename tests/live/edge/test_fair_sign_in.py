@@ -177,13 +177,13 @@ def test_a_blocked_network_is_sent_away_and_its_connections_end_within_five_seco
     with running(tmp_path, with_envoy=False) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1")
         client.says("is online")
-        edge.store.networks.add("127.0.0.0/8")
+        edge.store.block("127.0.0.0/8")
 
         assert client.ends(within=5) == 255
         assert any("The operator has blocked your network." in line for line in client.said)
         until(lambda: not edge.store.online)
         assert edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1").ends() == 255
-        edge.store.networks.clear()
+        edge.store.block()
         until(lambda: _is_let_in(edge))
 
 

@@ -70,8 +70,8 @@ def channel(edge: Edge, service: Service, request: pytest.FixtureRequest) -> Ite
 @contextmanager
 def opened(edge: Edge, name: str) -> Iterator[grpc.Channel]:
     trusted = (edge.settings.directory / "authority.crt").read_bytes()
-    if uploaded := edge.store.uploaded.get(f"cert_{name}"):
-        trusted = uploaded[1].chain.encode()
+    if pair := edge.store.pairs.get(f"cert_{name}"):
+        trusted = pair.chain.encode()
     options = (
         ("grpc.ssl_target_name_override", f"{name}.{edge.settings.tunnel_domain}"),
         ("grpc.enable_http_proxy", 0),

@@ -1,5 +1,6 @@
 """Edges on a real edge: what is kept in the store answers a moment later, through Envoy and tunnels with labels."""
 
+import re
 import time
 from collections import Counter
 from dataclasses import replace
@@ -8,7 +9,6 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edge_status import BackendStatus
 from chalicelib.model.edges.modules.backend import BackendModule
@@ -105,17 +105,17 @@ def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
 
 
 def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"lost:80:127.0.0.1:{origin}").says("is online")
     open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
     made, other = https_edge(edge, "lost", open_route), https_edge(edge, "found", open_route)
     until(lambda: edge.curl("lost") == edge.curl("found") == "open\n")
-    edge.ssh(edge.key(ACCOUNT), "-R", f"lost:80:127.0.0.1:{origin}").says("is online")  # the store of the tests lets it
     lost = replace(made, revision=2, modules=enabled(), routes=(), error=UNREADABLE)
     edge.store.keep(lost)
 
     until(lambda: is_said(edge, lost, "refused"))
 
     until(lambda: edge.status("lost") == "000", within=2)
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     assert found
     assert [(it.hostport, it.state, it.error) for it in found.hostports] == [(*made.hostports, "refused", UNREADABLE)]
     edge.store.keep(replace(other, revision=2))
@@ -136,7 +136,7 @@ def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sente
     edge.store.keep(changed)
     until(lambda: edge.status("bad") == "503", within=3)
     until(lambda: is_said(edge, changed, "partly"))
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     assert found
     assert [(it.state, it.error) for it in found.routes] == [("refused", "invalid repetition size: {900}")]
     assert edge.curl("good") == "open\n"
@@ -147,15 +147,16 @@ def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sente
 
 
 def is_said(edge: Edge, made: ServedEdge, state: str) -> bool:
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     return found is not None and (found.state, found.revision) == (state, made.revision)
 
 
 def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(edge: Edge) -> None:
-    group = backend(edge, "bkdtg", TunnelGroup(labels={"app": "said"}))
+    group, writes = backend(edge, "bkdtg", TunnelGroup(labels={"app": "said"})), list[tuple[str, str]]()
+    edge.store.before = lambda *call: writes.append(call)
     made = https_edge(edge, "said", route(group))
     until(lambda: is_said(edge, made, "live"))
-    first = edge.store.status(made.id)
+    first = edge.store.status(made)
     assert first
     (hostport,) = first.hostports
     assert (hostport.hostport, hostport.state, hostport.error, hostport.certificate_id) == (
@@ -169,28 +170,35 @@ def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(e
     changed = replace(made, revision=2, modules=enabled(unenforced=("traffic_policy",)))
     edge.store.keep(changed)
     until(lambda: is_said(edge, changed, "partly"))
-    second = edge.store.status(made.id)
+    second = edge.store.status(made)
     assert second
     assert second.hostports[0].since >= hostport.since
     assert "traffic_policy" in second.routes[0].error
     time.sleep(1)
-    assert len([it for it in edge.store.told if it[0] == made.id]) == 2
+    new_and_changed = {"UpdateItem": 2, "PutItem": 1}  # a record that is not there yet cannot be updated
+    assert _reports_in(writes, made) == new_and_changed
     edge.store.forget(made)
-    until(lambda: [it for it in edge.store.told if it[0] == made.id][2:] == [(made.id, None)])
+    until(lambda: _reports_in(writes, made) == {**new_and_changed, "DeleteItem": 1})
+
+
+def _reports_in(calls: list[tuple[str, str]], made: ServedEdge) -> Counter[str]:
+    """Return the operations that wrote reports and trials of an edge."""
+    written = re.compile(rf"(/statuses|/edge_trials).*{made.id}|{made.id}.*(/statuses|/edge_trials)")
+    return Counter(operation for operation, body in calls if operation.endswith("Item") and written.search(body))
 
 
 def test_a_host_that_is_not_proved_is_told_as_such(edge: Edge) -> None:
     made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("shop.elsewhere.example:443",))
     edge.store.keep(made)
     until(lambda: is_said(edge, made, "unproved"))
-    assert edge.store.hosts
+    assert edge.store.list_live_hosts()
 
 
 def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge) -> None:
     other = ServedEdge("acct_stuck", ids.new("edghts"), 1, (f"stuck.{edge.settings.tunnel_domain}:443",))
     edge.store.keep(other)
     until(lambda: is_said(edge, other, "live"))
-    edge.store.delays["acct_stuck"] = 3
+    edge.store.before = lambda _, body: time.sleep(3 if "acct_stuck" in body else 0)
     for number in range(10):
         edge.store.keep(
             replace(other, id=ids.new("edghts"), hostports=(f"s{number}.{edge.settings.tunnel_domain}:443",))
@@ -201,7 +209,6 @@ def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge
     until(lambda: edge.curl("quick") == "quick\n")
     until(lambda: is_said(edge, made, "live"))
     assert time.monotonic() - began < 3
-    edge.store.delays.clear()
 
 
 def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
@@ -215,15 +222,14 @@ def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
     assert f"CN = {id}" in openssl.run(
         "s_client", "-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", host
     )
-    del edge.store.uploaded[id]
-    edge.store.tell(ACCOUNT, kinds.TLS_CERTIFICATES.path, id)
+    edge.store.remove_certificate(ACCOUNT, id)
     edge.settle()
     assert certificate_of(edge, made) == ""
     assert edge.curl("own") == "own\n"
 
 
 def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     return found.hostports[0].certificate_id if found else None
 
 
@@ -231,7 +237,7 @@ def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
 def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, asked: str) -> None:
     made = https_edge(edge, host, route(backend(edge, "bkdhr", HttpResponse(body="deep\n"))))
     until(lambda: is_said(edge, made, "refused"))
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     assert found
     domain = edge.settings.tunnel_domain
     names = f"{host}.{domain}" if "*" in host else f"{host}.{domain} or *.other.{domain}"
@@ -271,20 +277,19 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(
 
     until(is_refused, within=5)
     assert met == {"kept\n"}
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     assert found
     (hostport,) = found.hostports
     assert (hostport.state, hostport.certificate_id) == ("live", good)
     assert hostport.error.startswith("Envoy rejected a certificate: ")
     assert reason in hostport.error
-    del edge.store.uploaded[weak]
-    edge.store.tell(ACCOUNT, kinds.TLS_CERTIFICATES.path, weak)
+    edge.store.remove_certificate(ACCOUNT, weak)
     until(lambda: not has_refusal(edge, made), within=3)
     edge.store.forget(made)
 
 
 def has_refusal(edge: Edge, made: ServedEdge) -> bool:
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     return found is not None and found.hostports[0].error != ""
 
 
@@ -297,9 +302,7 @@ def test_a_banned_name_is_served_by_no_wildcard_host_and_by_no_edge_from_before(
         return [edge.status(name, "--insecure") for name in ("a.team", "b.team", "bank.team", "first-bank")]
 
     until(lambda: met() == ["200"] * 4)
-    edge.store.banned_names.add(f"b.team.{edge.settings.tunnel_domain}")
-    edge.store.patterns.add("*bank*")
+    edge.store.ban(f"b.team.{edge.settings.tunnel_domain}", "*bank*")
     until(lambda: met() == ["200", "403", "403", "403"], within=5)
-    edge.store.banned_names.clear()
-    edge.store.patterns.clear()
+    edge.store.ban()
     until(lambda: met() == ["200"] * 4, within=5)

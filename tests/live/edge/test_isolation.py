@@ -13,12 +13,14 @@ from pathlib import Path
 import asyncssh
 from cryptography import x509
 
+from chalicelib import ids
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy.ads.catalog import Name
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.ssh.gateway import SshGateway
-from edge.store.records import Opening
 from tests.conftest import free_port, least
+from tests.edge import served_records
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
 
@@ -130,21 +132,19 @@ def test_certificates_that_serve_nothing_delay_nobody(edge: Edge, origin: int) -
 
 
 def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int) -> None:
-    key = edge.key("acct_A")
-    grant = edge.store.keys[key.fingerprint]
     thousands = iter(("a", "b", "c"))
 
     def to_another() -> float:
         thousand = next(thousands)
-        for number in range(1000):
-            name = f"many{number}{thousand}.tunnels.localhost"
-            opening = Opening(grant, edge.gateway.id, "ts_many", "127.0.0.1", name, edge.url(name))
-            edge.store.open(opening, most=10_000)
+        names = (f"many{number}{thousand}.tunnels.localhost" for number in range(1000))
+        many = [ServedTunnel("acct_A", ids.new("tn"), edge.gateway.id, it) for it in names]
+        served_records.put_tunnels(*many)
         time.sleep(0.5)
-        return seconds_to(edge, "acct_B", f"quick-{thousand}", origin)
+        seconds = seconds_to(edge, "acct_B", f"quick-{thousand}", origin)
+        served_records.remove_tunnels(*many)
+        return seconds
 
     assert least(to_another, bound=1) < 1
-    edge.store.clear()
 
 
 def test_two_gateways_stand_behind_one_edge(edge: Edge, origin: int, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_what_an_upstream_does_not_read_takes_little_of_the_memory_for_sockets_t
 
 
 def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge) -> None:
-    port = edge.store.list_gateways()[0].port
+    port = edge.store.up[edge.gateway.id].port
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     edge.ssh(edge.key("acct_A"), "-R", "hop:80:localhost:1").says("is online")

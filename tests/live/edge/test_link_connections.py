@@ -67,9 +67,8 @@ def test_envoy_may_say_who_its_visitor_is_which_the_upstream_is_not_told(edge: E
 
 @pytest.mark.parametrize(("said", "first"), [(VISITOR, VISITOR), (None, Header())])
 def test_the_upstream_is_told_where_the_reservation_says_so(edge: Edge, said: Header | None, first: Header) -> None:
-    for port in edge.settings.tcp_ports:
-        edge.store.visited.add(name := edge.settings.address(port))
-    edge.store.reserved[name] = "acct_A"
+    port = edge.settings.tcp_ports[-1]
+    edge.store.reserve_name("acct_A", edge.settings.address(port), proxy_protocol=True)
     with serving(echoing) as upstream:
         client = edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}")
         client.says("is online")
@@ -228,8 +227,7 @@ def test_a_visitor_who_reads_nothing_holds_the_upstream_back_and_nobody_else(
 
 @needs_envoy
 def test_envoy_comes_near_by_with_bytes_and_tells_who_its_visitor_is(edge: Edge) -> None:
-    edge.store.visited.add(address := f"tunnels.localhost:{edge.settings.tcp_ports[0]}")
-    edge.store.reserved[address] = "acct_A"
+    edge.store.reserve_name("acct_A", f"tunnels.localhost:{edge.settings.tcp_ports[0]}", proxy_protocol=True)
     with serving(echoing) as port:
         given = edge.settings.tcp_ports[0]
         edge.ssh(edge.key("acct_A"), "-R", f"{given}:127.0.0.1:{port}").says("is online")

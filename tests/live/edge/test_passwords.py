@@ -11,9 +11,6 @@ from random import Random
 
 import pytest
 
-from chalicelib.model.base import kinds
-from chalicelib.model.names.reservations import ServedReservation
-from chalicelib.storage.records import items, table
 from tests.live.edge import module_site
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.module_site import Lines, Origin, Site
@@ -250,9 +247,6 @@ def test_a_tunnel_of_a_reserved_domain_needs_a_password(edge: Edge, admin: Clien
 
     def set_module(body: dict[str, object]) -> None:
         assert admin.put(f"/reserved_domains/{held}/basic_auth", body).status == 200
-        item = table.find(items.scope(admin.account, kinds.RESERVED_DOMAINS.path), held)
-        assert item
-        edge.store.reserve(ServedReservation(admin.account, held, domain, True, modules=item.modules))
         edge.settle()
 
     edge.ssh(edge.key(admin.account), "-R", f"secret:80:localhost:{origin}")

@@ -1,17 +1,12 @@
 """Passwords of a route whose edge also requires client certificates, or has OAuth on another route."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from chalicelib import ids
-from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
-from chalicelib.model.edges.served import ServedAuthority, ServedRoute
 from chalicelib.model.sign_in import signing_keys
 from tests import openssl
-from tests.edge.edge_modules import enabled
 from tests.edge.sign_in import samples
 from tests.live.edge import module_site
 from tests.live.edge.conftest import needs_envoy
@@ -27,10 +22,8 @@ RIGHT, WRONG = ("-u", "ada:correct horse"), ("-u", "ada:wrong horse")
 @pytest.fixture
 def site(edge: Edge, admin: Client, request: pytest.FixtureRequest) -> Iterator[Site]:
     """Serve /one with a password and /open without one."""
-    edge.store.sign_in_keys = []
     with module_site.verifying(edge, edge.settings):
         until(lambda: bool(signing_keys.read()))
-        edge.store.sign_in_keys = [it.public for it in signing_keys.read()]
         name = "mutual" if "certificates" in request.node.name else "oauth"
         with module_site.serving(edge, admin, f"pass-{name}", "basic_auth", {"one": ADA}) as made:
             Origin.authorizations.clear()
@@ -39,11 +32,10 @@ def site(edge: Edge, admin: Client, request: pytest.FixtureRequest) -> Iterator[
 
 def test_an_edge_with_client_certificates_requires_both(site: Site, tmp_path: Path) -> None:
     authority = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
-    known = ServedAuthority(site.served.account, ids.new("ca"), authority.certificate)
-    site.edge.store.keep(known)
-    mutual = MutualTlsModule(certificate_authority_ids=[known.id])
-    site.served = replace(site.served, modules=enabled(mutual_tls=mutual))
-    site.reload()
+    known = site.admin.create("/certificate_authorities", {"ca_pem": authority.certificate})["id"]
+    mutual = {"certificate_authority_ids": [known]}
+    assert site.admin.put(f"/edges/https/{site.id}/mutual_tls", mutual).status == 200
+    site.edge.settle()
     client = openssl.issue("/CN=client", extensions=("basicConstraints=critical,CA:FALSE",), issuer=authority)
     file = tmp_path / "client.pem"
     file.write_text(client.certificate + client.key)
@@ -55,11 +47,8 @@ def test_an_edge_with_client_certificates_requires_both(site: Site, tmp_path: Pa
 
 
 def test_an_edge_with_oauth_on_another_route_requires_the_password(site: Site) -> None:
-    body = {"match_type": "path_prefix", "match": "/signed", "oauth": samples.module(email_domains=["example.com"])}
-    added = site.admin.create(f"/edges/https/{site.served.id}/routes", body)["id"]
-    signed = ServedRoute(added, "path_prefix", "/signed", site.served.routes[-1].modules)  # that of /open
-    site.served = replace(site.served, routes=(*site.served.routes, signed))
-    site.reload()
+    site.add("signed", {"oauth": samples.module(email_domains=["example.com"])})
+    site.edge.settle()
 
     until(lambda: site.edge.status(site.name, path="/signed") == "401")
     assert site.edge.status(site.name, *RIGHT, path="/signed") == "401"

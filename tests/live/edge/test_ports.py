@@ -69,14 +69,13 @@ def is_closed(port: int) -> bool:
 
 def test_all_ports_that_are_free_are_given_and_then_none(edge: Edge) -> None:
     ports = edge.settings.tcp_ports
-    edge.store.reserved[f"tunnels.localhost:{ports[0]}"] = "acct_B"
+    edge.store.reserve_name("acct_B", f"tunnels.localhost:{ports[0]}")
     first = edge.ssh(edge.key("acct_A"), *(f"-R0:localhost:{number}" for number in range(1, 10)))
     until(lambda: len(names(edge)) == 9)
     edge.ssh(edge.key("acct_A"), "-R", "0:localhost:1").says(
         "All ports that your credential permits are in use or reserved."
     )
     assert f"tunnels.localhost:{ports[0]}" not in names(edge)
-    del edge.store.reserved[f"tunnels.localhost:{ports[0]}"]
     first.kill()
     until(lambda: not names(edge))
 

@@ -84,11 +84,11 @@ def test_a_visitor_from_a_blocked_network_is_refused(edge: Edge, origin: int) ->
     edge.ssh(edge.key("acct_A"), "-R", f"shut:80:127.0.0.1:{origin}").says("is online")
     until(lambda: asked(edge, "shut").startswith("HTTP/1.1 200"))
 
-    edge.store.networks.add("203.0.113.0/24")
+    edge.store.block("203.0.113.0/24")
     try:
         until(lambda: asked(edge, "shut").startswith("HTTP/1.1 403"))
     finally:
-        edge.store.networks.clear()
+        edge.store.block()
     until(lambda: asked(edge, "shut").startswith("HTTP/1.1 200"))
 
 
@@ -114,7 +114,7 @@ def test_open_connections_of_one_address_of_ipv6_end_when_it_is_blocked_and_its_
             return opened
 
         bad, good = held("2001:db8:0:1::2"), held("2001:db8:0:1::3")
-        edge.store.networks.add("2001:db8:0:1::2/128")
+        edge.store.block("2001:db8:0:1::2/128")
         try:
             assert [read_of(it) for it in bad] == [b"", b""]
             for it in good:
@@ -122,14 +122,13 @@ def test_open_connections_of_one_address_of_ipv6_end_when_it_is_blocked_and_its_
                 with pytest.raises(TimeoutError):
                     it.recv(1)
         finally:
-            edge.store.networks.clear()
+            edge.store.block()
 
 
 def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     port = edge.settings.tcp_ports[0]
     address = edge.settings.address(port)
-    edge.store.reserved[address] = "acct_A"
-    edge.store.visited.add(address)
+    edge.store.reserve_name("acct_A", address, proxy_protocol=True)
     with reading() as (upstream, seen):
         edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}").says("is online")
         until(lambda: listens(port))
@@ -147,7 +146,7 @@ def test_a_header_of_the_proxy_chooses_no_tunnel(edge: Edge) -> None:
         edge.ssh(edge.key("acct_A"), "-R", f"{mine}:127.0.0.1:{upstream}").says("is online")
         edge.ssh(edge.key("acct_B"), "-R", f"{other}:127.0.0.1:{elsewhere}").says("is online")
         until(lambda: listens(mine) and listens(other))
-        (tunnel,) = [it.id for it, _ in edge.store.online.values() if it.name == edge.settings.address(other)]
+        (tunnel,) = [it.id for it in edge.store.online.values() if it.name == edge.settings.address(other)]
         with coming(mine, first=_naming(tunnel)) as visitor:
             visitor.sendall(b"hello" * 10)
             until(lambda: seen.get(timeout=10) == b"hello" * 10)  # behind the connections that waited for the port
@@ -163,8 +162,7 @@ def _naming(tunnel: str) -> bytes:
 
 def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     host = f"named.{edge.settings.tunnel_domain}"
-    edge.store.reserved[host] = "acct_A"
-    edge.store.visited.add(host)
+    edge.store.reserve_name("acct_A", host, proxy_protocol=True)
     with reading() as (upstream, seen):
         edge.ssh(edge.key("acct_A"), "-R", f"named:443:127.0.0.1:{upstream}").says("is online")
 
@@ -204,9 +202,11 @@ def test_control_tries_an_edge_from_an_address_of_its_own(edge: Edge) -> None:
     made = ServedEdge("acct_A", ids.new("edghts"), 1, (f"tried.{edge.settings.tunnel_domain}:443",))
     edge.store.keep(made)
 
-    until(lambda: ("acct_A", made.id) in edge.store.trials)
+    until(lambda: edge.store.trial("acct_A", made.id) is not None)
 
-    assert edge.store.trials["acct_A", made.id].errors == {}
+    trial = edge.store.trial("acct_A", made.id)
+    assert trial
+    assert trial.errors == {}
 
 
 def test_without_the_setting_nobody_is_believed(tmp_path: Path, origin: int) -> None:

@@ -20,7 +20,7 @@ from edge.link.authority import Authority, KeyPair
 from edge.link.proxy_protocol import Header
 from edge.link.renewal import RenewedPair
 from edge.process.settings import Settings
-from tests.edge.memory import Memory
+from tests.edge.edge_table import EdgeTable
 from tests.live.edge.running import until
 
 
@@ -100,7 +100,7 @@ def test_the_operators_certificate_is_served_when_its_files_are_renewed(tmp_path
 
     async def ask() -> None:
         settings = Settings(directory=tmp_path, certificate=str(chain), private_key=str(key))
-        store = Memory()
+        store = EdgeTable()
         serving = asyncio.create_task(Control(settings, store, store.authority).serve())
         try:
             assert await _secret(tmp_path) == first
@@ -112,6 +112,7 @@ def test_the_operators_certificate_is_served_when_its_files_are_renewed(tmp_path
             assert await _secret(tmp_path) == second
         finally:
             serving.cancel()
+            store.end()
 
     put(first)
     asyncio.run(ask())

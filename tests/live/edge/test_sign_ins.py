@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from chalicelib import ids
 from chalicelib.crypto import public_keys
-from edge.store.records import Grant
 from edge.store.table import TableStore
 from tests.conftest import least
+from tests.edge import served_records
 from tests.live.edge.running import Edge, Key, Ssh, running, ssh_command, until
 from tests.transports import Client
 
@@ -26,12 +27,27 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Key:
 def certified(edge: Edge, authority: Key, *options: str, principals: str = "", days: str = "-1m:+1d") -> Key:
     """Return a key with a certificate that the store knows."""
     key = Key.make(edge.folder, f"certified-{time.monotonic_ns()}")
-    id = f"sucrt_{key.file.name}"
+    id = ids.new("sucrt")
     given = [part for option in options for part in ("-O", option)]
     named = ["-n", principals] if principals else []
-    command = ["ssh-keygen", "-q", "-s", str(authority.file), "-I", id, *named, "-V", days, *given, f"{key.file}.pub"]
+    command = [
+        "ssh-keygen",
+        "-q",
+        "-s",
+        str(authority.file),
+        "-I",
+        id,
+        "-z",
+        "1",
+        *named,
+        "-V",
+        days,
+        *given,
+        f"{key.file}.pub",
+    ]
     subprocess.run(command, check=True)
-    edge.store.signed[authority.fingerprint, id] = Grant("acct_C", id, ())
+    lines = (authority.file.with_suffix(".pub"), key.file.with_name(f"{key.file.name}-cert.pub"))
+    served_records.put_user_certificate("acct_C", id, *(" ".join(it.read_text().split()[:2]) for it in lines))
     return key
 
 
@@ -41,7 +57,7 @@ def test_the_gateway_does_not_say_what_it_runs_on(edge: Edge) -> None:
 
 
 def test_a_client_verifies_the_gateway_by_what_it_announces(edge: Edge, tmp_path: Path) -> None:
-    (gateway,) = edge.store.up.values()
+    gateway = edge.store.up[edge.gateway.id]
     host, _, port = gateway.ssh_address.rpartition(":")
     known, wrong = tmp_path / "known_hosts", tmp_path / "wrong"
     known.write_text("".join(f"[{host}]:{port} {line}\n" for line in gateway.host_keys))
@@ -95,8 +111,8 @@ def forgiving(tmp_path: Path) -> Iterator[Edge]:
 
 def test_every_key_that_does_not_sign_in_gets_the_same_sentence(forgiving: Edge, authority: Key) -> None:
     deleted, unknown = forgiving.key("acct_A"), certified(forgiving, authority)
-    del forgiving.store.keys[deleted.fingerprint]
-    forgiving.store.signed.clear()
+    forgiving.store.revoke(deleted.fingerprint)
+    served_records.remove_user_certificates("acct_C")
     keys = [
         Key.make(forgiving.folder, "unknown"),
         deleted,
@@ -148,7 +164,6 @@ def test_a_certificate_binds_only_what_its_rules_permit(edge: Edge, admin: Clien
     grant = TableStore("local", "tunnels.localhost").find_grant_by_certificate(signer, made["id"])
     assert grant
     assert grant.acl == tuple(rules.split(","))
-    edge.store.signed[signer, made["id"]] = grant
     edge.ssh(key, "-R", "demo:80:localhost:1").says("https://demo.tunnels.localhost")
     edge.ssh(key, "-R", "region=eu:80:localhost:1").says("is online with region=eu")
     for forward, sentence in REFUSED.items():
@@ -183,7 +198,7 @@ def test_a_certificate_that_permits_no_forwarding_opens_no_tunnel_and_says_why(e
 
 def test_a_certificate_that_was_deleted_is_not_let_in(edge: Edge, authority: Key) -> None:
     key = certified(edge, authority)
-    edge.store.signed.clear()
+    served_records.remove_user_certificates("acct_C")
 
     assert edge.ssh(key, "-R", "d:80:localhost:1").ends() == 255
 

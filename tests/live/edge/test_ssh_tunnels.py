@@ -2,15 +2,19 @@
 
 import re
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from chalicelib.model.tunnels.tunnels import AgentTunnel
 from edge.ssh import forwarding
 from tests.conftest import free_port, least
+from tests.edge import served_records
+from tests.edge.edge_table import fail
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, running, until
+from tests.live.edge.running import Edge, listens, running, until
 
 
 def test_each_address_is_shown_in_the_terminal(edge: Edge) -> None:
@@ -24,8 +28,9 @@ def test_a_tunnel_without_a_name_is_given_one(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
 
     client.says("is online.")
-    ((leased, opening),) = edge.store.tunnels()
-    assert client.said == [f"{opening.url} is online."]
+    ((leased, record),) = edge.store.tunnels()
+    assert isinstance(record, AgentTunnel)
+    assert client.said == [f"{record.public_url} is online."]
     assert leased.name.endswith(".tunnels.localhost")
     assert len(leased.name.partition(".")[0]) == 10
 
@@ -34,8 +39,8 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "Region=EU,app=web:80:localhost:1")
 
     client.says("is online with Region=EU, app=web")
-    ((_, opening),) = edge.store.tunnels()
-    assert (opening.name, opening.labels) == ("", (("Region", "EU"), ("app", "web")))
+    ((opened, _),) = edge.store.tunnels()
+    assert (opened.name, opened.labels) == ("", {"Region": "EU", "app": "web"})
 
 
 @pytest.mark.parametrize(
@@ -170,18 +175,18 @@ def test_a_banned_pattern_ends_its_tunnels_within_five_seconds_and_refuses_other
     mine, other = (edge.ssh(key, "-R", f"{name}:80:localhost:1") for name in ("mybank", "demo"))
     for client in (mine, other):
         client.says("is online")
-    edge.store.patterns.add("*bank*")
+    edge.store.ban("*bank*")
     assert mine.ends(within=5) == 1
     assert mine.said[-1] == f"{edge.url('mybank').rstrip('/')} has ended: the operator has banned its name."
     again = edge.ssh(key, "-R", "bank2:80:localhost:1")
     assert again.ends() == 1
     assert again.said == ["The operator has banned bank2.tunnels.localhost: choose another name."]
     assert not other.is_over
-    edge.store.patterns.clear()
+    edge.store.ban()
 
 
 def test_a_name_that_the_operator_has_banned_is_refused(edge: Edge) -> None:
-    edge.store.banned_names.add("bad.tunnels.localhost")
+    edge.store.ban("bad.tunnels.localhost")
 
     client = edge.ssh(edge.key("acct_A"), "-R", "bad:80:localhost:1")
 
@@ -190,7 +195,7 @@ def test_a_name_that_the_operator_has_banned_is_refused(edge: Edge) -> None:
 
 
 def test_a_name_that_is_not_reserved_is_said_once_to_be_free_again(edge: Edge) -> None:
-    edge.store.reserved["mine.tunnels.localhost"] = "acct_A"
+    edge.store.reserve_name("acct_A", "mine.tunnels.localhost")
     key = edge.key("acct_A")
     client = edge.ssh(key, *(part for name in ("mine", "loose", "other") for part in ("-R", f"{name}:80:localhost:1")))
 
@@ -207,7 +212,7 @@ def test_a_name_that_is_not_reserved_is_said_once_to_be_free_again(edge: Edge) -
 
 @pytest.mark.parametrize("name", ["kept", "KEPT", "kept.tunnels.localhost", "Kept.Tunnels.localhost."])
 def test_a_reserved_name_is_refused_to_other_accounts_in_any_spelling(edge: Edge, name: str) -> None:
-    edge.store.reserved["kept.tunnels.localhost"] = "acct_A"
+    edge.store.reserve_name("acct_A", "kept.tunnels.localhost")
     client = edge.ssh(edge.key("acct_B"), "-R", f"{name}:80:localhost:1")
 
     assert client.ends() == 1
@@ -216,8 +221,8 @@ def test_a_reserved_name_is_refused_to_other_accounts_in_any_spelling(edge: Edge
 
 
 def test_an_account_may_be_limited_to_the_names_that_it_has_reserved(edge: Edge) -> None:
-    edge.store.reserved["only.tunnels.localhost"] = "acct_L"
-    edge.store.limited.add("acct_L")
+    edge.store.reserve_name("acct_L", "only.tunnels.localhost")
+    served_records.put_account("acct_L", only_reserved=True)
     key = edge.key("acct_L")
     for forward in ("free:80", "80"):
         client = edge.ssh(key, "-R", f"{forward}:localhost:1")
@@ -228,13 +233,29 @@ def test_an_account_may_be_limited_to_the_names_that_it_has_reserved(edge: Edge)
     edge.ssh(key, "-R", "only:80:localhost:1").says(f"{edge.url('only', '')} is online.")
 
 
+def _take_names(edge: Edge, count: int) -> set[str]:
+    """Reserve the next random names for another account just before their tunnels are stored. Return these names."""
+    taken: set[str] = set()
+
+    def take(operation: str, body: str) -> None:
+        found = re.search(r"[a-z0-9]{10}\.tunnels\.localhost", body)
+        if operation == "TransactWriteItems" and found and len(taken) < count and found[0] not in taken:
+            taken.add(found[0])
+            other = threading.Thread(target=edge.store.reserve_name, args=("acct_B", found[0]))
+            other.start()
+            other.join()
+
+    edge.store.before = take
+    return taken
+
+
 @pytest.mark.parametrize(("taken", "ends"), [(2, "is online."), (3, "is in use already: choose another name.")])
 def test_a_name_of_chance_that_is_somebody_s_is_drawn_again(edge: Edge, taken: int, ends: str) -> None:
-    edge.store.taken = taken
+    chosen = _take_names(edge, taken)
     client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
     client.says(ends)
     assert len(client.said) == 1
-    assert edge.store.taken == 0
+    assert len(chosen) == taken
 
 
 def test_a_connection_has_ten_tunnels_at_most(edge: Edge) -> None:
@@ -260,7 +281,7 @@ def test_a_deleted_credential_loses_its_tunnels_by_the_sweep(tmp_path: Path) -> 
         client = edge.ssh(edge.key("acct_A"), "-R", "gone:80:localhost:1")
         client.says("is online")
 
-        edge.store.keys.clear()
+        edge.store.revoke()
 
         assert client.ends(within=4) == 1
         assert client.said[-1].endswith("has ended: its credential or right to the name was revoked.")
@@ -281,18 +302,23 @@ def test_a_gateway_that_cannot_read_the_store_ends_all_tunnels_and_comes_back_wi
         assert 0.5 < time.monotonic() - began < 4
 
         edge.store.is_away = False
-        until(lambda: edge.gateway.id != first and edge.gateway.id in edge.store.up)
+        until(lambda: edge.gateway.id != first and edge.gateway.id in edge.store.up and listens(edge.settings.ssh_port))
         edge.ssh(key, "-R", "lost:80:localhost:1").says("is online")
         assert {it.gateway for it, _ in edge.store.tunnels()} == {edge.gateway.id}
+
+
+def _fail_checks(operation: str, body: str) -> None:
+    if operation == "BatchGetItem" and "last.tunnels.localhost" in body:
+        fail()
 
 
 def test_what_cannot_be_checked_ends_and_harms_no_other(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, lease=2, rights_sweep=1) as edge:
         kept = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
         kept.says("is online")
-        edge.store.silent.add("last.tunnels.localhost")
         last = edge.ssh(edge.key("acct_B"), "-R", "last:80:localhost:1")
         last.says("is online")
+        edge.store.before = _fail_checks
 
         last.says("has ended: its rights could not be checked.")
         assert last.ends(within=10) == 1
@@ -309,7 +335,7 @@ def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
         time.sleep(1.5)
         back = time.time()
         edge.store.is_away = False
-        until(lambda: edge.store.list_gateways()[0].lease > back + 3)
+        until(lambda: edge.store.up[edge.gateway.id].lease > back + 3)
 
         assert client.said[1:] == [forwarding.advise_reservation("kept.tunnels.localhost")]
         assert len(edge.store.online) == 1
@@ -343,17 +369,17 @@ def test_the_store_is_told_which_client_opens_a_tunnel_and_at_its_end_what_went_
 ) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", f"counted:80:127.0.0.1:{origin}")
     client.says("is online")
-    ((leased, opening),) = edge.store.tunnels()
-    assert (opening.address, opening.client[:8]) == ("127.0.0.1", "SSH-2.0-")
+    ((leased, record),) = edge.store.tunnels()
+    assert (record.address, record.client[:8]) == ("127.0.0.1", "SSH-2.0-")
     until(lambda: edge.status("counted") == "200")
     for _ in range(3):
         edge.curl("counted", "-d", "a" * 10_000)  # all of it is read before the answer
     client.kill()
-    until(lambda: leased.id in edge.store.used)
-    used = edge.store.used[leased.id]
-    assert used.requests == 4
-    assert 30_000 < used.bytes_in < 40_000
-    assert 0 < used.bytes_out < 10_000
+    until(lambda: bool(edge.store.events("acct_A", leased.id, "tunnel.delete")))
+    (used,) = edge.store.events("acct_A", leased.id, "tunnel.delete")
+    assert used["requests"] == "4"
+    assert 30_000 < int(used["bytes_in"]) < 40_000
+    assert 0 < int(used["bytes_out"]) < 10_000
 
 
 @needs_envoy

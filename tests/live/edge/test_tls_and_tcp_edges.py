@@ -90,7 +90,7 @@ def tcp_edge(edge: Edge, port: int, modules: Modules) -> ServedEdge:
 
 
 def said(edge: Edge, made: ServedEdge) -> EdgeStatus | None:
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     return found if found and found.revision == made.revision else None
 
 
@@ -136,13 +136,13 @@ def test_an_open_connection_of_a_tcp_edge_from_a_blocked_network_ends_within_fiv
     bad, good = (socket.create_connection(("127.0.0.1", port), 5, (source, 0)) for source in ("127.0.0.2", "127.0.0.3"))
     with bad, good:
         assert (bad.recv(100), good.recv(100)) == (b"echo\n", b"echo\n")
-        edge.store.networks.add("127.0.0.2/32")
+        edge.store.block("127.0.0.2/32")
         try:
             assert read(bad) == b""
             good.sendall(b"on")
             assert good.recv(100) == b"on"
         finally:
-            edge.store.networks.clear()
+            edge.store.block()
 
 
 def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None:
@@ -159,8 +159,8 @@ def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None
 def test_a_port_outside_of_tcp_ports_is_not_open_and_the_status_says_why(edge: Edge) -> None:
     ports = edge.settings.tcp_ports
     made = tcp_edge(edge, port := ports[-1] + 1, attached(group(edge, "outside")))
-    until(lambda: edge.store.status(made.id) is not None)
-    found = edge.store.status(made.id)
+    until(lambda: edge.store.status(made) is not None)
+    found = edge.store.status(made)
     assert found
     error = f"The port is not open: {port} is outside of TCP_PORTS, {ports[0]} to {ports[-1]}."
     assert (found.state, [(it.hostport, it.state, it.error) for it in found.hostports]) == (
@@ -225,9 +225,9 @@ def test_a_banned_name_is_passed_on_by_no_wildcard_edge(edge: Edge, folder: Path
             return [asked(edge, f"{name}.{domain}", trusted) for name in ("shop", "bank")]
 
         until(lambda: met() == [b"HTTP/1.0 200"] * 2)
-        edge.store.patterns.add("*bank*")
+        edge.store.ban("*bank*")
         until(lambda: met() == [b"HTTP/1.0 200", b""], within=5)
-        edge.store.patterns.clear()
+        edge.store.ban()
 
 
 def test_a_tunnel_of_tls_is_passed_on_untouched(edge: Edge, folder: Path) -> None:

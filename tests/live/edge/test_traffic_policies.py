@@ -124,14 +124,14 @@ def test_a_rule_can_be_about_the_port_and_the_region(edge: Edge, server: Server)
 
 
 def test_a_blocked_network_stays_blocked_if_a_policy_admits_it(port: Port) -> None:
-    port.edge.store.networks.add(f"{TWO}/32")
+    port.edge.store.block(f"{TWO}/32")
     try:
         until(lambda: port.admits(*[TWO] * 5) == [False] * 5, within=5)  # one can fail because a listener is replaced
         port.obey({"actions": [{"type": "restrict-ips", "config": {"allow": [ONE, TWO]}}]})
         until(lambda: port.admits("127.0.0.4") == [False], within=SPEED)
         assert port.admits(ONE, TWO) == [True, False]
     finally:
-        port.edge.store.networks.clear()
+        port.edge.store.block()
     until(lambda: port.admits(ONE, TWO) == [True, True], within=5)
 
 

@@ -50,8 +50,7 @@ def _first(connection: socket.socket) -> bytes:
 
 
 def opened(edge: Edge, name: str, forward: str, upstream: int) -> None:
-    edge.store.reserved[name] = "acct_A"
-    edge.store.visited.add(name)
+    edge.store.reserve_name("acct_A", name, proxy_protocol=True)
     edge.ssh(edge.key("acct_A"), "-R", f"{forward}:127.0.0.1:{upstream}").says("is online")
 
 
@@ -114,7 +113,7 @@ def test_an_https_edge_tells_the_tunnels_of_its_groups_who_visitors_are(edge: Ed
         route = ServedRoute(
             ids.new("edghtsrt"), "path_prefix", "/", enabled(backend=BackendModule(backend_id=group.id))
         )
-        edge.store.reserve(ServedReservation("acct_A", "rd_shop", name, True, proxy_protocol=True))
+        edge.store.reserve(ServedReservation("acct_A", ids.new("rd"), name, True, proxy_protocol=True))
         edge.store.keep(group)
         edge.store.keep(ServedEdge("acct_A", ids.new("edghts"), 1, (f"{name}:443",), routes=(route,)))
         edge.ssh(edge.key("acct_A"), "-R", f"app=shop:80:127.0.0.1:{port}").says("is online")
@@ -131,7 +130,8 @@ def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: 
     with reading() as (upstream, seen):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "db"}))
         modules = enabled(backend=BackendModule(backend_id=group.id))
-        made = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules, proxied=frozenset({address}))
+        made = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules)
+        edge.store.reserve_name("acct_A", address, proxy_protocol=True)
         edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").says("is online")
         edge.store.keep(group)
         edge.store.keep(made)

@@ -45,8 +45,8 @@ def test_a_user_agent_above_the_bound_is_refused_where_a_filter_reads_it(edge: E
 def test_a_stored_filter_that_costs_too_much_closes_its_route_and_says_so(edge: Edge) -> None:
     made = serve(edge, "stored", STORED)
     assert (edge.status("stored"), edge.status("stored", path="/open")) == ("503", "200")
-    until(lambda: (told := edge.store.status(made.id)) is not None and told.state == "partly")
-    found = edge.store.status(made.id)
+    until(lambda: (told := edge.store.status(made)) is not None and told.state == "partly")
+    found = edge.store.status(made)
     assert found
     error = "The user agent filter needs 959 RE2 instructions per byte, and at most 300 are allowed."
     assert {(it.state, it.error) for it in found.routes} == {("refused", error), ("live", "")}

@@ -117,7 +117,7 @@ def test_the_worst_values_of_one_account_do_nothing_to_another(edge: Edge) -> No
 
 def is_told(edge: Edge, made: ServedEdge) -> bool:
     """Tell whether the status of an edge is of its last revision, and says why where something is refused."""
-    told = edge.store.status(made.id)
+    told = edge.store.status(made)
     if told is None or told.revision != made.revision or told.state == "waiting":
         return False
     parts: list[HostportStatus | RouteStatus] = [*told.hostports, *told.routes]

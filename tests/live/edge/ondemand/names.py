@@ -14,6 +14,7 @@ from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link import authority
 from edge.link.authority import Authority
+from tests.edge import served_records
 from tests.edge.edge_modules import enabled
 from tests.live.edge.ondemand.tables import ask
 from tests.live.edge.running import Edge
@@ -51,9 +52,9 @@ class Name:
         except (OSError, ValueError):
             return ""
 
-    def change(self, modules: Modules) -> None:
+    def change(self, modules: Modules, *, is_listed: bool = True) -> None:
         self.record = replace(self.record, revision=self.record.revision + 1, modules=modules)
-        self.edge.store.keep(self.record)
+        (self.edge.store.keep if is_listed else served_records.put_unlisted)(self.record)
 
     @contextmanager
     def visited(self, **how: object) -> Iterator[Counter[str]]:

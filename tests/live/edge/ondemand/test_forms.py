@@ -41,8 +41,7 @@ def test_without_mutual_tls_visitors_find_the_name_all_the_time(name: Name, mutu
 
 def test_a_special_name_that_the_list_lacks_is_added_by_its_first_visitor(name: Name, mutual: Modules) -> None:
     name.edge.settle()
-    name.edge.store.unlisted.add(name.record.id)  # an earlier version of the API made the change
-    name.change(mutual)
+    name.change(mutual, is_listed=False)  # as an earlier version of the API did
     until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
     with name.visited() as known, name.visited(is_stranger=True) as strangers:
         until(lambda: min(known.total(), strangers.total()) > 20)

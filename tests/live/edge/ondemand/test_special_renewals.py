@@ -71,7 +71,7 @@ def test_a_renewed_certificate_that_envoy_rejects_leaves_the_replaced_one(
     weak, _ = upload(edge, name.host, "rsa-1024", 200)
     edge.settle()
     assert [met(name) for _ in range(3)] == [good] * 3
-    until(lambda: weak in {it[2] for it in edge.store.statuses})
+    until(lambda: (ACCOUNT, weak) in edge.store.reports())
     edge.restart_control()
     until(lambda: met(name) == good)
     _, better = upload(edge, name.host, "p256", 300)

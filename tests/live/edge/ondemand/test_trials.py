@@ -36,17 +36,19 @@ def status(edge: Edge, made: ServedEdge) -> EdgeStatus:
     """Return the status after the trial of the current revision."""
 
     def is_tried() -> bool:
-        trial = edge.store.trials.get((ACCOUNT, made.id))
+        trial = edge.store.trial(ACCOUNT, made.id)
         return trial is not None and trial.revision == made.revision
 
     until(is_tried)
-    found = edge.store.status(made.id)
+    found = edge.store.status(made)
     assert found
     return found
 
 
 def errors(edge: Edge, made: ServedEdge) -> dict[str, str]:
-    return dict(edge.store.trials[ACCOUNT, made.id].errors)
+    trial = edge.store.trial(ACCOUNT, made.id)
+    assert trial
+    return dict(trial.errors)
 
 
 def test_an_edge_is_live_before_its_first_visitor(edge: Edge) -> None:
@@ -61,7 +63,7 @@ def test_an_edge_is_live_before_its_first_visitor(edge: Edge) -> None:
     edge.store.keep(changed)
     assert (status(edge, changed).state, errors(edge, made)) == ("live", {})
     edge.store.forget(changed)
-    until(lambda: (ACCOUNT, made.id) not in edge.store.trials)
+    until(lambda: edge.store.trial(ACCOUNT, made.id) is None)
 
 
 def test_special_names_are_tried_too(edge: Edge) -> None:
@@ -90,7 +92,7 @@ def test_a_rejected_certificate_is_known_before_the_first_visitor(edge: Edge) ->
     assert [*errors(edge, made)] == [weak]
     assert "Envoy rejected a certificate: " in found.hostports[0].error
     edge.upload(good, ACCOUNT, host)  # the edge does not change
-    until(lambda: (it := edge.store.status(made.id)) is not None and it.state == "live")
+    until(lambda: (it := edge.store.status(made)) is not None and it.state == "live")
     assert "2048" in errors(edge, made)[weak]
 
 
@@ -106,4 +108,4 @@ def test_rejected_routes_are_known_before_the_first_visitor(edge: Edge) -> None:
     assert edge.status("filter") == "000"
     edge.store.keep(replace(made, revision=2, routes=()))
     assert status(edge, replace(made, revision=2)).state == "live"
-    until(lambda: not [it for it in edge.store.statuses if it[2] == made.id])
+    until(lambda: (ACCOUNT, made.id) not in edge.store.reports())

@@ -111,12 +111,12 @@ def test_a_blocked_network_is_refused_at_special_names_within_five_seconds(
     until(lambda: name.visit() == "200")
     with name.connect(source="127.0.0.2") as bad, name.connect(source="127.0.0.3") as good:
         assert (ask(bad, name.host)[0], ask(good, name.host)[0]) == (200, 200)
-        name.edge.store.networks.add("127.0.0.2/32")
+        name.edge.store.block("127.0.0.2/32")
         try:
             until(lambda: ask(bad, name.host)[0] == 403, within=5)
             assert (name.visit(source="127.0.0.2"), ask(good, name.host)[0]) == ("403", 200)
         finally:
-            name.edge.store.networks.clear()
+            name.edge.store.block()
         until(lambda: name.visit(source="127.0.0.2") == "200", within=5)
 
 

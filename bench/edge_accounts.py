@@ -20,7 +20,7 @@ from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.operator import accounts
 from chalicelib.storage import vault
 from edge.store.records import Grant, Opening
-from edge.store.table import TableStore
+from edge.store.table import Store
 
 _GATEWAY = "gw_bench"
 _DAY = 86_400
@@ -78,7 +78,7 @@ class Accounts:
         gateways.announce(Gateway(_GATEWAY, "127.0.0.1", 9), lease=_DAY)
         grant, url = Grant(self._account.id, "cred_bench", ()), f"https://{name}"
         opening = Opening(grant, _GATEWAY, "ts_bench", "localhost:80", name=name, url=url)
-        TableStore("local", self._domain).open(opening, most=10)
+        Store("local", self._domain).open(opening, most=10)
 
     def _scan(self) -> Iterator[dict[str, Any]]:
         for page in self._store.get_paginator("scan").paginate(TableName=self._table):

@@ -25,7 +25,7 @@ from edge.ssh.loops import CheckingLoop
 
 if TYPE_CHECKING:
     from edge.link.authority import Authority
-    from edge.store.table import TableStore
+    from edge.store.table import Store
 
 _LOCK_TIMEOUT = 5.0  # seconds to wait for the lock: an old process can outlive its supervisor
 
@@ -33,7 +33,7 @@ _GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that a SIGTERM drains. A host
 
 # A function that runs a part of the edge, and starts a drain when the event is set.
 Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"
-RunWithStore: TypeAlias = "Callable[[TableStore, Authority], Awaitable[None]]"
+RunWithStore: TypeAlias = "Callable[[Store, Authority], Awaitable[None]]"
 
 
 def main() -> None:
@@ -154,7 +154,7 @@ async def _control(settings: Settings, _: asyncio.Event) -> None:
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
 
-    async def run(store: "TableStore", link_authority: "Authority") -> None:
+    async def run(store: "Store", link_authority: "Authority") -> None:
         looks = ProofChecks(store, Resolver(servers.source(settings.dns_servers)).look)
         await tasks.run_all(Control(settings, store, link_authority).serve(), looks.serve())
 

@@ -21,7 +21,8 @@ from edge.plan import cold_reads
 from edge.plan.cold_reads import ReadBudget
 from edge.process import files
 from edge.process.settings import Settings
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 
 _TIMEOUT = 10.0  # seconds for one request
 _LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log

@@ -52,7 +52,8 @@ from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.serving.special_serving import SpecialServing
 from edge.store.changes import Follower
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 
 POLL = 0.4  # seconds between reads of the change log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
@@ -110,9 +111,8 @@ class Control:
         pressure.reset(self._settings)
         self._open_ports.clear()
         self.discovery.catalog.has_all_listeners = False  # no listener is sent until special names are loaded
-        settings, link = self._settings, self._link_authority.pem
-        always = (*https_listener.build_public(settings), *sign_in_host.build(settings, link))
-        self.discovery.apply({it.key: it for it in always})
+        for_sign_in = sign_in_host.build(self._settings, self._link_authority.pem)
+        self.discovery.apply({it.key: it for it in (*https_listener.build_public(self._settings), *for_sign_in)})
         self.discovery.apply(self._read_renewed())
         with files.shorten_socket_path(self._settings.discovery_socket) as socket:
             async with self.discovery.run(socket):

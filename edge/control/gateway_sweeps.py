@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.process.tasks import PeriodicTask
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 from edge.store.threads import Threads
 
 _PERIOD = 20.0  # seconds between two sweeps, unless a dead gateway is found earlier

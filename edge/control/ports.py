@@ -12,7 +12,8 @@ from edge.envoy.resources import PORT_PREFIX
 from edge.process.open_ports import OpenPorts
 from edge.process.tasks import PeriodicTask
 from edge.store import threads
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 
 _POLL = 0.2  # seconds between checks of Envoy's answers
 _PAUSE = 5.0  # seconds until a refused port is tried again

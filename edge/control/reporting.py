@@ -19,7 +19,7 @@ from edge.envoy.ads.discovery import Discovery
 from edge.plan.names import NamePlan
 from edge.process import files, tasks
 from edge.process.settings import Settings
-from edge.store.records import Store
+from edge.store.table import Store
 
 
 class Reporting:

@@ -32,7 +32,8 @@ from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.store import threads
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 
 _CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
 _PROVED = "domain#"  # the prefix of the partition key of a record with the account that has a domain

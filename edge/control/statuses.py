@@ -14,7 +14,8 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_status import Report
 from edge.process import log
 from edge.process.tasks import PeriodicTask, retry
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 from edge.store.threads import Threads
 
 _POLL = 0.2  # seconds between checks of pending writes

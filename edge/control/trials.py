@@ -29,7 +29,8 @@ from edge.plan import names
 from edge.process import log
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 from edge.store.threads import Threads
 
 _POLL, _PAUSE = 0.2, 2.0  # seconds between checks for due trials; seconds until a trial without a result is repeated

@@ -35,7 +35,8 @@ from edge.ssh.tunnels import Tunnels
 from edge.ssh.usage.billing import Billing
 from edge.store import threads
 from edge.store.changes import Follower
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 
 _BLOCKS_PERIOD = 2.0  # seconds between two reads of the operator's blocked networks and banned name patterns
 _THREADS = 64  # threads for calls to the store

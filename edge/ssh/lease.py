@@ -7,7 +7,8 @@ from collections.abc import Callable
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.process import log
 from edge.process.tasks import PeriodicTask
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 from edge.store.threads import Threads
 
 _SKIPPED = 1.0  # seconds until a skipped renewal of the lease is tried again

@@ -19,7 +19,8 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
 from edge.store import threads
 from edge.store.changes import Follower
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 from edge.store.threads import Threads
 
 _BATCH = 100  # tunnels that are checked together, so that a record on which several tunnels depend is read once

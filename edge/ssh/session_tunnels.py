@@ -21,7 +21,8 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.terminal.client_events import Ended, Notice, Opened, Refused
 from edge.ssh.terminal.terminals import Terminals
 from edge.ssh.tunnels import ClientGone, Tunnels
-from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Store, Unavailable
+from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Unavailable
+from edge.store.table import Store
 
 _PORT_TIMEOUT = 3.0  # seconds to wait for a port to open before the client is shown its address
 _POLL = 0.1  # seconds between two checks whether the port is open

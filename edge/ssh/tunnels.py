@@ -17,7 +17,8 @@ from edge.ssh.data.buffers import Buffers
 from edge.ssh.online_tunnel import OnlineTunnel, TunnelSession
 from edge.ssh.usage.ledger import Ledger
 from edge.store import threads
-from edge.store.records import NameBanned, Opening, Store, TooManyTunnels, Unavailable
+from edge.store.records import NameBanned, Opening, TooManyTunnels, Unavailable
+from edge.store.table import Store
 
 # memory is returned to the system after so many bytes of buffers were released. That is checked every two seconds
 _TRIM_PERIOD, _TRIM_THRESHOLD = 2.0, 8 << 20

@@ -31,30 +31,47 @@ class ControlRecords:
         self._tunnel_domain = tunnel_domain
 
     def list_gateways(self) -> list[Gateway]:
+        """Return all gateways, including gateways that are not live."""
         return gateways.list_gateways()
 
     def fence_gateway(self, gateway: str) -> bool:
+        """Mark a gateway as ended if its lease has lapsed. Return False if it is live or already marked."""
         return gateways.fence(gateway)
 
     def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
+        """Reserve for this edge host the work of ending an ended gateway's tunnels.
+
+        It is reserved for `seconds`. Return False if another edge host has reserved it.
+        """
         return gateways.claim_sweep(gateway, seconds=seconds)
 
     def remove_gateway(self, gateway: str) -> None:
+        """Delete the record of an ended gateway that has no tunnels left."""
         gateways.remove(gateway)
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
+        """Return the tunnels in the stored list of a gateway's tunnels. Some may be offline."""
         return online_tunnels.tunnels_of_gateway(gateway)
 
     def list_special_names(self) -> list[SpecialEntry]:
+        """Return the stored list of special names, without malformed entries.
+
+        A special name needs a separate listener or filter chain in Envoy. An entry has the names of an edge or tunnel.
+        """
         every = list(special_names.every())
         for place in (it for it in every if isinstance(it, Place)):
             log.event("listing_unreadable", id=place.id)
         return [it for it in every if isinstance(it, SpecialEntry)]
 
     def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
+        """Return the entries of the given edges and tunnels in the list of special names.
+
+        An edge or tunnel without an entry is left out.
+        """
         return special_names.read(owners)
 
     def list_hosts(self, account: str) -> frozenset[str]:
+        """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
         edges = (
             it for kind in (kinds.HTTPS_EDGES, kinds.TLS_EDGES) for it in table.every(items.scope(account, kind.path))
         )
@@ -62,47 +79,64 @@ class ControlRecords:
         return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})
 
     def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
+        """End a tunnel of an ended gateway, with one audit event. Return False if another process has ended it."""
         return online_tunnels.end_of_gateway(tunnel, gateway)
 
     def list_managed_apps(self) -> frozenset[str]:
+        """Return the identity providers with a managed OAuth application."""
         return frozenset(managed_apps.read_all())
 
     def renew_sign_in_pair(self, link_authority: Authority) -> None:
+        """Store a new TLS key pair for sign-in services, at most once a day."""
         sign_in_pairs.renew_sign_in_pair(link_authority)
 
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
+        """Return the public keys of session tokens, as entries of a key set (RFC 7517)."""
         return [it.public for it in signing_keys.published(signing_keys.read(), clock.seconds())]
 
     def find_operator_certificate(self) -> OpenedCertificate | None:
+        """Return the certificate that the issuer obtained for the operator, or None."""
         return operator_certificate.read_opened()
 
     def find_challenge(self, domain: str) -> PendingChallenge | None:
+        """Return the pending HTTP-01 challenge of a domain, or None."""
         return challenge_records.find(domain)
 
     # Statuses of edges: the methods that the protocol in `edge.control.statuses` requires
 
     def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
+        """Mark an edge host as live for `lease` seconds."""
         edge_status.announce(host, operator_names, lease=lease)
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
+        """Remove the records and reports of edge hosts `grace` seconds after the end of their lease."""
         edge_status.remove_expired_hosts(grace=grace)
 
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
+        """Return an edge host's stored reports about edges, by account and edge.
+
+        A report contains the parts of an edge that Envoy has rejected, with Envoy's error messages.
+        """
         return edge_status.read_statuses(host)
 
     def write_status(self, account: str, edge: str, report: Report) -> None:
+        """Store an edge host's report about an edge. Replaces an earlier report."""
         edge_status.write(account, edge, report)
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
+        """Remove an edge host's report about an edge."""
         edge_status.remove(account, edge, host)
 
     def list_live_hosts(self) -> list[str]:
+        """Return the ids of the edge hosts that are live."""
         return edge_status.list_hosts()
 
     def write_trial(self, account: str, edge: str, trial: Report) -> None:
+        """Store the result of a trial, in which an edge host has connected to an edge. Replaces an earlier result."""
         edge_status.write_trial(account, edge, trial)
 
     def remove_trial(self, account: str, edge: str) -> None:
+        """Remove the stored result of the trial of a deleted edge."""
         edge_status.remove_trial(account, edge)
 
     # Proof checks of domains: the methods of the protocol `edge.control.proof_checks.ProofStore`

@@ -47,14 +47,17 @@ class GatewayRecords:
         self._region, self._tunnel_domain = region, tunnel_domain
 
     def find_grant_by_key(self, fingerprint: str) -> Grant | None:
+        """Return the grant of the active credential with this public key, or None."""
         credential = credentials.find_by_fingerprint(fingerprint)
         return Grant(credential.account, credential.id, tuple(credential.acl)) if credential else None
 
     def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
+        """Return the grant of an active user certificate, or None. `authority` is the fingerprint of the signing CA."""
         certificate = revoked.find_certificate(authority, key_id)
         return _grant_certificate(certificate) if certificate else None
 
     def refresh_grant(self, grant: Grant) -> Grant | None:
+        """Return the current grant of a credential. Return None if it is deleted or inactive."""
         if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
             certificate = revoked.read_certificate(grant.account, grant.credential)
             return _grant_certificate(certificate) if certificate else None
@@ -62,6 +65,12 @@ class GatewayRecords:
         return Grant(credential.account, credential.id, tuple(credential.acl)) if credential else None
 
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
+        """Store a new tunnel. It is online as long as its gateway is live.
+
+        Raises TooManyTunnels if the account has `most` tunnels already.
+
+        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, PolicyUnknown.
+        """
         account, name = opening.grant.account, opening.name
         if opening.ip_policies and ip_policies.find_missing(account, opening.ip_policies):
             raise PolicyUnknown
@@ -120,15 +129,18 @@ class GatewayRecords:
             raise (NameBanned if name_bans.is_banned(name) else NameTaken) from None
 
     def is_reserved(self, account: str, name: str) -> bool:
+        """Return whether an account has reserved or proved a name or address."""
         return not self._is_below_tunnel_domain(name) or base_names.is_reserved(account, name)
 
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
+        """Return whether the reservation of a name requires PROXY protocol headers. Raises NameUnreadable."""
         try:
             return reservations.uses_proxy_protocol(account, name, self._tunnel_domain)
         except reservations.UnreadableReservation:
             raise NameUnreadable from None
 
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+        """Return an address that the account can use now without a reservation, chosen at random, or None."""
         return base_names.find_free_address(account, addresses)
 
     def _is_below_tunnel_domain(self, name: str) -> bool:
@@ -158,6 +170,10 @@ class GatewayRecords:
         )
 
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
+        """Return the ids of the tunnels to which the client has lost the right.
+
+        Either the credential does not permit the tunnel any more, or the account has lost the right to the name.
+        """
         refresh = functools.cache(self.refresh_grant)
         with table.reading_once():
             disallowed = bindings.find_disallowed([record for record, _ in tunnels], self._tunnel_domain)
@@ -165,12 +181,15 @@ class GatewayRecords:
         return disallowed | revoked
 
     def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
+        """Return the ids of tunnels without a record."""
         return online_tunnels.find_missing(tunnels)
 
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
+        """End a tunnel and free its name. The audit event contains the usage. A tunnel without a record is ignored."""
         tunnels.close_tunnel(tunnel.account, tunnel.id, usage=usage)
 
     def find_successor(self, account: str, id: str) -> Successor | None:
+        """Return the account's tunnel with an id, and its gateway. Return None if the tunnel is not online."""
         if (found := online_tunnels.read_with_credential(account, id)) is None:
             return None
         tunnel, credential = found
@@ -178,33 +197,43 @@ class GatewayRecords:
         return Successor(tunnel, credential, gateway) if gateway else None
 
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
+        """Store an account's usage at a gateway in an hour, such as "2026-11-22T14". Replaces an earlier value."""
         usages.write(account, hour, gateway, usage)
 
     def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
+        """Record why an edge host does not serve a tunnel, or "" if it does. This adds an entry to the change log."""
         tunnels.record_refusal(tunnel, reason)
 
     def read_refusal(self, tunnel: ServedTunnel) -> str:
+        """Return why an edge host does not serve a tunnel, or ""."""
         return tunnels.read_refusal(tunnel)
 
     def list_blocked_networks(self) -> list[str]:
+        """Return the networks that the operator has blocked."""
         return [network for network, _ in blocks.list_networks()]
 
     def list_banned_patterns(self) -> list[str]:
+        """Return the patterns of the operator's bans. Tunnels cannot have a name that matches one."""
         return bans.patterns()
 
     def list_banned_names(self) -> list[str]:
+        """Return the host names and the name patterns that the operator has banned, but no addresses (host:port)."""
         return [*(name for name in name_bans.banned_names() if ":" not in name), *bans.patterns()]
 
     def announce_gateway(self, gateway: Gateway, *, lease: int) -> bool:
+        """Register a new gateway, which is live for `lease` seconds. Return False if its id was used before."""
         return gateways.announce(gateway, lease=lease)
 
     def renew_gateway(self, gateway: str, *, lease: int) -> bool:
+        """Renew the lease of a live gateway. Return False if the lease has ended, or the gateway is marked as ended."""
         return gateways.renew(gateway, lease=lease)
 
     def change_gateway(self, gateway: Gateway) -> bool:
+        """Store at which port Envoy reaches a live gateway, and whether it drains. Return False if it is not live."""
         return gateways.change(gateway)
 
     def withdraw_gateway(self, gateway: str) -> None:
+        """Mark the gateway of this process as ended. Its record stays until its last tunnel has ended."""
         gateways.leave(gateway)
         if not online_tunnels.tunnels_of_gateway(gateway):
             gateways.remove(gateway)

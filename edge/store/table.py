@@ -16,8 +16,11 @@ from edge.store.records import Throttled, Unavailable
 from edge.store.threads import translate_errors
 
 
-class TableStore(GatewayRecords, ControlRecords):
-    """Implements edge.store.records.Store."""
+class Store(GatewayRecords, ControlRecords):
+    """The records that gateways and control use.
+
+    Every method blocks. Call it in a thread with `edge.store.threads`, which translates the errors of AWS.
+    """
 
     def __init__(self, region: str, tunnel_domain: str) -> None:
         GatewayRecords.__init__(self, region, tunnel_domain)
@@ -25,13 +28,15 @@ class TableStore(GatewayRecords, ControlRecords):
         self._shards = ThreadPoolExecutor(len(change_log.SHARDS), "shards")
 
     def link_authority(self) -> Authority:
+        """Return the CA for connections between edge hosts and gateways. If it does not exist, create it."""
         return link_authority.read_or_create()
 
     def list_changes(self, since: float) -> list[Change]:
+        """Return the changes in the change log that their writers dated after a Unix time."""
         return change_log.since(since, self._shards)
 
 
-def connect(settings: Settings) -> TableStore:
+def connect(settings: Settings) -> Store:
     """Return the store. Raises Throttled, and SettingError if the table or the key cannot be used."""
     try:
         translate_errors(lambda: _check(settings))
@@ -43,7 +48,7 @@ def connect(settings: Settings) -> TableStore:
         ) from None
     except base_names.OtherSettingsError as error:
         raise SettingError(str(error)) from None
-    return TableStore(settings.region, settings.tunnel_domain)
+    return Store(settings.region, settings.tunnel_domain)
 
 
 def _check(settings: Settings) -> None:

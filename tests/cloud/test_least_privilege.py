@@ -150,7 +150,7 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.withdraw_gateway("gw-1")
 
 
-def _take_from_a_dead_gateway(edge: store.TableStore, opening: Opening) -> None:
+def _take_from_a_dead_gateway(edge: store.Store, opening: Opening) -> None:
     """Take a name from a gateway that died, and sweep another."""
     for id, skew in (("gw-3", 10), ("gw-4", 10)):
         assert edge.announce_gateway(Gateway(id, "192.0.2.3", 1), lease=60)
@@ -190,7 +190,7 @@ def _read_records(account: str, id: str) -> AccountRecords:
     return NameResolver("tunnels.localhost").read_items(account, [id], None)
 
 
-def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
+def _open_a_port(admin: Client, edge: store.Store, grant: Grant) -> None:
     reserved = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     assert edge.wants_proxy_protocol(admin.account, reserved)
     assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
@@ -202,7 +202,7 @@ def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
     edge.close(leased, Traffic(1, 2, 3))
 
 
-def _read_edges(admin: Client, edge: store.TableStore) -> None:
+def _read_edges(admin: Client, edge: store.Store) -> None:
     for kind in ("https", "tcp", "tls"):
         made = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
         assert _read_records(admin.account, made["id"]).edges
@@ -234,7 +234,7 @@ def _read_edges(admin: Client, edge: store.TableStore) -> None:
     assert NameResolver("tunnels.localhost").key_pair(next(iter(records.certificates)), records)
 
 
-def _say_as_an_edge(admin: Client, edge: store.TableStore) -> None:
+def _say_as_an_edge(admin: Client, edge: store.Store) -> None:
     edge.announce_host("gone", lease=-60)
     for host in ("gone", "here"):
         edge.write_status(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", host))
@@ -248,7 +248,7 @@ def _say_as_an_edge(admin: Client, edge: store.TableStore) -> None:
     assert (edge.list_statuses("here"), edge.list_statuses("gone")) == ({}, {})
 
 
-def _prove_as_an_edge(admin: Client, edge: store.TableStore) -> None:
+def _prove_as_an_edge(admin: Client, edge: store.Store) -> None:
     stranger = create_account("stranger", "admin")[2]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACME_DIRECTORY", "https://ca.example/directory")
@@ -285,7 +285,7 @@ def _fail_and_issue(now: int) -> None:
         writes.commit(writes.rewrite(item, replace(item, body=body, revision=item.revision + 1)))
 
 
-def _sign_in_with_a_certificate(admin: Client, edge: store.TableStore) -> None:
+def _sign_in_with_a_certificate(admin: Client, edge: store.Store) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
     signed = admin.create("/ssh_user_certificates", body)["id"]

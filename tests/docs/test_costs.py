@@ -24,7 +24,7 @@ from edge.ssh import gateway, rights_checks
 from edge.ssh.usage import billing
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
-from edge.store.table import TableStore
+from edge.store.table import Store
 from infra import ROOT
 from tests.federation import exchanges
 from tests.samples import BODIES, public_key
@@ -32,7 +32,7 @@ from tests.transports import Client
 
 PAGE = (ROOT / "docs" / "costs.md").read_text()
 HTTPS = {"hostports": ["app.example.com:443"]}
-STORE = TableStore("local", "tunnels.localhost")
+STORE = Store("local", "tunnels.localhost")
 HERE = Gateway("gw-1", "192.0.2.1", 7000)
 
 

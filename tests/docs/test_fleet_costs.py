@@ -7,7 +7,7 @@ from bench.costs import counted
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.process.settings import Limits
 from edge.store.records import Grant, Opening
-from edge.store.table import TableStore
+from edge.store.table import Store
 from infra import ROOT
 from tests.transports import Client
 
@@ -16,14 +16,14 @@ HERE = Gateway("gw-1", "192.0.2.1", 7000)
 PER_MINUTE = 60 / (Limits().lease / 3)
 
 
-def open_at(store: TableStore, account: str, name: str) -> None:
+def open_at(store: Store, account: str, name: str) -> None:
     opening = Opening(Grant(account, "sshcr_1", ()), HERE.id, "ts_1", "192.0.2.9", name, f"https://{name}")
     store.open(opening, most=100)
 
 
 @pytest.mark.parametrize(("tunnels", "fleet", "most"), [(10_000, 3, 12), (100_000, 100, 400)])
 def test_an_idle_fleet_writes_by_its_gateways(admin: Client, tunnels: int, fleet: int, most: int) -> None:
-    store = TableStore("local", "tunnels.localhost")
+    store = Store("local", "tunnels.localhost")
     store.announce_gateway(HERE, lease=60)
     for number in range(3):  # a renewal does not know of tunnels
         open_at(store, admin.account, f"n{number}.tunnels.localhost")
@@ -34,7 +34,7 @@ def test_an_idle_fleet_writes_by_its_gateways(admin: Client, tunnels: int, fleet
 
 
 def test_an_end_costs_at_most_fourteen_units_and_has_one_event(admin: Client) -> None:
-    store = TableStore("local", "tunnels.localhost")
+    store = Store("local", "tunnels.localhost")
     store.announce_gateway(HERE, lease=60)
     open_at(store, admin.account, "a.tunnels.localhost")
     (tunnel,) = store.list_tunnels(HERE.id)
@@ -45,7 +45,7 @@ def test_an_end_costs_at_most_fourteen_units_and_has_one_event(admin: Client) ->
 
 
 def test_an_opening_is_two_queries_and_one_transaction(admin: Client) -> None:
-    store = TableStore("local", "tunnels.localhost")
+    store = Store("local", "tunnels.localhost")
     store.announce_gateway(HERE, lease=60)
     open_at(store, admin.account, "a.tunnels.localhost")
     with calls.recording("dynamodb") as made:

@@ -30,7 +30,7 @@ from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from edge.link.authority import Authority, KeyPair
 from edge.store.records import Grant
-from edge.store.table import TableStore
+from edge.store.table import Store
 from tests.edge import served_records
 from tests.edge.served_records import Value
 
@@ -42,7 +42,7 @@ def fail() -> NoReturn:
     raise EndpointConnectionError(endpoint_url="http://store")
 
 
-class EdgeTable(TableStore):
+class EdgeTable(Store):
     """The table, as the edge uses it.
 
     `before` and `after` are called with the operation and the JSON of each call that the test itself does not make.

@@ -15,7 +15,7 @@ from edge.link.authority import KeyPair
 from edge.process.settings import Settings
 from edge.serving.order import NameResources
 from edge.store.records import Grant, Opening
-from edge.store.table import TableStore
+from edge.store.table import Store
 from tests.readability.crossings import Trace, traced
 from tests.transports import Client
 
@@ -37,7 +37,7 @@ class EdgeChange:
     @staticmethod
     def of(client: Client) -> "EdgeChange":
         """Return a loaded name with one route, whose tunnel is online."""
-        table, gateway = TableStore("local", _DOMAIN), Gateway("gw-1", "192.0.2.1", 4433)
+        table, gateway = Store("local", _DOMAIN), Gateway("gw-1", "192.0.2.1", 4433)
         table.announce_gateway(gateway, lease=600)
         group = client.create("/backends/tunnel_group", {"labels": {"app": "web"}})["id"]
         grant = Grant(client.account, "sshcr_1", ())

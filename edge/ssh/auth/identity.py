@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from edge.store import threads
-from edge.store.records import Grant, Store, Unavailable
+from edge.store.records import Grant, Unavailable
+from edge.store.table import Store
 
 UNKNOWN_KEY = (  # the same for all rejected keys, so that it does not reveal which credentials exist
     "This key cannot sign in here: it belongs to no active SSH credential and no valid user certificate. "

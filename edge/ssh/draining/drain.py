@@ -18,7 +18,7 @@ from edge.ssh.draining.handover import Handover
 from edge.ssh.draining.link_stages import LinkStages
 from edge.ssh.session import Session
 from edge.ssh.tunnels import Tunnels
-from edge.store.records import Store
+from edge.store.table import Store
 
 _SETTLE = 1.0  # seconds until all edge hosts use a gateway's new port
 _LEAVE_TIME = 5.0  # seconds for edge hosts to stop using the gateway, before its record is removed

@@ -19,7 +19,8 @@ from edge.link.proxy_protocol import Header
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.store import threads
 from edge.store.changes import Follower
-from edge.store.records import Store, Successor, Unavailable
+from edge.store.records import Successor, Unavailable
+from edge.store.table import Store
 
 _POLL = 0.2  # seconds between two reads of the change log
 _PAUSE = 0.5  # seconds until a connection to a successor is tried again

@@ -16,7 +16,8 @@ from edge.process.tasks import PeriodicTask
 from edge.ssh.usage import ledger
 from edge.ssh.usage.ledger import HourlyUsage, Ledger
 from edge.store import threads
-from edge.store.records import Store, Unavailable
+from edge.store.records import Unavailable
+from edge.store.table import Store
 
 _SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds between writes to the file, and to the store
 _PAUSE_FACTOR = 20  # the pause after a save is this many times its duration

@@ -17,8 +17,8 @@ from chalicelib.storage.records.items import Item
 from edge.control import gateway_sweeps
 from edge.control.control import POLL
 from edge.control.gateway_sweeps import GatewaySweeps
-from edge.store.records import Grant, Opening, Store, Unavailable
-from edge.store.table import TableStore
+from edge.store.records import Grant, Opening, Unavailable
+from edge.store.table import Store
 from tests.edge import served_records
 from tests.edge.edge_table import EdgeTable, fail
 from tests.gateway_leases import set_lease
@@ -31,8 +31,8 @@ D = "tunnels.localhost"
 
 
 @pytest.fixture
-def records(admin: Client) -> TableStore:
-    found = TableStore("local", D)
+def records(admin: Client) -> Store:
+    found = Store("local", D)
     for gateway in (ALIVE, DEAD):
         assert found.announce_gateway(gateway, lease=60)
     return found
@@ -67,7 +67,7 @@ def online(admin: Client) -> list[str]:
     return [it["id"] for it in admin.get("/tunnels").json["tunnels"]]
 
 
-def test_the_tunnels_of_a_dead_gateway_end_with_one_event_each(records: TableStore, admin: Client) -> None:
+def test_the_tunnels_of_a_dead_gateway_end_with_one_event_each(records: Store, admin: Client) -> None:
     left = [open_at(records, admin.account, DEAD, f"{name}.{D}") for name in "ab"]
     alive = open_at(records, admin.account, ALIVE, f"c.{D}")
     set_lease(DEAD.id, -6)
@@ -77,14 +77,14 @@ def test_the_tunnels_of_a_dead_gateway_end_with_one_event_each(records: TableSto
     assert [it.id for it in records.list_tunnels(ALIVE.id)] == [alive]
 
 
-def test_a_gateway_is_not_ended_within_the_clock_skew(records: TableStore, admin: Client) -> None:
+def test_a_gateway_is_not_ended_within_the_clock_skew(records: Store, admin: Client) -> None:
     open_at(records, admin.account, DEAD, f"a.{D}")
     set_lease(DEAD.id, -4)
     assert (sweep(records), online(admin), ended(admin)) == (0, [], [])
     assert {it.ended for it in records.list_gateways()} == {0}
 
 
-def test_one_host_sweeps_a_gateway(records: TableStore, admin: Client) -> None:
+def test_one_host_sweeps_a_gateway(records: Store, admin: Client) -> None:
     open_at(records, admin.account, DEAD, f"a.{D}")
     set_lease(DEAD.id, -6)
     assert records.fence_gateway(DEAD.id)
@@ -92,16 +92,14 @@ def test_one_host_sweeps_a_gateway(records: TableStore, admin: Client) -> None:
     assert (sweep(records), ended(admin)) == (0, [])
 
 
-def test_a_tunnel_of_an_earlier_version_keeps_its_lease_and_its_gateway_s_record(
-    records: TableStore, admin: Client
-) -> None:
+def test_a_tunnel_of_an_earlier_version_keeps_its_lease_and_its_gateway_s_record(records: Store, admin: Client) -> None:
     own = opened(admin.account, gateway=DEAD.id, lease=60)
     set_lease(DEAD.id, -6)
     assert (sweep(records), online(admin), ended(admin)) == (0, [own], [])
     assert {it.id for it in records.list_gateways()} == {ALIVE.id, DEAD.id}
 
 
-def test_a_leftover_entry_of_the_list_is_removed(records: TableStore, admin: Client) -> None:
+def test_a_leftover_entry_of_the_list_is_removed(records: Store, admin: Client) -> None:
     id = open_at(records, admin.account, DEAD, f"a.{D}")
     served = ServedTunnel("acct_other", id, DEAD.id, "")
     set_lease(DEAD.id, -6)
@@ -110,7 +108,7 @@ def test_a_leftover_entry_of_the_list_is_removed(records: TableStore, admin: Cli
     assert records.list_tunnels(DEAD.id) == []
 
 
-def test_the_lists_of_live_gateways_are_not_read(records: TableStore, admin: Client) -> None:
+def test_the_lists_of_live_gateways_are_not_read(records: Store, admin: Client) -> None:
     for number in range(5):
         open_at(records, admin.account, ALIVE, f"n{number}.{D}")
     with calls() as made:
@@ -193,7 +191,7 @@ def test_a_gateway_that_died_is_swept_at_once(edge_table: EdgeTable) -> None:
     asyncio.run(run())
 
 
-def test_an_end_is_counted_to_the_end_of_the_lease(records: TableStore, admin: Client) -> None:
+def test_an_end_is_counted_to_the_end_of_the_lease(records: Store, admin: Client) -> None:
     now = clock.seconds()
     id = ids.first_at("tn", now - 100)
     body = {"tunnel_session": "", "region": "", "forwards_to": "", "labels": {"app": "web"}, "gateway": DEAD.id}

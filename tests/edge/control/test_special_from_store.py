@@ -23,7 +23,7 @@ from edge.serving.special_serving import SpecialServing
 from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
-from edge.store.table import TableStore
+from edge.store.table import Store
 from tests import openssl
 from tests.edge.control.special_fakes import Envoy
 from tests.edge.envoy import messages
@@ -40,7 +40,7 @@ class Host:
     """The special names of one edge host that reads the real store."""
 
     def __init__(self) -> None:
-        self.store, self.envoy = TableStore("local", DOMAIN), Envoy()
+        self.store, self.envoy = Store("local", DOMAIN), Envoy()
         self.store.announce_gateway(GATEWAY, lease=60)
         self.resolver = NameResolver(DOMAIN)
         self._runner, self._follower = asyncio.Runner(), Follower(self.store.list_changes, time.time())

@@ -12,7 +12,7 @@ from edge.control.operator_pair import OperatorPair
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import outcomes
 from edge.process.settings import Settings
-from edge.store.table import TableStore
+from edge.store.table import Store
 from tests.edge.issuer.fake_ca import Killed, World
 from tests.edge.issuer.operator_world import DOMAIN, NAMES, Zone, orders
 from tests.transports import Client
@@ -30,7 +30,7 @@ def test_the_certificate_is_obtained_once_and_renewed_by_name(tmp_path: Path) ->
     orders(world, zone).run()
     orders(world, zone).run()
     assert (len(world.orders), zone.records) == (1, {})
-    pair = OperatorPair(Settings(directory=tmp_path, tunnel_domain=DOMAIN), TableStore("local", DOMAIN))
+    pair = OperatorPair(Settings(directory=tmp_path, tunnel_domain=DOMAIN), Store("local", DOMAIN))
     assert "Local tunnels" in x509.load_pem_x509_certificate(pair.pair().chain.encode()).issuer.rfc4514_string()
     pair.refresh()
     served = x509.load_pem_x509_certificate(pair.pair().chain.encode())
@@ -82,6 +82,6 @@ def test_another_certificate_in_the_settings_is_not_replaced(tmp_path: Path) -> 
     for file in files:
         file.write_text(file.name)
     own = Settings(directory=tmp_path, tunnel_domain=DOMAIN, certificate=str(files[0]), private_key=str(files[1]))
-    pair = OperatorPair(own, TableStore("local", DOMAIN))
+    pair = OperatorPair(own, Store("local", DOMAIN))
     pair.refresh()
     assert pair.pair().chain == "certificate"

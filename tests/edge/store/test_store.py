@@ -41,11 +41,10 @@ from edge.store.records import (
     NameTaken,
     NameUnreadable,
     Opening,
-    Store,
     TooManyTunnels,
     Unavailable,
 )
-from edge.store.table import TableStore, connect
+from edge.store.table import Store, connect
 from tests import samples
 from tests.gateway_leases import set_lease
 from tests.live.edge.running import Key
@@ -60,8 +59,8 @@ USAGE = Traffic(bytes_in=10, bytes_out=2_000, requests=3)
 
 
 @pytest.fixture
-def records() -> TableStore:
-    made = TableStore("local", "tunnels.localhost")
+def records() -> Store:
+    made = Store("local", "tunnels.localhost")
     made.announce_gateway(GATEWAY, lease=60)
     return made
 
@@ -93,7 +92,7 @@ def opening(grant: Grant, name: str = NAME, **fields: Any) -> Opening:
     return Opening(grant, "gw-1", "ts_1", "192.0.2.9", name, f"https://{name}", **fields)
 
 
-def test_a_key_signs_in_while_its_credential_may(records: TableStore, admin: Client, tmp_path: Path) -> None:
+def test_a_key_signs_in_while_its_credential_may(records: Store, admin: Client, tmp_path: Path) -> None:
     bot = admin.create("/bot_users", {"name": "bot"})
     key, id = credential(admin, tmp_path, acl=["bind:*.tunnels.localhost"], owner_id=bot["id"])
     grant = Grant(admin.account, id, ("bind:*.tunnels.localhost",))
@@ -107,7 +106,7 @@ def test_a_key_signs_in_while_its_credential_may(records: TableStore, admin: Cli
     assert (records.find_grant_by_key(key.fingerprint), records.refresh_grant(grant)) == (None, None)
 
 
-def test_a_certificate_signs_in_until_it_is_deleted(records: TableStore, admin: Client, tmp_path: Path) -> None:
+def test_a_certificate_signs_in_until_it_is_deleted(records: Store, admin: Client, tmp_path: Path) -> None:
     authority, other = (admin.create("/ssh_certificate_authorities", {}) for _ in range(2))
     key = Key.make(tmp_path, "key").file.with_suffix(".pub").read_text()
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": key}
@@ -121,7 +120,7 @@ def test_a_certificate_signs_in_until_it_is_deleted(records: TableStore, admin: 
     assert (records.find_grant_by_certificate(fingerprint(authority), id), records.refresh_grant(grant)) == (None, None)
 
 
-def test_the_bind_rules_of_a_certificate_are_its_acl(records: TableStore, admin: Client) -> None:
+def test_the_bind_rules_of_a_certificate_are_its_acl(records: Store, admin: Client) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
     rules = ("bind:demo.example.com", "bind:region=eu")
@@ -134,9 +133,7 @@ def test_the_bind_rules_of_a_certificate_are_its_acl(records: TableStore, admin:
 @pytest.mark.parametrize(
     "value", ["", " ", ",", "demo.example.com", "bind:a.example,", "bind:a.example, bind:b.example", 1]
 )
-def test_a_certificate_with_malformed_bind_rules_does_not_sign_in(
-    records: TableStore, admin: Client, value: object
-) -> None:
+def test_a_certificate_with_malformed_bind_rules_does_not_sign_in(records: Store, admin: Client, value: object) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
     id = admin.create("/ssh_user_certificates", {**body, "extensions": {"bind@tunnel-edge": "*"}})["id"]
@@ -148,9 +145,7 @@ def test_a_certificate_with_malformed_bind_rules_does_not_sign_in(
 
 
 @pytest.mark.parametrize("revoked", ["ssh_user_certificate_id", "serial", "public_key"])
-def test_a_revoked_certificate_signs_in_no_more(
-    records: TableStore, admin: Client, tmp_path: Path, revoked: str
-) -> None:
+def test_a_revoked_certificate_signs_in_no_more(records: Store, admin: Client, tmp_path: Path, revoked: str) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     file = Key.make(tmp_path, "key").file
     key = file.with_suffix(".pub").read_text()
@@ -173,7 +168,7 @@ def test_a_revoked_certificate_signs_in_no_more(
 
 
 @pytest.mark.parametrize("how", ["tunnels end", "names ban"])
-def test_what_the_operator_ends_is_served_no_more(records: TableStore, admin: Client, how: str) -> None:
+def test_what_the_operator_ends_is_served_no_more(records: Store, admin: Client, how: str) -> None:
     leased = records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
     assert served(records) == [(NAME, leased.id)]
     since = time.time()
@@ -181,9 +176,7 @@ def test_what_the_operator_ends_is_served_no_more(records: TableStore, admin: Cl
     assert (served(records), leased.id in changed_ids(records, since - 0.001)) == ([], True)
 
 
-def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(
-    records: TableStore, admin: Client
-) -> None:
+def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(records: Store, admin: Client) -> None:
     grant, events, between = Grant(admin.account, "sshcr_1", ()), aws.client("dynamodb").meta.events, ["b"]
 
     def opened(name: str) -> str:
@@ -203,9 +196,7 @@ def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(
     assert len(online_tunnels.list_online(admin.account)) == 2
 
 
-def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(
-    records: TableStore, admin: Client
-) -> None:
+def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(records: Store, admin: Client) -> None:
     events, written = aws.client("dynamodb").meta.events, []
 
     def fail(model: Any, **_: object) -> None:
@@ -223,7 +214,7 @@ def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(
 
 @pytest.mark.parametrize(("name", "proto"), [(NAME, "https"), (NAME, "tls"), (PORT, "tcp")])
 def test_a_tunnel_is_carried_from_its_opening_to_its_end(
-    records: TableStore, admin: Client, name: str, proto: Literal["https", "tls", "tcp"]
+    records: Store, admin: Client, name: str, proto: Literal["https", "tls", "tcp"]
 ) -> None:
     began, grant = time.time() - 0.01, Grant(admin.account, "sshcr_1", ())
     leased = records.open(opening(grant, name, proto=proto, proxy_protocol=True), most=100)
@@ -238,7 +229,7 @@ def test_a_tunnel_is_carried_from_its_opening_to_its_end(
 
 
 def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_through(
-    records: TableStore, admin: Client
+    records: Store, admin: Client
 ) -> None:
     named = opening(Grant(admin.account, "sshcr_1", ()), address="192.0.2.9", client="SSH-2.0-x\x1b[2J" + "é" * 200)
     labelled = Opening(named.grant, "gw-1", "ts_1", "192.0.2.9", labels=(("app", "web"),), address="192.0.2.9")
@@ -257,7 +248,7 @@ def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_thro
         assert end == {**start, **used}
 
 
-def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: TableStore, admin: Client) -> None:
+def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: Store, admin: Client) -> None:
     tunnel = records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
     set_lease("gw-1", -10)
     assert records.fence_gateway("gw-1")
@@ -267,7 +258,7 @@ def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: 
     assert ended == {**opened, "seconds": "0"}
 
 
-def test_a_gateway_is_up_from_its_first_word_to_its_last(records: TableStore) -> None:
+def test_a_gateway_is_up_from_its_first_word_to_its_last(records: Store) -> None:
     other, began = Gateway("gw-2", "192.0.2.2", 4433), time.time() - 0.001
     assert records.announce_gateway(other, lease=60)
     assert not records.announce_gateway(other, lease=60)
@@ -283,7 +274,7 @@ def test_a_gateway_is_up_from_its_first_word_to_its_last(records: TableStore) ->
 
 
 def test_a_gateway_that_has_ended_leaves_its_names_and_each_tunnel_is_ended_once(
-    records: TableStore, admin: Client, stranger: Client
+    records: Store, admin: Client, stranger: Client
 ) -> None:
     left, taken = (
         records.open(opening(Grant(admin.account, "sshcr_1", ()), name), most=100) for name in (f"left.{NAME}", NAME)
@@ -298,7 +289,7 @@ def test_a_gateway_that_has_ended_leaves_its_names_and_each_tunnel_is_ended_once
     assert records.list_tunnels("gw-1") == []
 
 
-def test_names_are_refused_for_what_they_are(records: TableStore, admin: Client, stranger: Client) -> None:
+def test_names_are_refused_for_what_they_are(records: Store, admin: Client, stranger: Client) -> None:
     mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
     first = records.open(opening(mine), most=100)
     with pytest.raises(NameTaken):
@@ -323,7 +314,7 @@ def tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
-    records: TableStore, admin: Client, stranger: Client
+    records: Store, admin: Client, stranger: Client
 ) -> None:
     mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
     edge = admin.create("/edges/https", {"hostports": ["x.demo.tunnels.localhost:443"]})
@@ -340,7 +331,7 @@ def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds(
-    records: TableStore, admin: Client, stranger: Client
+    records: Store, admin: Client, stranger: Client
 ) -> None:
     mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
     wildcard, exact = (
@@ -377,7 +368,7 @@ def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_renewal_ends_what_an_edge_has_taken_and_what_a_limited_account_has_not_reserved(
-    records: TableStore, admin: Client
+    records: Store, admin: Client
 ) -> None:
     mine = Grant(admin.account, "sshcr_1", ())
     admin.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
@@ -410,9 +401,7 @@ def opening_of_port(client: Client, credential: str = "sshcr_1") -> Opening:
     return replace(opening(Grant(client.account, credential, ()), PORT, proto="tcp"), url=f"tcp://{PORT}")
 
 
-def test_a_port_is_had_by_one_credential_which_takes_it_over(
-    records: TableStore, admin: Client, stranger: Client
-) -> None:
+def test_a_port_is_had_by_one_credential_which_takes_it_over(records: Store, admin: Client, stranger: Client) -> None:
     first = records.open(opening_of_port(admin), most=100)
     for asked in (opening_of_port(stranger), opening_of_port(admin, "sshcr_2")):
         with pytest.raises(NameTaken):
@@ -423,9 +412,7 @@ def test_a_port_is_had_by_one_credential_which_takes_it_over(
     records.open(opening_of_port(stranger), most=100)
 
 
-def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(
-    records: TableStore, admin: Client
-) -> None:
+def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(records: Store, admin: Client) -> None:
     tunnel = records.open(opening_of_port(admin), most=100)
     assert records.read_refusal(tunnel) == ""
     since = time.time() - 1
@@ -439,7 +426,7 @@ def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(
 
 
 def test_the_operator_bans_a_port_and_is_told_who_had_it(
-    records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
+    records: Store, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leased = records.open(opening_of_port(admin), most=100)
     operator.main(["tunnels", "list"])
@@ -456,7 +443,7 @@ def test_the_operator_bans_a_port_and_is_told_who_had_it(
 
 @pytest.mark.parametrize("read", ["GetItem", "Query"])
 def test_of_two_accounts_that_race_for_a_port_one_has_it(
-    records: TableStore, admin: Client, stranger: Client, read: str
+    records: Store, admin: Client, stranger: Client, read: str
 ) -> None:
     events, others = aws.client("dynamodb").meta.events, [opening_of_port(stranger)]
     won: list[ServedTunnel] = []
@@ -477,7 +464,7 @@ def test_of_two_accounts_that_race_for_a_port_one_has_it(
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_reservation_says_whether_its_upstream_reads_the_proxy_protocol(
-    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch, flag: bool
+    records: Store, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch, flag: bool
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001")
     admin.create("/reserved_addrs", {"proxy_protocol": flag})
@@ -500,7 +487,7 @@ def test_a_reservation_says_whether_its_upstream_reads_the_proxy_protocol(
 )
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_reservation_that_cannot_be_understood_is_known_and_opens_nothing(
-    records: TableStore, admin: Client, monkeypatch: pytest.MonkeyPatch, damaged: Callable[[dict[str, Any]], Any]
+    records: Store, admin: Client, monkeypatch: pytest.MonkeyPatch, damaged: Callable[[dict[str, Any]], Any]
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001")
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})["id"]
@@ -521,7 +508,7 @@ def test_a_reservation_that_cannot_be_understood_is_known_and_opens_nothing(
 
 
 @pytest.mark.usefixtures("tunnel_domain")
-def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: TableStore, admin: Client) -> None:
+def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: Store, admin: Client) -> None:
     lost, whole = (admin.create("/reserved_domains", {"domain": f"{it}.example.com"})["id"] for it in "ab")
     scope = items.scope(admin.account, "/reserved_domains")
     for body in ("of another form", {}, {"description": "without all else"}, {"domain": "a", "proof": {"value": "v"}}):
@@ -531,7 +518,7 @@ def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: Tab
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
-    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+    records: Store, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001-20003")
     ports = [f"tunnels.localhost:{port}" for port in (20001, 20002, 20003)]
@@ -548,7 +535,7 @@ def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_reserved_port_is_its_account_s_and_an_edge_wins_over_its_tunnel(
-    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+    records: Store, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001")
     address = admin.create("/reserved_addrs", {})
@@ -569,9 +556,7 @@ def test_a_reserved_port_is_its_account_s_and_an_edge_wins_over_its_tunnel(
 
 @pytest.mark.usefixtures("tunnel_domain")
 @pytest.mark.parametrize("count", [1, 30])
-def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(
-    records: TableStore, admin: Client, count: int
-) -> None:
+def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(records: Store, admin: Client, count: int) -> None:
     for number in range(count):
         admin.create("/reserved_domains", {"domain": f"n{number}.tunnels.localhost"})
     with calls() as made:
@@ -580,7 +565,7 @@ def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(
     assert made == ["GetItem", "GetItem", "Query", "TransactWriteItems", "Query"]
 
 
-def test_an_account_may_be_limited_to_reserved_names(records: TableStore, admin: Client) -> None:
+def test_an_account_may_be_limited_to_reserved_names(records: Store, admin: Client) -> None:
     mine = Grant(admin.account, "sshcr_1", ())
     operator.main(["accounts", "limits", admin.account, "--only-reserved"])
     with pytest.raises(NameNotReserved):
@@ -612,26 +597,26 @@ def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
     )
 
 
-def test_a_banned_name_is_refused(records: TableStore, admin: Client) -> None:
+def test_a_banned_name_is_refused(records: Store, admin: Client) -> None:
     name_bans.ban_name(NAME)
     with pytest.raises(NameBanned):
         records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
 
 
-def test_a_backend_tunnel_is_carried_without_a_name(records: TableStore, admin: Client) -> None:
+def test_a_backend_tunnel_is_carried_without_a_name(records: Store, admin: Client) -> None:
     asked = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
     leased = records.open(asked, most=100)
     assert served(records) == [("", leased.id)]
 
 
 def test_a_tunnel_is_in_the_region_of_its_gateway(admin: Client) -> None:
-    west = TableStore("west", "tunnels.localhost")
+    west = Store("west", "tunnels.localhost")
     west.announce_gateway(GATEWAY, lease=60)
     id = west.open(opening(Grant(admin.account, "sshcr_1", ())), most=100).id
     assert admin.get(f"/tunnels/{id}").json["region"] == "west"
 
 
-def test_a_check_of_rights_reads_each_record_once(records: TableStore, admin: Client, tmp_path: Path) -> None:
+def test_a_check_of_rights_reads_each_record_once(records: Store, admin: Client, tmp_path: Path) -> None:
     ids = [credential(admin, tmp_path)[1] for _ in range(2)]
 
     def open_with(credential: str, number: int) -> tuple[ServedTunnel, Opening]:
@@ -646,7 +631,7 @@ def test_a_check_of_rights_reads_each_record_once(records: TableStore, admin: Cl
     assert len(of_four) == len(of_two), of_four
 
 
-def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admin: Client, tmp_path: Path) -> None:
+def test_what_a_right_rests_on_is_told_when_it_changes(records: Store, admin: Client, tmp_path: Path) -> None:
     def changed(since: float) -> set[str]:
         return {place.scope for change in records.list_changes(since) for place in change.places}
 
@@ -673,15 +658,15 @@ def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admi
 
 def test_every_edge_has_the_same_authority_for_the_link() -> None:
     first, second = (
-        TableStore("local", "tunnels.localhost").link_authority(),
-        TableStore("local", "tunnels.localhost").link_authority(),
+        Store("local", "tunnels.localhost").link_authority(),
+        Store("local", "tunnels.localhost").link_authority(),
     )
     assert first.to_pem() == second.to_pem()
     stored = str(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
     assert "PRIVATE KEY" not in stored
 
 
-def test_a_store_that_is_away_is_told_as_such(records: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_away_is_told_as_such(records: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLE_NAME", "no-such-table")
     with pytest.raises(Unavailable):
         asyncio.run(threads.call(records.list_gateways))
@@ -693,20 +678,20 @@ def fingerprint(authority: dict[str, Any]) -> str:
     return str(done.stdout).split()[1]
 
 
-def test_gateways_read_which_networks_are_blocked(records: TableStore) -> None:
+def test_gateways_read_which_networks_are_blocked(records: Store) -> None:
     operator.main(["networks", "block", "192.0.2.9/24"])
     assert records.list_blocked_networks() == ["192.0.2.0/24"]
     operator.main(["networks", "unblock", "192.0.2.0/24"])
     assert records.list_blocked_networks() == []
 
 
-def test_control_reads_which_names_and_patterns_are_banned(records: TableStore) -> None:
+def test_control_reads_which_names_and_patterns_are_banned(records: Store) -> None:
     for name in (NAME, "*bank*", "tunnels.localhost:20022"):
         operator.main(["names", "ban", name])
     assert records.list_banned_names() == [NAME, "*bank*"]
 
 
-def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(records: TableStore) -> None:
+def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(records: Store) -> None:
     domain, pending, since = "app.example.com", PendingChallenge("token", "token.print"), time.time() - 1
     assert records.find_challenge(domain) is None
     challenge_records.put(domain, pending)
@@ -715,9 +700,7 @@ def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(records: T
     assert domain in map(challenge_records.find_domain, places)
 
 
-def test_special_names_of_edges_and_tunnels_are_listed_together(
-    records: TableStore, admin: Client, tmp_path: Path
-) -> None:
+def test_special_names_of_edges_and_tunnels_are_listed_together(records: Store, admin: Client, tmp_path: Path) -> None:
     edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
     _, id = credential(admin, tmp_path)
     grant = Grant(admin.account, id, ())
@@ -739,7 +722,7 @@ def test_special_names_of_edges_and_tunnels_are_listed_together(
 
 
 def test_malformed_entries_of_special_names_are_logged(
-    records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
+    records: Store, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
     dynamodb.do(Write.put({"scope": "edge#/special/3", "id": "x", "body": {}}))
@@ -749,7 +732,7 @@ def test_malformed_entries_of_special_names_are_logged(
     assert (line["event"], line["id"]) == ("listing_unreadable", "x")
 
 
-def test_the_hosts_of_an_account_with_a_malformed_edge_are_listed(records: TableStore, admin: Client) -> None:
+def test_the_hosts_of_an_account_with_a_malformed_edge_are_listed(records: Store, admin: Client) -> None:
     names = ("demo", "damaged")
     ids = [admin.create("/edges/https", {"hostports": [f"{it}.tunnels.localhost:443"]})["id"] for it in names]
     malformed = {"body.hostports": 7}

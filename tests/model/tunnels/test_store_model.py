@@ -16,7 +16,7 @@ from chalicelib import clock
 from chalicelib.model.tunnels import gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.store.records import Grant, NameTaken, Opening
-from edge.store.table import TableStore
+from edge.store.table import Store
 from tests.transports import Client
 
 _LEASE, _SKEW, _STEPS = 15, 2, 200
@@ -42,7 +42,7 @@ class Process:
 class World:
     def __init__(self, seed: int, account: str, now: int) -> None:
         self.random, self.account, self.now = random.Random(seed), account, now
-        self.store = TableStore("local", "tunnels.localhost")
+        self.store = Store("local", "tunnels.localhost")
         self.running: list[Process] = []
         self.opened: set[str] = set()
         self.count = 0

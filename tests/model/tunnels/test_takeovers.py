@@ -5,7 +5,7 @@ import pytest
 from chalicelib.model.tunnels import gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.store.records import Grant, NameTaken, Opening
-from edge.store.table import TableStore
+from edge.store.table import Store
 from tests.gateway_leases import set_lease
 from tests.queries import calls
 from tests.transports import Client
@@ -15,16 +15,14 @@ OLD, NEW = Gateway("gw-1", "192.0.2.1", 7000), Gateway("gw-2", "192.0.2.2", 7000
 
 
 @pytest.fixture
-def table(admin: Client) -> TableStore:
-    found = TableStore("local", "tunnels.localhost")
+def table(admin: Client) -> Store:
+    found = Store("local", "tunnels.localhost")
     for gateway in (OLD, NEW):
         assert found.announce_gateway(gateway, lease=60)
     return found
 
 
-def open_at(
-    table: TableStore, client: Client, gateway: Gateway, *, credential: str = "sshcr_1", name: str = NAME
-) -> str:
+def open_at(table: Store, client: Client, gateway: Gateway, *, credential: str = "sshcr_1", name: str = NAME) -> str:
     grant = Grant(client.account, credential, ())
     opening = Opening(grant, gateway.id, "ts_1", "192.0.2.9", name, f"https://{name}")
     return table.open(opening, most=100).id
@@ -37,7 +35,7 @@ def seconds_of_end(client: Client) -> int:
 
 @pytest.mark.parametrize(("lease", "is_free"), [(60, False), (1, False), (-3, False), (-6, True)])
 def test_another_credential_takes_a_name_after_the_clock_skew(
-    table: TableStore, admin: Client, stranger: Client, lease: int, is_free: bool
+    table: Store, admin: Client, stranger: Client, lease: int, is_free: bool
 ) -> None:
     old = open_at(table, admin, OLD)
     set_lease(OLD.id, lease)
@@ -53,7 +51,7 @@ def test_another_credential_takes_a_name_after_the_clock_skew(
     assert table.list_tunnels(OLD.id) == []
 
 
-def test_the_same_credential_takes_its_name_at_once(table: TableStore, admin: Client) -> None:
+def test_the_same_credential_takes_its_name_at_once(table: Store, admin: Client) -> None:
     old = open_at(table, admin, OLD)
     new = open_at(table, admin, NEW)
     assert ended(admin) == [(old, "edge")]
@@ -61,7 +59,7 @@ def test_the_same_credential_takes_its_name_at_once(table: TableStore, admin: Cl
     assert [it.id for it in online_tunnels.list_online(admin.account)] == [new]
 
 
-def test_a_name_of_a_gateway_without_a_record_is_free(table: TableStore, admin: Client, stranger: Client) -> None:
+def test_a_name_of_a_gateway_without_a_record_is_free(table: Store, admin: Client, stranger: Client) -> None:
     old = open_at(table, admin, OLD)
     gateways.leave(OLD.id)
     gateways.remove(OLD.id)
@@ -70,7 +68,7 @@ def test_a_name_of_a_gateway_without_a_record_is_free(table: TableStore, admin: 
 
 
 def test_the_seconds_of_an_end_are_counted_to_the_end_of_the_lease(
-    table: TableStore, admin: Client, stranger: Client
+    table: Store, admin: Client, stranger: Client
 ) -> None:
     open_at(table, admin, OLD)
     set_lease(OLD.id, -20)
@@ -80,7 +78,7 @@ def test_the_seconds_of_an_end_are_counted_to_the_end_of_the_lease(
 
 @pytest.mark.parametrize("is_fenced", [False, True])
 def test_a_name_of_a_dead_gateway_takes_three_calls_more(
-    table: TableStore, admin: Client, stranger: Client, is_fenced: bool
+    table: Store, admin: Client, stranger: Client, is_fenced: bool
 ) -> None:
     open_at(table, admin, OLD)
     open_at(table, stranger, NEW, name="first.tunnels.localhost")  # reads what the process reads once
@@ -94,14 +92,14 @@ def test_a_name_of_a_dead_gateway_takes_three_calls_more(
     assert len(taken) <= len(free) + 3, taken
 
 
-def test_a_reservation_takes_a_name_of_a_dead_gateway(table: TableStore, admin: Client, stranger: Client) -> None:
+def test_a_reservation_takes_a_name_of_a_dead_gateway(table: Store, admin: Client, stranger: Client) -> None:
     old = open_at(table, admin, OLD)
     set_lease(OLD.id, -6)
     stranger.create("/reserved_domains", {"domain": NAME})
     assert ended(admin) == [(old, "edge")]
 
 
-def test_the_operator_s_list_ends_what_no_gateway_has(table: TableStore, admin: Client) -> None:
+def test_the_operator_s_list_ends_what_no_gateway_has(table: Store, admin: Client) -> None:
     old = open_at(table, admin, OLD)
     gateways.leave(OLD.id)
     gateways.remove(OLD.id)

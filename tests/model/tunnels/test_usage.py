@@ -5,12 +5,12 @@ import pytest
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import tunnels
 from chalicelib.operator.command_line import CommandError
-from edge.store.table import TableStore
+from edge.store.table import Store
 from tests.transports import Client
 
 
 def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_counts_once(admin: Client) -> None:
-    store = TableStore("local", "tunnels.localhost")
+    store = Store("local", "tunnels.localhost")
     for hour, gateway, usage in [
         ("2026-11-22T14", "gw-1", Traffic(1, 10, 100)),
         ("2026-11-22T14", "gw-1", Traffic(2, 20, 200)),

@@ -24,12 +24,12 @@ from edge.plan.names import NamePlan
 from edge.process.settings import Limits, Settings
 from edge.serving.order import Sender
 from edge.serving.special_serving import SpecialServing
-from edge.store.table import TableStore
+from edge.store.table import Store
 
 D = "tunnels.localhost"
 PORTS = range(20000, 20003)
 OPERATOR = KeyPair("operator's chain", "operator's key")
-STORE = TableStore("local", D)
+STORE = Store("local", D)
 Versions = Mapping[str, str | None]
 
 

@@ -27,7 +27,7 @@ from edge.plan.names import NamePlan
 from edge.store import threads
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, PolicyUnknown, Unavailable
-from edge.store.table import TableStore
+from edge.store.table import Store
 from tests import openssl
 from tests.proving import prove
 from tests.queries import calls
@@ -41,20 +41,20 @@ NAME, DEEP, OWN = f"demo.{DOMAIN}", f"x.demo.{DOMAIN}", "shop.example.com"
 
 
 @pytest.fixture
-def table() -> TableStore:
-    made = TableStore("local", DOMAIN)
+def table() -> Store:
+    made = Store("local", DOMAIN)
     made.announce_gateway(GATEWAY, lease=60)
     return made
 
 
 @pytest.fixture
-def resolver(table: TableStore) -> NameResolver:
+def resolver(table: Store) -> NameResolver:
     made = NameResolver(DOMAIN)
     made.refresh_gateways()
     return made
 
 
-def open_tunnel(table: TableStore, client: Client, name: str = NAME, credential: str = "sshcr_1", **labels: str) -> str:
+def open_tunnel(table: Store, client: Client, name: str = NAME, credential: str = "sshcr_1", **labels: str) -> str:
     proto: Proto = "tcp" if ":" in name else "https"
     opening = Opening(
         Grant(client.account, credential, ()), "gw-1", "ts_1", "192.0.2.9", name, f"https://{name}", proto=proto
@@ -122,7 +122,7 @@ def test_an_unknown_host_takes_one_call_at_most(resolver: NameResolver, host: st
 
 @pytest.mark.parametrize("domain", [NAME, OWN])
 def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
-    resolver: NameResolver, table: TableStore, admin: Client, domain: str
+    resolver: NameResolver, table: Store, admin: Client, domain: str
 ) -> None:
     module, policy = f"/reserved_domains/{reserve(admin, domain)}/ip_restriction", admin.create("/ip_policies", {})
     create_certificate(admin, domain)
@@ -156,7 +156,7 @@ def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
 
 
 def test_a_tunnel_follows_a_reservation_that_is_not_proved_beside_a_proved_wildcard(
-    resolver: NameResolver, table: TableStore, admin: Client
+    resolver: NameResolver, table: Store, admin: Client
 ) -> None:
     reserve(admin, "*.example.com")
     create_certificate(admin, OWN)
@@ -189,7 +189,7 @@ def test_a_tunnel_follows_a_reservation_that_is_not_proved_beside_a_proved_wildc
 
 @pytest.mark.parametrize("name", [NAME, f"{DOMAIN}:20001"])
 def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
-    resolver: NameResolver, table: TableStore, admin: Client, stranger: Client, name: str
+    resolver: NameResolver, table: Store, admin: Client, stranger: Client, name: str
 ) -> None:
     policy, theirs = (it.create("/ip_policies", {})["id"] for it in (admin, stranger))
     grant = Grant(admin.account, "sshcr_1", ())
@@ -229,7 +229,7 @@ def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
 
 @pytest.mark.parametrize("holder", ["reserved domain", "route"])
 def test_the_log_names_each_change_of_passwords(
-    resolver: NameResolver, table: TableStore, admin: Client, holder: str
+    resolver: NameResolver, table: Store, admin: Client, holder: str
 ) -> None:
     if holder == "route":
         edge = create_edge(admin, NAME)
@@ -267,9 +267,7 @@ def test_the_log_names_each_change_of_passwords(
 
 
 @pytest.mark.parametrize("is_reserved", [False, True])
-def test_a_tunnel_takes_three_calls(
-    resolver: NameResolver, table: TableStore, admin: Client, is_reserved: bool
-) -> None:
+def test_a_tunnel_takes_three_calls(resolver: NameResolver, table: Store, admin: Client, is_reserved: bool) -> None:
     if is_reserved:
         reserve(admin, NAME)
     tunnel = open_tunnel(table, admin)
@@ -286,7 +284,7 @@ def test_a_tunnel_takes_three_calls(
 
 @pytest.mark.parametrize("host", [OWN, DEEP])
 def test_an_edge_with_a_certificate_takes_six_calls_and_one_decryption(
-    resolver: NameResolver, table: TableStore, admin: Client, host: str
+    resolver: NameResolver, table: Store, admin: Client, host: str
 ) -> None:
     reserve(admin, host)
     issued = create_certificate(admin, host)
@@ -311,7 +309,7 @@ def test_an_edge_with_a_certificate_takes_six_calls_and_one_decryption(
 
 
 def test_one_more_host_of_a_loaded_account_reads_only_what_it_needs(
-    resolver: NameResolver, table: TableStore, admin: Client
+    resolver: NameResolver, table: Store, admin: Client
 ) -> None:
     other = f"other.{DOMAIN}"
     open_tunnel(table, admin), open_tunnel(table, admin, other)
@@ -358,7 +356,7 @@ def test_a_domain_that_another_account_proves_below_a_wildcard_is_lost(
     assert plan(OWN, read_logged(resolver, lost, since)).is_served
 
 
-def test_ports_are_read_with_their_reserved_addresses(resolver: NameResolver, table: TableStore, admin: Client) -> None:
+def test_ports_are_read_with_their_reserved_addresses(resolver: NameResolver, table: Store, admin: Client) -> None:
     group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})
     port = address["addr"].rpartition(":")[2]
@@ -392,7 +390,7 @@ def test_a_special_edge_knows_what_others_have_proved_below_its_wildcards(
 
 
 def test_an_edge_that_cannot_be_understood_is_closed_where_its_keys_name_it(
-    resolver: NameResolver, table: TableStore, admin: Client
+    resolver: NameResolver, table: Store, admin: Client
 ) -> None:
     edge = create_edge(admin, DEEP)
     scope = items.scope(admin.account, "/edges/https")
@@ -414,7 +412,7 @@ def read_logged(resolver: NameResolver, known: AccountRecords, since: float) -> 
     return resolver.read_changed(known, filter(known.is_affected_by, places))
 
 
-Act = Callable[[TableStore, Client], object]
+Act = Callable[[Store, Client], object]
 
 
 def first(client: Client, path: str) -> str:
@@ -467,7 +465,7 @@ CHANGES: dict[str, Act] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_after_a_change_the_records_are_those_of_a_full_read(
-    resolver: NameResolver, table: TableStore, admin: Client, change: str
+    resolver: NameResolver, table: Store, admin: Client, change: str
 ) -> None:
     reserve(admin, f"team.{DOMAIN}")
     group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
@@ -491,7 +489,7 @@ def test_after_a_change_the_records_are_those_of_a_full_read(
     name_bans.lift_name_ban(NAME)
 
 
-def test_a_resync_reads_all_known_items_in_one_call(resolver: NameResolver, table: TableStore, admin: Client) -> None:
+def test_a_resync_reads_all_known_items_in_one_call(resolver: NameResolver, table: Store, admin: Client) -> None:
     reserve(admin, OWN)
     create_certificate(admin, OWN)
     group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
@@ -513,9 +511,7 @@ def test_a_resync_takes_no_memory_for_values_that_did_not_change(resolver: NameR
     assert (replaced, read.found.keys()) == ({edge}, known.found.keys())
 
 
-def test_a_gateway_that_is_down_takes_its_tunnels_along(
-    resolver: NameResolver, table: TableStore, admin: Client
-) -> None:
+def test_a_gateway_that_is_down_takes_its_tunnels_along(resolver: NameResolver, table: Store, admin: Client) -> None:
     open_tunnel(table, admin)
     known = load(resolver, NAME)
     place = Place(gateways.GATEWAYS, "gw-1")
@@ -528,7 +524,7 @@ def test_a_gateway_that_is_down_takes_its_tunnels_along(
 
 
 def test_a_name_that_used_a_record_which_is_no_longer_known_is_read_again(
-    resolver: NameResolver, table: TableStore, admin: Client
+    resolver: NameResolver, table: Store, admin: Client
 ) -> None:
     open_tunnel(table, admin)
     known, changed = load(resolver, NAME), [Place(gateways.GATEWAYS, "gw-1")]
@@ -557,9 +553,7 @@ def test_a_tunnel_of_an_earlier_version_is_read_again_at_the_end_of_its_lease(
     assert resolver.read_changed(known, [place]).list_lapsed(time.time() + 60) == frozenset()
 
 
-def test_a_tunnel_of_its_gateway_has_no_lease_to_follow(
-    resolver: NameResolver, table: TableStore, admin: Client
-) -> None:
+def test_a_tunnel_of_its_gateway_has_no_lease_to_follow(resolver: NameResolver, table: Store, admin: Client) -> None:
     open_tunnel(table, admin)
     assert load(resolver, NAME).list_lapsed(time.time() + 3600) == frozenset()
 

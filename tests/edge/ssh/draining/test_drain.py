@@ -17,7 +17,8 @@ from edge.ssh.draining.link_stages import LinkStages
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.session import Session
 from edge.ssh.tunnels import Tunnels
-from edge.store.records import Grant, Opening, Store
+from edge.store.records import Grant, Opening
+from edge.store.table import Store
 from tests.edge import served_records
 from tests.edge.edge_table import EdgeTable
 from tests.edge.ssh import sessions

@@ -24,7 +24,7 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
         who = auth.authenticate(event.get("headers") or {}, address)
     except Unauthenticated as error:
         _log(event, error.code)
-        raise Exception("Unauthorized") from None  # API Gateway answers exactly this text with a 401
+        raise Exception("Unauthorized") from None  # API Gateway sends a 401 only for this exact text
     except RateLimited as error:
         _log(event, error.code)
         return _policy("Deny", "rate-limited", {})

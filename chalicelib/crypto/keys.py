@@ -45,6 +45,7 @@ _D = -121665 * pow(121666, -1, _FIELD)
 _PRIVATE_KEY = re.compile(
     r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
 )  # matches only at the start of a line, because the comment of a public key may contain "PRIVATE KEY"
+
 # all control characters except tab, CR and LF
 _CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -101,7 +102,7 @@ def fingerprint(digest: bytes) -> str:
 
 
 def parse_authorized_key(line: str) -> AuthorizedKey:
-    """Parse the line `<type> <base64> [comment]` of a key to certify. Raises ValueError."""
+    """Parse a public key that will be certified: `<type> <base64> [comment]`. Raises ValueError."""
     words = split(check_text(line))
     if len(words) < 2 or len(line.strip().splitlines()) > 1:
         raise ValueError("must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]")

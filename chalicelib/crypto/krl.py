@@ -13,7 +13,7 @@ from operator import sub
 
 _HEADER = struct.Struct(">8sIQQQ")  # magic number, format version, list version, date, flags
 _MAGIC, _FORMAT = b"SSHKRL\n\0", 1
-_CERTIFICATES, _SHA256 = 1, 5  # section types of a KRL
+_CERTIFICATES, _SHA256 = 1, 5  # section types of a KRL: certificates, and SHA-256 digests of keys
 _LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # types of the subsections in a section of the type _CERTIFICATES
 _SERIAL_BYTES = 8
 _NEAR = 8 * _SERIAL_BYTES  # the largest gap between two serials at which a bitmap is not larger than a list

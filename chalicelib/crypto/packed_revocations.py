@@ -21,14 +21,14 @@ _FINGERPRINT_BYTES = 32
 
 
 class RevokedSerial(NamedTuple):
-    """The serial of a revoked certificate. `valid_until` is its end as a Unix second, or None."""
+    """The serial of a revoked certificate. `valid_until` is the Unix second of its expiry, or None."""
 
     number: int
     valid_until: int | None
 
 
 class RevokedKey(NamedTuple):
-    """The SHA-256 fingerprint of a revoked key. Unlike a serial, it has no end."""
+    """The SHA-256 fingerprint of a revoked key. Unlike a certificate, a key does not expire."""
 
     fingerprint: bytes
 
@@ -69,7 +69,7 @@ def count(packed: bytes) -> int:
 
 
 def holds(packed: bytes, entry: Entry) -> bool:
-    """Return whether a packed list contains the serial or key of an entry. The end of a serial is not compared."""
+    """Return whether a packed list contains the serial or key of an entry. A serial is found with any expiry."""
     records, keys = _split(packed)
     if isinstance(entry, RevokedSerial):
         return _find(records, _record(entry)[:_NUMBER_BYTES], _SERIAL.size)[1]
@@ -87,12 +87,12 @@ def last_end(packed: bytes) -> int | None:
 
 
 def add(packed: bytes, *entries: Entry) -> bytes:
-    """Add entries to a packed list. A serial that it already contains gets the end of the new entry."""
+    """Add entries to a packed list. The expiry of a serial that it already contains is replaced."""
     return _change(packed, ((entry, _record(entry)) for entry in entries))
 
 
 def remove(packed: bytes, *entries: Entry) -> bytes:
-    """Remove the serials and keys of entries from a packed list. The end of a serial is not compared."""
+    """Remove the serials and keys of entries from a packed list. A serial is removed with any expiry."""
     return _change(packed, ((entry, b"") for entry in entries))
 
 
@@ -154,7 +154,7 @@ def _record(entry: Entry) -> bytes:
 
 
 def _split(packed: bytes) -> tuple[bytes, bytes]:
-    """Split a packed list into its serials and its key fingerprints. Both are packed bytes."""
+    """Split a packed list into its packed serials and its packed key fingerprints."""
     if not packed:
         return b"", b""
     size = _COUNT.size + _SERIAL.size * int.from_bytes(packed[: _COUNT.size])

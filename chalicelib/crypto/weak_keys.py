@@ -6,7 +6,7 @@ The checks detect keys that were made by mistake or as a joke. A key that passes
 from functools import cache
 from typing import Any
 
-# Only a check of an RSA key imports GMP: other requests do not wait for it, and the edge does not have it.
+# GMP is imported only when an RSA key is checked: other requests do not wait for this import, and the edge has no GMP.
 
 _TRIAL_DIVISION_LIMIT = 2**17
 _FERMAT_STEPS = 100

@@ -24,7 +24,7 @@ FRESH, USABLE = 3600, 25 * 3600
 TURN, PAUSE = 5, 60
 ID = "keys"
 
-_POLL = 0.25  # seconds between reads while another process fetches
+_POLL = 0.25  # seconds between two reads of the cached keys, while another process fetches the keys
 
 
 class IssuerUnreachable(Exception):

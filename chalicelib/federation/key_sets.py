@@ -57,7 +57,7 @@ def _has_kid(entry: Mapping[str, Any]) -> bool:
 
 
 def _read(entry: Any) -> Jwk | None:
-    """Return the public members of a key. Return None if it cannot verify signatures."""
+    """Return the public members of a key. Return None if the key cannot verify signatures."""
     if not isinstance(entry, dict) or not isinstance(entry.get("kty"), str) or entry.get("use", "sig") != "sig":
         return None
     operations = entry.get("key_ops", ["verify"])

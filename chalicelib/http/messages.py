@@ -163,7 +163,7 @@ def check_ids(path: str, values: Mapping[str, str]) -> None:
 
 @cache
 def _kinds_of(path: str) -> Sequence[tuple[str, Kind]]:
-    """Return the variables of a path that contain an id. Each has the kind of resource that the id names."""
+    """Return the variables of a path that contain an id. Each comes with the kind of resource that the id names."""
     variables = re.finditer(r"/\{(\w+)\}", path)
     found = ((variable[1], kinds.at(path[: variable.start()])) for variable in variables)
     return [(name, kind) for name, kind in found if kind]
@@ -178,7 +178,7 @@ def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
         return configured.rstrip("/")
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
-    if not is_host(host):  # RFC 9112 requires a 400. URLs in responses contain the host.
+    if not is_host(host):  # RFC 9112 requires a 400, and the host becomes part of URLs in the response
         raise InvalidRequest.of({"Host": "must be host or host:port"})
     return f"{scheme}://{host}{_stage_path(event)}"
 

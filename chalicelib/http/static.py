@@ -19,7 +19,7 @@ BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
 NO_CACHE = {"Cache-Control": "no-cache"}  # the headers of responses to requests without authentication
 
-_MIN_SIZE = 1024  # characters: shorter texts hardly shrink; API Gateway has the same limit
+_MIN_SIZE = 1024  # characters: shorter texts are not compressed, because they hardly shrink; API Gateway has this limit
 _IS_REFUSED = re.compile(r"q=0(\.0*)?")
 
 

@@ -8,7 +8,7 @@ from chalicelib.schema.rules import After, entries, if_null, max_encoded
 
 N = TypeVar("N", bound=str)
 NAME_SCHEMA = {"pattern": f"^{header_changes.NAME}$"}
-_MAX_ENCODED = 3072  # characters of the headers in a response, counted as `max_encoded` does
+_MAX_ENCODED = 3072  # the most characters of the headers in a response, as `max_encoded` counts them
 _Value = Annotated[
     str, After(header_changes.check_value, {"maxLength": MAX_VALUE, "pattern": f"^{header_changes.VALUE}$"})
 ]

@@ -1,6 +1,6 @@
 """Sizes of responses. Lambda's limit of 6 MB counts a response as a JSON string inside JSON."""
 
-MAX_ANSWER = 5_500_000  # characters of a list's entries, which leaves room for the other fields and headers
+MAX_ANSWER = 5_500_000  # the most characters of a page's entries; the rest is for other fields and headers
 
 
 def encoded(written: str) -> int:

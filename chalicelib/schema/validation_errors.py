@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_MAX_PATH = 200  # characters of a field's dotted path in an error
+_MAX_PATH = 200  # the most characters of a field's dotted path in an error
 _SENTENCES = {  # messages by the type of pydantic's error
     "missing": "is required",
     "string_type": "must be a string",

@@ -15,7 +15,7 @@ from chalicelib.schema import shapes
 
 _PROVIDERS = click.Choice(sorted(shapes.names(EndpointOAuthProvider)))
 _PROVIDER = click.argument("provider", type=_PROVIDERS, help="The identity provider.")
-_MAX_TEXT = 1024  # bytes of a client id or secret
+_MAX_TEXT = 1024  # the most bytes of a client id or client secret
 
 group = OperatorGroup("oauth-apps", help="Managed applications at identity providers.")
 

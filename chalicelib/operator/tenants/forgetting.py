@@ -30,7 +30,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import items, table, unique_keys
 from chalicelib.storage.records.items import Item
 
-_NAMELESS = ("key_type", "role")  # fields of event details that contain no names, but words that may equal a name
+_NAMELESS = ("key_type", "role")  # details of events with fixed words, which may equal a user's name
 _NAMES = ("name", "before.name", "after.name")  # paths of the user's name in the details of an event about a user
 _EXISTS = Condition("attribute_exists(#id)")
 

@@ -34,7 +34,7 @@ from chalicelib.storage.records.items import Item
 _IMPORTS = "operator#/imports"
 _AT_ONCE = 50
 _MAX_SHOWN = 20  # the most conflicts that an error message lists
-_SETTINGS = ("name", "active", "created_at")  # fields of the new account that the exported settings do not replace
+_SETTINGS = ("name", "active", "created_at")  # fields that the new account keeps: the import does not replace them
 Record = Mapping[str, Any]
 
 
@@ -133,7 +133,7 @@ class Import:
             self.report(f"{count:,} records …")
 
     def _is_taken(self, record: Record, present: Record, old: str) -> bool:
-        """Return whether another account has the unique key in a record."""
+        """Return whether the unique key that a record stores belongs to another account."""
         if record["id"] != unique_keys.ID or _may_replace(present, old):
             return False
         is_same_item = (present.get("holder"), present.get("home")) == (record.get("holder"), record.get("home"))

@@ -36,7 +36,7 @@ class GatewayList(Shape):
 
 
 def _get(_call: Call) -> Item:
-    return Item(gateways.GATEWAYS, "", {})  # never stored; only `_show` gets this item
+    return Item(gateways.GATEWAYS, "", {})  # never stored; `_show` makes the response, but needs an item
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections import Counter
 KMS_CALLS, KMS_ERRORS = "KmsCalls", "KmsErrors"
 CONFLICTS, THROTTLES = "StoreConflicts", "StoreThrottles"
 
-# The counts by metric name, since `take` was last called.
+# For each metric: the number of events since the last call of `take`.
 COUNTS: Counter[str] = Counter()
 THROTTLE_CODES = frozenset(("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"))
 

@@ -112,7 +112,7 @@ class DirectCaller:
 
 @lru_cache(maxsize=8)
 def _derive_key(secret_key: str, *scope: str) -> bytes:
-    """Return the signing key of a scope. Its parts are a day, a region, a service and a constant."""
+    """Return the signing key of a scope. The parts of the scope are a day, a region, a service and a constant."""
     key = f"AWS4{secret_key}".encode()
     for part in scope:
         key = _hmac(key, part)

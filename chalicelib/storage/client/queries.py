@@ -7,7 +7,7 @@ from typing import Any, Literal
 from chalicelib.storage.client import aws, dynamodb
 
 _NONE: Mapping[str, Any] = {}
-_SCANNED = 1000  # records per page; 16 parallel pages of 1 MB would take 200 MB of memory
+_SCANNED = 1000  # the most records in a page: with more, 16 parallel pages of 1 MB would take 200 MB of memory
 
 
 def pages(

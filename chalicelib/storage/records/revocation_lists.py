@@ -19,7 +19,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 
 MAX_ENTRIES = 100_000
 HEAD = "head"
-_MAX_CHUNK = 350_000  # bytes; a DynamoDB record has at most 400 KB
+_MAX_CHUNK = 350_000  # the most bytes of a chunk's entries, because a DynamoDB record has at most 400 KB
 
 
 class ListFull(Exception):

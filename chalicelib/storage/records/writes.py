@@ -158,7 +158,7 @@ def pause(number: int) -> None:
 
 
 def _error_of(failing: Exception | None) -> Exception:
-    """Return the exception for a write with a false condition. `failing` is the one that the write names."""
+    """Return the exception for a write with a false condition. `failing` is the exception of the write, if any."""
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()

@@ -38,8 +38,8 @@ JSON_FAULTS = [
     ("null", "The text must be a JSON object"),
     ('"{}"', "The text must be a JSON object"),
     ('{"inbound": [], "inbound": []}', 'The key "inbound" occurs twice in one object'),
-    ('{"inbound": [{"actions": [{"type": "a", "n": NaN}]}]}', "NaN is not JSON"),
-    ('{"inbound": [{"actions": [{"type": "a", "n": -Infinity}]}]}', "-Infinity is not JSON"),
+    ('{"inbound": [{"actions": [{"type": "a", "n": NaN}]}]}', "NaN is not a JSON value"),
+    ('{"inbound": [{"actions": [{"type": "a", "n": -Infinity}]}]}', "-Infinity is not a JSON value"),
     (
         '{"inbound": [{"actions": [{"type": "\\ud800"}]}]}',
         "The text contains half of a surrogate pair, which is not a character",

@@ -18,7 +18,7 @@ from infra import ROOT, CommandError
 from infra.build.docs import PAGE
 from infra.local.cloud import HOST
 
-_BROWSERS = ("google-chrome", "chromium")  # if both are installed, chromedriver is made for Google Chrome
+_BROWSERS = ("google-chrome", "chromium")  # Chrome first: chromedriver fits it if both are installed
 _FLAGS = (
     "--headless",
     "--no-sandbox",  # root cannot use the sandbox

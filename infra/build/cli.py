@@ -11,7 +11,7 @@ from infra import ROOT, CommandError
 from infra.build import kinds, wheels
 
 FOLDER = ROOT / "build" / "cli"
-MAX_SIZE = 200 * 1024  # the most bytes that the wheel may have
+MAX_SIZE = 200 * 1024  # size limit of the wheel in bytes
 _SOURCE = ROOT / "cli"
 KINDS = _SOURCE / "tunnel_edge" / "api" / "kinds.json"
 PYTHON = ROOT / ".venv-cli" / "bin" / "python"
@@ -25,7 +25,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def install(wheel: Path, environment: Path) -> Path:
-    """Install a wheel in a new environment, with its dependencies from .venv-cli. Return the program."""
+    """Install a wheel in a new environment, with its dependencies from .venv-cli. Return the path of `te`."""
     return wheels.install(wheel, PYTHON, environment) / "te"
 
 

@@ -10,7 +10,7 @@ from chalicelib.documents import openapi
 from infra.build.docs import PAGE, conventions, fields, reference
 
 _HERE = Path(__file__).parent
-# matches strings as a whole, so that the words true, false and null inside a string stay unchanged
+# matches each JSON string as a whole, so that the words true, false and null inside a string stay unchanged
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*")|true|false|null')
 _IN_PYTHON = {"true": "True", "false": "False", "null": "None"}
 

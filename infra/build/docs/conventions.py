@@ -15,7 +15,7 @@ from infra import ROOT
 
 _FILE = ROOT / "docs" / "conventions.md"
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-_LINK_TO_A_FILE = re.compile(r"\[([^]]+)\]\((?!#|https:)[^)]+\)")  # only its text is shown
+_LINK_TO_A_FILE = re.compile(r"\[([^]]+)\]\((?!#|https:)[^)]+\)")  # a Markdown link to a file: show only its text
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ def target(words: Words) -> str:
 def kind(words: Words) -> tuple[str, str]:
     """Return the type of a field in words, and the name of the schema to which it refers.
 
-    The name is "" without a reference. For an array of references to the schema Ref, it returns ("array of ", "Ref").
+    If the field has no reference, the name is "". For an array of references to the schema `Ref`, the function returns
+    ("array of ", "Ref").
     """
     if "$ref" in words:
         return "", target(words)

@@ -79,7 +79,7 @@ def parts(document: Words) -> dict[str, list[Group]]:
 
 
 def parameters(described: Iterable[Words]) -> Words:
-    """Return parameters in the form in which the page shows the fields of a schema."""
+    """Convert parameters of an operation to an object schema, because the page shows fields of schemas."""
     fields = [(each["name"], {**each["schema"], "description": each["description"]}) for each in described]
     return {"fields": fields, "required": [each["name"] for each in described if each.get("required")]}
 

@@ -8,13 +8,13 @@ from chalicelib.schema import json_schema
 from infra.build.openapi.largest import UNBOUNDED, Largest, entries_of
 from infra.build.openapi.schemas import Words
 
-_DIGEST = 71  # bytes of the digest that replaces a longer value, and of digests that replace values of any length
-_ENTRY = 3  # bytes of a value beside itself and its path
+_DIGEST = 71  # bytes of a digest, which replaces keys, certificates and long texts in an audit event
+_ENTRY = 3  # bytes that DynamoDB adds to the path and the content of a value
 
 
 @dataclass(frozen=True)
 class _Values:
-    """Values in an event: their number, the bytes of their paths, and their own bytes."""
+    """Values in an audit event: their number, the bytes of their paths, and the bytes of their contents."""
 
     count: int = 0
     paths: int = 0
@@ -27,9 +27,10 @@ class _Values:
 
 
 def largest(stored: type[Stored], shape: Words, sizes: Largest, name: str = "") -> int:
-    """Return the bytes of the audited fields of a stored type, of which `name` is the path.
+    """Return how many bytes the audited fields of a stored type can take.
 
-    A field that requests do not have counts as the longest value that an event shows.
+    `name` is the path of the module that has these fields, or "" for a resource. A field that no request can set counts
+    as the longest value that an audit event shows.
     """
     fields, at = shape["properties"], len(name) + 1
     found = [_values(fields.get(it, {}), sizes, at + len(it)) for it in stored.AUDITED]

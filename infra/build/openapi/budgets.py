@@ -1,8 +1,8 @@
 """Checks that responses, records and audit events are never larger than Lambda and DynamoDB permit.
 
 An edge can have a hundred routes, and its response contains them all. So each route has a budget of characters, and
-each of its modules has a part of this budget. How much a module or resource can take follows from the limits of the
-fields in its requests.
+each module of a route has a part of this budget. The largest size of a module or resource is computed from the limits
+of the fields in its requests.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,23 +21,26 @@ from infra.build.openapi.largest import BYTES, CHARACTERS, UNBOUNDED
 
 RESPONSE = 6 << 20  # characters that Lambda accepts in a response
 ITEM = 400 << 10  # bytes that DynamoDB stores in a record
-EDGE = 60_000  # characters that the response for an HTTPS edge has besides its routes
+EDGE = 60_000  # characters of the response for an HTTPS edge, without its routes
 ROUTE = (RESPONSE - EDGE) // MAX_ROUTES
-_GENERATED = 1_000  # of a response or record: ids, times and addresses, which no request sets
-_REFERRER = 120  # bytes of the path of a resource that names another one, in the record of the other one
-_EVENT = 3_000  # bytes of an event beside its details
-_DEEPEST = 4  # characters of a response for each byte of a request, at most
+_GENERATED = 1_000  # characters or bytes of ids, times and addresses, which no request sets
+_REFERRER = 120  # bytes of a path: the record of a resource contains the paths of all resources that refer to it
+_EVENT = 3_000  # bytes of an audit event without its `details`
+_DEEPEST = 4  # at most so many characters of a response for each byte of the request that set them
 
 Declared = Iterable[EdgeModule[Any, Any]]
 
 
 class OverBudget(Exception):
-    """A declaration can exceed its part of a response, a record or an audit event."""
+    """The fields of a module or resource can take more space than their budget permits."""
 
 
 @dataclass(frozen=True)
 class Total:
-    """What a resource of a kind and its modules take together, of `limit`."""
+    """The largest size of a response, record or audit event, for one kind of resource with its modules.
+
+    `own` is the size without modules, in `unit`. `limit` is the size that is permitted.
+    """
 
     what: str
     unit: str
@@ -56,7 +59,7 @@ class Total:
 
 
 def check(declared: Declared, modules: Sequence[Module], resources: Iterable[Resource]) -> None:
-    """Raise OverBudget if a declaration can exceed the budget of its module, or of a response, record or event."""
+    """Check the largest sizes of all modules and resources. Raises OverBudget if one exceeds its limit."""
     budgets = {module.name: module for module in declared}
     for module in modules:
         if found := budgets.get(module.name):
@@ -71,7 +74,7 @@ def check(declared: Declared, modules: Sequence[Module], resources: Iterable[Res
 def totals(
     resource: EditableResource, modules: Sequence[Module], declared: Mapping[str, EdgeModule[Any, Any]]
 ) -> Iterable[Total]:
-    """Yield the response, record and event of a kind with all its modules, at their largest."""
+    """Yield the largest response, record and audit event of a kind of resource with its modules."""
     kind = resource.kind
     words, characters = largest.of(resource.create, replace(CHARACTERS, bound=_DEEPEST * MAX_BYTES))
     response = {it.name: declared[it.name].budget if it.name in declared else size(it) for it in modules}
@@ -88,25 +91,31 @@ def totals(
 
 
 def size(module: Module) -> int:
-    """Return the most characters of a response that a module can take, including its name."""
+    """Return how many characters of a response a module can take, including its name."""
     words, sizes = largest.of(module.shape, CHARACTERS)
     return len(module.name) + 6 + sizes.size(words)
 
 
 def _record(module: Module) -> int:
-    """Return the bytes of a module in a record. One request sets the whole module."""
+    """Return how many bytes of a record a module can take."""
     words, sizes = largest.of(module.shape, BYTES)
     return len(module.name) + sizes.size(words)
 
 
 def _event(module: Module) -> int:
-    """Return the bytes of a module's fields in the event of a change: of the values before and after it."""
+    """Return how many bytes a module can take in the audit event of an update.
+
+    The event contains each field twice: its value before and after the update.
+    """
     words, sizes = largest.of(module.shape, BYTES)
     return 2 * audited.largest(module.stored, words, sizes, module.name)
 
 
 def _together(sizes: Mapping[str, int], declared: Mapping[str, EdgeModule[Any, Any]]) -> Mapping[str, int]:
-    """Return the sizes of modules that an item can have together: of modules that exclude each other, the largest."""
+    """Return the sizes of modules without those that a larger module excludes.
+
+    If two modules exclude each other, a resource can have only one of them.
+    """
     found = dict[str, int]()
     for name in sorted(sizes, key=lambda it: sizes[it], reverse=True):
         module = declared.get(name)

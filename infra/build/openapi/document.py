@@ -49,7 +49,7 @@ def make(routes: list[Routes]) -> Words:
     return {
         "openapi": "3.1.0",
         "info": _INFO,
-        "servers": [{"url": "/"}],  # the API replaces it with the request's base URL
+        "servers": [{"url": "/"}],  # when the API serves the document, it inserts its base URL here
         "security": [{"token": []}],
         "tags": [*(_tag(kind) for kind in kinds), _CALLER, _REFERENCE],
         "paths": _paths(every),
@@ -102,10 +102,10 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """Return a schema of an operation on one resource, by its name.
+    """Return the separate schema of an operation on an existing resource, by its name.
 
-    It differs from the schema that all operations with this shape share. A request has no defaults, because absent
-    fields stay unchanged. In a response, `id` has the pattern of this kind of id.
+    Operations with the same shape usually share one schema. The separate schema of an update's request has no defaults,
+    because absent fields stay unchanged. The separate schema of a response has a pattern for the `id` of this kind.
     """
     if operation.body:
         return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}

@@ -18,9 +18,9 @@ Body = dict[str, Any]
 def read() -> dict[str, dict[str, Body]]:
     """Return the examples of examples.json, by noun such as "api_key".
 
-    Each noun has the bodies of the requests `create`, `update` and `replace`, and of the `response`. `once` has the
-    fields that only the response to a creation shows. `refused` has the causes of errors that not all operations have,
-    by verb and error code.
+    For each noun, `create`, `update` and `replace` are bodies of requests, and `response` is the body of a response.
+    `once` has the fields that only the response to a creation contains. `refused` has the causes of errors, by verb and
+    error code. It omits errors that every operation has.
     """
     examples: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return examples

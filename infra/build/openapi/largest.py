@@ -16,10 +16,10 @@ from infra.build.openapi import schemas
 from infra.build.openapi.schemas import REF, Words
 
 UNBOUNDED = 10**9
-_REFERENCE = 200  # of an id: as the object Ref of a response, or with its entry in a record's references
+_REFERENCE = 200  # size of an id: the object `Ref` of a response, or its entry in a record's references
 _SEALED = 256  # bytes that encryption adds to a secret
 _BEGINNINGS = ("", "/", "a")
-# texts whose check limits their length, although their schema does not
+# maximum lengths of formats: a check of the API limits these texts, and the schema does not
 _FORMATS = {
     "acl-rule": 300,
     "date-time": 40,
@@ -33,10 +33,11 @@ _FORMATS = {
 
 @dataclass(frozen=True)
 class Unit:
-    """The costs of the parts of a value, beside the characters of its texts and names.
+    """A unit for sizes of values: characters of a response, or bytes of a record.
 
-    `other` is the most that a number, boolean or null takes. `costs` are the costs of characters, of which only those
-    count that a text may contain. `bound` is the size of a value without a limit.
+    `text`, `name` and `container` are added to the size of each text, field name, and array or object. `secret` is
+    added to a secret. `other` is the maximum size of a number, boolean or null. `costs` are the sizes of characters
+    that take more than one. `bound` is the maximum size of any value.
     """
 
     text: int
@@ -49,7 +50,7 @@ class Unit:
     bound: int = UNBOUNDED
 
 
-# how many characters a character of a text becomes as JSON inside a JSON string
+# the length of a character after it is escaped twice: a response is JSON inside a JSON string
 _ESCAPED = {"\0": 7, "é": 7, '"': 4, "\\": 4}
 CHARACTERS = Unit(text=4, name=6, container=2, other=25, secret=0, costs=_ESCAPED)
 BYTES = Unit(text=0, name=1, container=3, other=21, secret=_SEALED, costs={"é": 4}, counts_bytes=True, bound=MAX_BYTES)
@@ -57,7 +58,7 @@ BYTES = Unit(text=0, name=1, container=3, other=21, secret=_SEALED, costs={"é":
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest values of a schema in a unit. `made` are the schemas to which others refer."""
+    """Computes the largest sizes of values in a unit. `made` has the schemas by name, to resolve references."""
 
     unit: Unit
     made: Mapping[str, Words]
@@ -90,13 +91,13 @@ class Largest:
             case "object":
                 return self.unit.container + self.fields(words)
             case None:
-                return UNBOUNDED  # a value of any type
+                return UNBOUNDED  # a schema without a type permits every value
         return self.unit.other
 
     def text(self, words: Words) -> int:
-        """Return the size of the largest text.
+        """Return the size of the largest text that a schema permits.
 
-        It is a text of the characters that take most, among the characters that the schema's pattern allows.
+        All its characters are the one that takes most space, among the characters that the schema's pattern permits.
         """
         pattern = words.get("pattern", "")
         if pattern.endswith("_[0-9A-Za-z]{27}$"):
@@ -110,7 +111,10 @@ class Largest:
         return self.unit.secret if words.get("format") == "password" else 0
 
     def fields(self, words: Words) -> int:
-        """Return the size of the largest fields of an object, which several requests can set."""
+        """Return the sum of the largest sizes of an object's fields.
+
+        The sum can exceed the limit of one request, because several requests can set the fields one after the other.
+        """
         fields = words.get("properties", {})
         found = sum(len(name) + self.unit.name + self.size(field) for name, field in fields.items())
         if words.get("additionalProperties"):
@@ -130,6 +134,6 @@ def entries_of(words: Words) -> Words:
 
 
 def of(shape: type[Shape], unit: Unit) -> tuple[Words, Largest]:
-    """Return the schema of a request, and the largest values of this schema."""
+    """Return the schema of a request, and the Largest that computes sizes of its fields in a unit."""
     made = schemas.of({(shape, "validation"): shape.__name__})
     return made[shape.__name__], Largest(unit, made)

@@ -69,7 +69,7 @@ def _parameters(document: Words, operation: Words) -> Iterator[str]:
 
 
 def _bodies(words: Words) -> Iterator[str]:
-    """Yield the schema of a body in JSON, or the media type of another body."""
+    """Yield a name for each variant of a body: its schema if it is JSON, or else its media type."""
     for media, content in words.get("content", {}).items():
         yield _type(content["schema"]) if media == "application/json" else media
 

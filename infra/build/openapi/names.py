@@ -25,7 +25,7 @@ _SPELT = {
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
 _ACTIONS = ("offboard", "verify")  # actions on a resource, which are the last segments of their paths
-_SELF = "/self"  # the end of a path that refers to the caller
+_SELF = "/self"  # paths such as /api_keys/self, for the caller of the request
 _VARIABLE = re.compile(r"/\{(\w+)\}")
 
 

@@ -121,7 +121,7 @@ def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
 def of(endpoint: Endpoint) -> list[Kind]:
     """Return the errors of an endpoint, sorted by status.
 
-    Errors with the same status have the order of `_SAMPLES`. Raises ValueError if an error has no sample.
+    Errors with the same status are sorted like the samples in this module. Raises ValueError if an error has no sample.
     """
     order = [*EVERY].index
     return sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))
@@ -140,7 +140,7 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     if "{" in endpoint.path:
         found.add(errors.NotFound)
     if endpoint.method == "POST":
-        found.add(errors.Conflict)  # every POST can reuse an idempotency key
+        found.add(errors.Conflict)  # a POST fails if its idempotency key was used for another request
     if endpoint.method in ("PATCH", "PUT", "DELETE"):
         found.add(errors.PreconditionFailed)
     return found

@@ -21,7 +21,7 @@ from chalicelib.schema.shapes import Absent, Shape
 
 REF = "#/components/schemas/"
 Words = dict[str, Any]  # JSON Schema
-Use = tuple[type[Shape], Any]  # a shape, and "validation" for requests or "serialization" for responses
+Use = tuple[type[Shape], Any]  # the class of a body, and "validation" for a request or "serialization" for a response
 
 
 class NoDescription(Exception):
@@ -103,7 +103,7 @@ def describe_defaults(words: Words) -> Words:
 
 
 def with_id(words: Words, id: Words) -> Words:
-    """Return a schema of a response with the keywords in `id`, a pattern of ids, in its field `id`."""
+    """Return the schema of a response, with the keywords of the schema `id` added to its field `id`."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 

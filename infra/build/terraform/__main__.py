@@ -8,7 +8,7 @@ from infra.build import wheels
 from infra.build.terraform import wheel
 
 FOLDER = ROOT / "build" / "terraform"
-MAX_SIZE = 200 * 1024  # the most bytes that the wheel may have
+MAX_SIZE = 200 * 1024  # size limit of the wheel in bytes
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ def fields(schemas: Schemas, request: Mapping[str, Any], answer: Mapping[str, An
 
 
 def shown(schemas: Schemas, answer: Mapping[str, Any], covered: Collection[str] = ()) -> Iterator[Json]:
-    """Yield the attributes of fields that only answers have. Lists of other resources are left out."""
+    """Yield the attributes of fields that only responses contain. Lists of other resources are left out."""
     for name, given in answer.get("properties", {}).items():
         schema = schemas.resolve(given)
         if name in covered or _lists_resources(schemas, schema):
@@ -108,10 +108,10 @@ def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
 
 
 def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, Json]:
-    """Return the name that a field of requests has in responses, and entries of its attribute.
+    """Return the name by which responses contain a field of requests, and additional entries of the attribute.
 
     The entry `hidden` is true if no response contains the field. The entry `form` is "id" if responses contain a
-    reference instead of an id, or "ids" if they contain a list of references.
+    reference (`{"id": …}`) instead of an id, or "ids" if they contain a list of references.
     """
     properties = answer.get("properties", {})
     if name in properties:

@@ -64,7 +64,7 @@ class _Kind:
         return kind
 
     def _names_of_parameters(self) -> dict[str, str]:
-        """Return the attribute for each parameter of the item's path: the last one is the `id`."""
+        """Return the name of the attribute for each parameter of a resource's path. The last parameter becomes `id`."""
         *above, last = _PARAMETER.findall(self.item)
         return {name: self._name_of_parent() if name == "id" else name for name in above} | {last: "id"}
 
@@ -89,7 +89,7 @@ class _Kind:
         yield from attributes.shown(self.schemas, shown, covered)
 
     def _separate_module(self, name: str) -> Json:
-        """Return the attribute of a module that only its separate path shows, and no response about the resource."""
+        """Return the attribute of a module that responses about the resource omit. It is read from a separate path."""
         operations = self._paths[f"{self.item}/{name}"]
         request = self.schemas.request(operations["put"])
         fields = attributes.fields(self.schemas, request, self.schemas.answer(operations["get"]))

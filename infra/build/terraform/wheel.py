@@ -21,5 +21,5 @@ def build_wheel(folder: Path) -> Path:
 
 
 def install(wheel: Path, environment: Path) -> Path:
-    """Install a wheel in a new environment, with its dependencies from .venv-terraform. Return the program."""
+    """Install a wheel in a new environment, with its dependencies from .venv-terraform. Return its program's path."""
     return wheels.install(wheel, PYTHON, environment) / "terraform-provider-tunneledge"

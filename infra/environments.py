@@ -28,7 +28,7 @@ _BROKEN = re.compile(
 )
 _UV = ROOT / ".venv-uv"
 _ENVIRONMENT = {
-    "RES_OPTIONS": "timeout:2 attempts:2",  # limits the wait of glibc's resolver, because a name server can be down too
+    "RES_OPTIONS": "timeout:2 attempts:2",  # a short timeout of glibc's resolver, for a name server that is down
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     # few downloads at once: with the default of 50, some would get no bytes for SILENCE seconds on a slow line
     "UV_CONCURRENT_DOWNLOADS": "8",
@@ -48,7 +48,7 @@ class Environment:
     made: str
     requirements: str
     purpose: str
-    also: str = ""  # the marker file of another environment that this one includes
+    also: str = ""  # the marker file of a smaller environment in the same folder, whose packages this one includes
 
     @property
     def folder(self) -> Path:
@@ -107,7 +107,7 @@ def main(names: Sequence[str]) -> None:
 
 
 def _find_uv() -> str:
-    """Return the path of a uv that runs, or "". It is fetched if necessary.
+    """Return the path of a working uv, or "". Install uv if it is missing.
 
     Raises CommandError if the registry is unreachable.
     """

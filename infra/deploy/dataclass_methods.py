@@ -56,7 +56,7 @@ def _write(path: Path, name: Path, source: bytes) -> None:
 
 
 class _BareFunctions(ast.NodeTransformer):
-    """Removes the docstrings and annotations of functions, which Lambda does not need. Classes keep theirs."""
+    """Removes the docstrings and annotations of functions, which Lambda does not need. Does not change classes."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         self.generic_visit(node)

@@ -20,7 +20,7 @@ RESPONSES: dict[str, ApiError] = {
         "Your address sends too many requests without a valid token."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
-    # The authorizer failed, or could not read DynamoDB. AWS documents both types for this.
+    # AWS documents both types for an authorizer that fails, for example because it cannot read DynamoDB.
     "AUTHORIZER_CONFIGURATION_ERROR": _UNAVAILABLE,
     "AUTHORIZER_FAILURE": _UNAVAILABLE,
     "BAD_REQUEST_BODY": _INVALID,

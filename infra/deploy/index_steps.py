@@ -11,7 +11,7 @@ from samtranslator.yaml_helper import yaml_parse
 def of(deployed: str, template: str) -> list[str]:
     """Return the templates to deploy one after the other. Each adds or removes one index, and the last is `template`.
 
-    `deployed` is the present template, "" without a stack.
+    `deployed` is the template of the deployed stack, or "" if there is no stack.
     """
     if not deployed:
         return [template]

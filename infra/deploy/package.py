@@ -23,10 +23,10 @@ from infra import ROOT, CommandError, environments
 from infra.deploy import fingerprint, gateway_responses, sbom
 
 ARCHITECTURES = ("arm64", "x86_64")
-MAX_BYTES = 13_841_203  # bytes of deployment.zip: 13.2 MiB
+MAX_BYTES = 13_841_203  # size limit of deployment.zip: 13.2 MiB
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
-# other templates, to be checked too. The template of the API's stack is made with the package
+# templates in this folder that cfn-lint checks together with the generated template of the API's stack
 _TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")
 _OPERATOR = {  # left out of the package, because only the operator's commands need them
     *("chalicelib/operator", "chalicelib/__main__.py"),
@@ -156,7 +156,7 @@ def _compile(folder: Path) -> None:
     where = str(folder.absolute())
     hashed = ["--invalidation-mode", "unchecked-hash", "-s", where, where]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PYTHONHASHSEED"] = "0"  # it determines the order of sets in byte code
+    environment["PYTHONHASHSEED"] = "0"  # a fixed seed, because the order of sets in byte code depends on it
     for module in (["compileall", "-q", *hashed], ["infra.deploy.dataclass_methods", where]):
         command = [sys.executable, "-m", *module]
         completed = subprocess.run(command, cwd=ROOT, check=False, env=environment, capture_output=True, text=True)

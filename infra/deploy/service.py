@@ -15,8 +15,8 @@ from chalicelib.storage.client import aws, dynamodb
 from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
 
-_FORMATS = ("RecordFormat", "RecordsEdition")  # names of one parameter: before 3.0.0 it had the second name
-# Values for stacks that were deployed before these parameters existed.
+_FORMATS = ("RecordFormat", "RecordsEdition")  # the present name of a parameter, and its name before 3.0.0.
+# Values of parameters for stacks that were deployed before these parameters existed.
 _OF_OLDER_STACKS = {"RecordFormat": "2", "DefaultEndpoint": "on"}
 
 

@@ -14,7 +14,8 @@ from chalicelib.storage.client import aws
 from infra import CommandError
 from infra.local import cloud
 
-_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # needed for IAM roles, and for the SAM template
+# CloudFormation requires CAPABILITY_IAM for IAM roles, and CAPABILITY_AUTO_EXPAND for SAM templates
+_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 _COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
 _POLLING = {"Delay": 2, "MaxAttempts": 600}
 
@@ -100,7 +101,7 @@ def make_bucket(bucket: str) -> None:
 
 
 def _client(service: str) -> Any:
-    """Return a client with boto3's default timeouts, which are longer than the API's."""
+    """Return a boto3 client. Its timeouts are boto3's defaults, because those of the API's clients are too short."""
     return boto3.client(service, endpoint_url=cloud.endpoint_url())
 
 

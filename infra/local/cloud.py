@@ -52,7 +52,10 @@ class Cloud:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return environment variables for clients of this cloud. OWN marks it as the embedded cloud."""
+        """Return environment variables for clients of this cloud.
+
+        The variable OWN shows programs that the URL is that of an embedded cloud.
+        """
         return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), OWN: self.url}
 
     @property
@@ -72,14 +75,14 @@ class Cloud:
         """Start the cloud with its saved state, and wait until it answers. Raises CommandError."""
         check_port(self._port, setting="CLOUD_PORT")
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._state.chmod(0o700)  # mkdir does not change an existing folder
+        self._state.chmod(0o700)  # mkdir does not change the mode of an existing folder
         environment = self._environment()
         with open(self.log, "wb") as log, signals.defer():
             self._process = subprocess.Popen(
                 COMMAND,
                 cwd=ROOT,
                 env=environment,
-                stdin=subprocess.PIPE,  # the pipe closes when this process ends, and then the cloud ends too
+                stdin=subprocess.PIPE,  # the cloud ends when its standard input closes, so when this process ends
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # so Ctrl-C reaches only this process, which stops the cloud when it ends

@@ -26,8 +26,8 @@ STATE = DEPLOYED / "cloud"
 # the content of the file STARTED, which proves that this program wrote the files beside it
 MARK = {"EMULATED_CLOUD": "yes"}
 PATHS = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
-PORT = 4567  # not the default port of `make run`
-# ENDS_WITH_STDIN is empty, because the cloud must not end with this process
+PORT = 4567  # differs from the default port of `make run`, so that both can run.
+# ENDS_WITH_STDIN is empty, because this cloud continues after the command ends
 SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}
 PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
@@ -64,9 +64,9 @@ def main(action: str) -> None:
 
 
 def check() -> None:
-    """Stop an earlier cloud, and check the port. Raises CommandError.
+    """Stop the cloud of an earlier start, and check that the port is free. Raises CommandError.
 
-    This runs before the package is made, which takes long.
+    The Makefile calls this before it makes the package, because making the package takes long.
     """
     _make_room()
     port = terminal.port("CLOUD_PORT", PORT)
@@ -94,7 +94,7 @@ def start() -> None:
         _forget()
         raise
     except Exception:
-        embedded.stop()  # its log stays until the next start
+        embedded.stop()  # keep the cloud's log, which the next start removes
         raise
 
 

@@ -98,7 +98,7 @@ class Handler(ChaliceRequestHandler):
     def parse_request(self) -> bool:
         """Read the head of a request, and record its lines.
 
-        The lines are recorded to check them again, because Python's parser accepts invalid lines.
+        `_accept_body` checks the recorded lines again, because Python's parser accepts invalid lines.
         """
         stream = self.rfile
         self.rfile = self._head = RecordingStream(stream)
@@ -139,7 +139,7 @@ class Handler(ChaliceRequestHandler):
         return False
 
     def _send_http_response(self, code: int, headers: dict[str, Any], body: str | bytes | None) -> None:
-        if code == 204:  # RFC 9110: no body and no length
+        if code == 204:  # RFC 9110 forbids a body and a Content-Length for 204
             self.send_response(code)
             self._send_headers({name: value for name, value in headers.items() if name != "Content-Type"})
             return
@@ -160,7 +160,7 @@ class Handler(ChaliceRequestHandler):
             return
         # after an invalid HTTP version, Python assumes HTTP/0.9, and would send neither status line nor headers
         self.request_version = self.protocol_version
-        # without the parenthesis of Python's message, which repeats the request
+        # drop the end of Python's message, which quotes the request in parentheses
         fault = (message or HTTPStatus(code).phrase).partition(" (")[0]
         self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
 
@@ -204,7 +204,8 @@ class Server(ThreadedHTTPServer):
     def server_bind(self) -> None:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
-        self.server_name, self.server_port = self.socket.getsockname()[:2]  # without a DNS query
+        # the inherited method would look up the host name, which can send a DNS query
+        self.server_name, self.server_port = self.socket.getsockname()[:2]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
@@ -213,7 +214,7 @@ class Server(ThreadedHTTPServer):
 
 def create(app: Chalice, host: str, port: int) -> LocalDevServer:
     """Return a listening server of the app. Raises OSError if the port is in use."""
-    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # as in Chalice's own server, each thread has its request
+    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # each thread gets its own `current_request`
     app.__class__ = CustomLocalChalice
     config = Config.create(chalice_app=app, lambda_timeout=29)
     return LocalDevServer(app, config, host, port, Handler, Server)

@@ -1,7 +1,8 @@
 """Locks that allow one run per folder, because two runs would overwrite each other's state.
 
-A run of `make run` locks its folder, and its embedded cloud locks the folder of the state. There are two locks, because
-the cloud ends a moment later if the run is killed. Both use flock, so that a lock ends with its process.
+The process of `make run` locks one folder, and the process of its embedded cloud locks the folder of the cloud's state.
+Two locks are necessary, because the cloud ends a moment after the first process if that is killed. The system releases
+each lock (flock) when its process ends.
 """
 
 import fcntl
@@ -22,7 +23,7 @@ class _Run(NamedTuple):
     """The process, parent and URL of a run, as its file `run` stores them."""
 
     pid: int
-    parent: int  # the id of a process that ends the run when it ends, or 0
+    parent: int  # a process id, or 0: the run ends when this process ends
     url: str
 
     @property
@@ -33,9 +34,9 @@ class _Run(NamedTuple):
 def hold_folder(folder: Path, url: str, parent: int) -> None:
     """Lock the folder for this run until this process ends.
 
-    `url` is stored for the error messages of other runs. `parent` is the id of a process that ends this run when it
-    ends, or 0. If the parent of another run has ended, wait for the end of that run. Raises OSError, and CommandError
-    if another run holds the folder.
+    `url` is stored for the error messages of other runs. `parent` is the id of another process, or 0: this run ends
+    when that process ends. If another run has the lock but its parent has ended, wait until that run has ended. Raises
+    OSError, and CommandError if another run has the lock.
     """
     files.make_folder(folder, OWN)
     deadline = time.monotonic() + _TIMEOUT

@@ -11,7 +11,8 @@ from chalicelib.http import auth, messages
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST = re.compile(rb"%b [!-~\x80-\xff]+ HTTP/1\.[01]\r\n" % _TOKEN)
-_FIELD = re.compile(rb"(%b):[ \t]*([\t -~\x80-\xff]*)\r\n" % _TOKEN)  # no white space before the colon, and no folding
+# RFC 9112 forbids white space before the colon, and a field on several lines
+_FIELD = re.compile(rb"(%b):[ \t]*([\t -~\x80-\xff]*)\r\n" % _TOKEN)
 _SINGLE = ("Authorization", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Transfer-Encoding")
 
 

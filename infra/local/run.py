@@ -26,8 +26,9 @@ LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
 _EDGE_HINT = "\n  'make edge' gives servers on this machine public addresses: docs/edge.md\n"
-_MIN_FREE = 256 * 1024  # bytes: a disk with fewer free bytes counts as full
-# the id of the process of `make`, or 0: when it ends, this process ends too
+# a disk with fewer free bytes counts as full
+_MIN_FREE = 256 * 1024
+# the id of the process of `make`, or 0. This process ends when that process ends.
 PARENT = int(os.environ.get("END_WITH") or 0)
 
 
@@ -95,7 +96,7 @@ def _deploy(embedded: Cloud) -> None:
     """
     name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
-    os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # the live edge's default
+    os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # the edge's settings have the same default
     os.environ.setdefault("TCP_PORTS", "20000-20099")
     service.require_supported_table(name)
     data_stack.deploy(name, {})

@@ -40,5 +40,5 @@ def _raise_interrupt(*_: object) -> None:
 
 
 def _handled() -> list[signal.Signals]:
-    """Return the signals that are not ignored. nohup ignores SIGHUP."""
+    """Return the signals that end this process. A program started by nohup ignores SIGHUP."""
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]

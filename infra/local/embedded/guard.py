@@ -51,13 +51,13 @@ class Guard:
         """Return the request for the emulator, or None if it is refused."""
         path, headers = scope["path"], list(scope["headers"])
         if self.functions_path and _DEPLOYED_API.match(path):
-            # No access key id is needed, because the deployed API authenticates its callers. But the emulator also
-            # chooses the AWS service by the host, so another host could select another service.
+            # A request to the deployed API needs no access key id, because this API authenticates its callers. Its host
+            # is checked, because the emulator chooses the AWS service by the host.
             return scope if _HERE.fullmatch(_only(headers, b"host")) else None
         if any(name == b"origin" for name, _ in headers):
             return None
         if self.functions_path and f"{path}/".startswith(f"{self.functions_path}/"):
-            # A function signs the whole path that it sends, so raw_path still contains `functions_path`.
+            # `raw_path` still contains `functions_path`, because the Lambda function's signature includes it.
             inner = {**scope, "path": path.removeprefix(self.functions_path) or "/"}
             return inner if self._is_function(inner) else None
         return scope if path in HEALTH or self._is_owner(scope) else None
@@ -82,7 +82,7 @@ def _key_id(headers: Headers) -> str:
 
 
 def _without_cors(send: Send) -> Send:
-    """Return a `send` that drops CORS headers: with them any page could read answers."""
+    """Return a `send` that drops CORS headers, with which any web page could read responses."""
 
     async def send_filtered(message: MutableMapping[str, Any]) -> None:
         others = [it for it in message.get("headers", ()) if not it[0].lower().startswith(b"access-control-")]

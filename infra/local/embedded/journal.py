@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 _COMPLETE = b";\n"
-# written after each line, and overwritten by the next one: reserves the bytes that `commit` writes, so that a full disk
-# cannot prevent it
+# Each line is written with these blanks after it, and the next line overwrites them. They reserve space on the disk, so
+# that `commit` does not fail on a full disk.
 _ROOM = b" " * len(_COMPLETE)
 
 Item = dict[str, dict[str, object]]

@@ -1,7 +1,7 @@
 """The embedded cloud's state: a snapshot of all services and a journal of later changes.
 
-Changes of items are written to the journal. Other changes of a table, key or stack are rare: each writes a new snapshot
-before it is answered. The other services are saved only when a snapshot is written.
+Changes of DynamoDB items are written to the journal. Other changes of tables, KMS keys and stacks are rare: each one
+writes a new snapshot before the client gets a response. All other services are saved only when a snapshot is written.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Serve Terraform, or install the provider. Wrong usage exits with 2."""
     match sys.argv[1:] if arguments is None else arguments:
         case [] if "TF_PLUGIN_MAGIC_COOKIE" in os.environ:
-            from tunneledge_provider import server  # here, because gRPC takes long to import
+            from tunneledge_provider import server  # imported only here, because importing gRPC takes long
 
             server.serve()
         case ["version"]:

@@ -14,8 +14,8 @@ from tunneledge_provider import __version__
 
 VERSION = "2"
 MAX_RETRIES = 5
-_CONNECTIONS = 10  # connections, because Terraform changes ten resources at once
-_LONGEST_WAIT = 60  # seconds to wait before a retry at most, even if `Retry-After` is longer
+_CONNECTIONS = 10  # size of the connection pool: Terraform changes at most ten resources at once by default
+_LONGEST_WAIT = 60  # seconds: longer values of `Retry-After` are shortened to this wait
 _TIMEOUT = urllib3.Timeout(connect=10, read=60)
 
 
@@ -74,9 +74,9 @@ class Api:
         return self.send("GET", path)
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request. Return the object in the response, or an empty one without body. Raises ApiError.
+        """Send a request. Return the JSON object in the response, or {} if it has no body. Raises ApiError.
 
-        A POST has an idempotency key, so that it is done once however often it is sent.
+        A POST has an idempotency key, so that retries do not create a second resource.
         """
         content = None if body is None else json.dumps(body).encode()
         headers = {**self._headers, **({} if content is None else {"Content-Type": "application/json"})}

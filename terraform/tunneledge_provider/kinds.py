@@ -23,10 +23,10 @@ class Attribute:
     sensitive: bool = False
     fixed: bool = False  # whether a change of this attribute replaces the resource
     hidden: bool = False  # whether no response contains the field, for example a private key
-    stable: bool = False  # whether its value stays the same when other attributes change
+    stable: bool = False  # whether the value of this attribute stays unchanged when other attributes change
     format: str = ""
-    shown: str = ""  # the name of the field in responses; in requests it is `name`
-    form: str = ""  # "id" or "ids": responses have a reference (Ref), or a list of references, instead of ids
+    shown: str = ""  # the name of the field in responses; requests use `name`
+    form: str = ""  # "id": responses have an object with the id instead of the id. "ids": a list of such objects
     fields: tuple["Attribute", ...] = ()
 
     @classmethod
@@ -78,9 +78,8 @@ class Kind:
     parents: tuple[str, ...] = ()
     created: frozenset[str] = frozenset()  # attributes that the body of a POST accepts
     updated: frozenset[str] = frozenset()  # attributes that the body of a PATCH accepts
-    # attributes that are modules: they have separate paths, and responses about the resource do not contain them
-    modules: tuple[str, ...] = ()
-    # the last segment of the path for DELETE, by the attribute that this request removes
+    modules: tuple[str, ...] = ()  # attributes with separate paths: responses about the resource omit them.
+    # For each attribute that a DELETE request can remove, the last segment of the path of this request
     removals: Mapping[str, str] = field(default_factory=dict)
     # attributes in `removals` that exclude each other: a resource can have only one of them
     parts: tuple[str, ...] = ()

@@ -65,7 +65,7 @@ def _translate(value: Any, replaced: Mapping[int, Any]) -> Any:
 def conform(attributes: Iterable[Attribute], stored: Mapping[str, Any]) -> State:
     """Return a stored state with exactly the attributes of this version.
 
-    Unknown ones are dropped, new ones are null.
+    Attributes that this version does not have are dropped. Attributes that the stored state lacks become null.
     """
     return {it.name: _conform(it, stored.get(it.name)) for it in attributes}
 
@@ -106,7 +106,10 @@ def _error(summary: str, detail: str = "", place: pb.AttributePath | None = None
 
 
 def _place(attributes: tuple[Attribute, ...], name: str) -> pb.AttributePath | None:
-    """Return Terraform's path for a field's dotted path in the API. It ends at the last part that is an attribute."""
+    """Return Terraform's path of an attribute for a field in an API error: the path of `acl` for the field `acl.0`.
+
+    The path ends before the first part that is not an attribute. Return None if the path would be empty.
+    """
     steps: list[str | int] = []
     for step in re.findall(r"\w+", name):
         attribute = next((it for it in attributes if it.name == step), None)

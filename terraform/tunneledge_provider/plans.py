@@ -7,7 +7,7 @@ from typing import Any
 from tunneledge_provider.kinds import Attribute, Kind
 from tunneledge_provider.values import UNKNOWN, State, means_the_same
 
-_NOTES = {"description", "metadata"}  # a change of these attributes changes no other attribute
+_NOTES = {"description", "metadata"}  # if only these attributes change, the API changes no other attribute
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
 def _other_parts(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any]) -> State:
     """Return planned values for attributes in `kind.parts` that are not configured.
 
-    A resource can have only one of these attributes. If none is configured, all become null. If one is configured that
-    the resource did not have, the others become null, or unknown if they are computed. Otherwise, return no values.
+    A resource can have only one of these attributes. If none is configured, all become null. If the configuration adds
+    one, the other attributes become null, or unknown if they are computed. In all other cases, return {}.
     """
     configured = [it for it in kind.parts if config.get(it) is not None]
     others = [it for it in kind.parts if config.get(it) is None]
@@ -80,9 +80,10 @@ def _depends_on_others(attribute: Attribute) -> bool:
 def _forget(
     attributes: Iterable[Attribute], config: Mapping[str, Any], planned: Mapping[str, Any], changed: set[str]
 ) -> State:
-    """Return the planned objects in which some fields are unknown until the change is applied.
+    """Return the planned objects, with some fields replaced by UNKNOWN.
 
-    Such a field has the name of a changed attribute and is not configured, so the API may change it too.
+    A field is replaced if it is not configured and has the same name as a changed attribute of the resource. The API
+    may change such a field together with the attribute.
     """
     found: State = {}
     for attribute in attributes:

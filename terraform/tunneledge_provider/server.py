@@ -24,13 +24,13 @@ from tf.gen import tfplugin_pb2_grpc as rpc
 from tunneledge_provider import kinds
 from tunneledge_provider.service import Service
 
-_GRACE = 1.0  # seconds for running calls to end
+_GRACE = 1.0  # seconds that running calls have to end when the server stops
 
 
 def serve() -> None:
-    """Serve one Terraform process until it asks this process to end.
+    """Serve one Terraform process until Terraform requests the shutdown.
 
-    Ctrl-C reaches this process too. It is ignored, because Terraform waits until running changes are complete.
+    This process ignores Ctrl-C, because Terraform waits until running changes are complete.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended = threading.Event()

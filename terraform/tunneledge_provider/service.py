@@ -33,7 +33,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         self._api: Api | None = None
 
     def GetMetadata(self, request: pb.GetMetadata.Request, context: grpc.ServicerContext) -> Any:
-        """Answer that Terraform must read the whole schema instead of metadata. The schema is small."""
+        """Refuse the call, so that Terraform reads the schemas instead of separate metadata. The schemas are small."""
         context.abort(
             grpc.StatusCode.UNIMPLEMENTED, "The metadata of this provider are not available: read its schema instead."
         )

@@ -29,7 +29,7 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
-_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # in a response, each means: not set
+_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)  # values by which the API shows that an attribute is not set
 
 
 def from_answer(attribute: Attribute, answer: Mapping[str, Any]) -> Any:

@@ -47,11 +47,17 @@ class Sender:
     A call of `send` or `withdraw` stops an earlier `send` of the same name that still waits for Envoy.
 
     A special name has a separate listener. If it becomes normal, its former scope stays open until `wait_for_matcher`
-    returns: from then on, Envoy directs new connections to the new scope.
+    returns: from then on, Envoy directs new connections to the new scope. `now` returns a monotonic time.
     """
 
-    def __init__(self, discovery: Discovery, wait_for_matcher: Callable[[str], Awaitable[None]] | None = None) -> None:
-        self._discovery, self._wait_for_matcher = discovery, wait_for_matcher
+    def __init__(
+        self,
+        discovery: Discovery,
+        wait_for_matcher: Callable[[str], Awaitable[None]] | None = None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._discovery, self._wait_for_matcher, self._now = discovery, wait_for_matcher, now
         self._counts = ReferenceCounts()
         self._scopes: dict[str, Key] = {}  # by name: the key of the scope that Envoy has accepted
         self._sending: dict[str, NameResources] = {}  # by name: the resources of a `send` that is not complete
@@ -164,7 +170,7 @@ class Sender:
             await self._wait_for_matcher(resources.name)
         expired = self._expired()
         if former and (scope is None or former != scope.key):
-            self._closed[former] = time.monotonic() + _RETENTION
+            self._closed[former] = self._now() + _RETENTION
             await self._apply({**expired, former: scopes.build_closed_scope(former.name)})
         else:
             self._discovery.apply(expired)
@@ -174,7 +180,7 @@ class Sender:
 
         A replaced scope expires after _RETENTION seconds.
         """
-        gone = [key for key, end in self._closed.items() if end <= time.monotonic()]
+        gone = [key for key, end in self._closed.items() if end <= self._now()]
         for key in gone:
             del self._closed[key]
         return dict.fromkeys(gone)

@@ -42,12 +42,14 @@ class Envoy:
         self.resources: dict[Key, Resource] = {}
         self.removed: set[Key] = set()
         self.held: dict[str, list[str]] = {}
+        self.waits: list[tuple[Mapping[str, str], set[str]]] = []  # requirements, and the names before their change
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
         self.held[owner] = [it.key.name for it in clusters]
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        pass
+        if requirements:
+            self.waits.append((dict(requirements), self.names))
 
     async def publish(self, changes: Changes) -> None:
         gone = {key for key, it in changes.items() if it is None}

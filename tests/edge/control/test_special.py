@@ -1,6 +1,7 @@
 """Special names stay loaded: from their list at start, then by the log, with reads of their accounts only."""
 
 import asyncio
+import gc
 import json
 import threading
 import time
@@ -18,6 +19,7 @@ from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records.change_log import Place
+from edge.control.special_account import SpecialAccount
 from edge.envoy.resources import Key
 from tests import records
 from tests.edge import served_records
@@ -53,6 +55,41 @@ def test_all_special_names_are_loaded_at_start(world: World) -> None:
     assert world.envoy.names == {HOST, OTHER, "t.tunnels.localhost", "port/20001"}
     assert world.reads.counts == {f"{A} items": 1, f"{B} items": 1}
     assert world.envoy.held == {f"Special/{A}": ["gw-1/bytes"], f"Special/{B}": ["gw-1/bytes"]}
+
+
+def test_the_matcher_of_a_name_waits_for_its_scope(world: World) -> None:
+    world.load()
+    world.keep(edge(version="1.3"))
+    world.follow()
+    world.keep(edge(version="1.2"))
+    world.follow()
+    assert world.envoy.waits == [({HOST: "1.3"}, set()), ({HOST: ""}, {HOST})]
+    assert world.envoy.names == set()
+
+
+def test_the_records_of_an_edge_that_is_special_no_more_are_forgotten(world: World) -> None:
+    world.keep(mutual(), mutual(OTHER, id=SECOND))
+    world.load()
+    world.keep(edge(version="1.2"))
+    world.follow()
+    world.reads.counts.clear()
+    world.reads.malformed.add(FIRST)
+    world.keep(mutual(OTHER, id=SECOND, version="1.3"))
+    world.follow()
+    assert world.reads.counts == {f"{A} changed": 1}
+    assert world.envoy.names == {OTHER}
+
+
+def test_an_account_without_special_names_is_forgotten(world: World) -> None:
+    account = f"acct_{'Z' * 27}"
+    served_records.put(worlds.authority(account=account))
+    world.keep(mutual(account=account))
+    world.load()
+    assert world.envoy.names == {HOST}
+    served_records.remove(mutual(account=account))
+    world.follow()
+    assert world.envoy.names == set()
+    assert [it for it in gc.get_objects() if isinstance(it, SpecialAccount) and it.account == account] == []
 
 
 def test_a_special_name_is_loaded_and_removed_by_the_log(world: World) -> None:

@@ -1,15 +1,18 @@
 """The routes of edges, and the paths that they refuse as ambiguous."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import re2
 
+from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import ServedRoute
 from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import edge_routes, v3
+from edge.envoy.filters import visitor_addresses
 from tests.edge.envoy import messages
 from tests.edge.envoy.edge_values import planned
 from tests.edge.plan.worlds import EDGE, GATEWAY, GROUP, HOST, edge, group, plan_of, route, tunnel
@@ -36,6 +39,20 @@ def test_grpc_goes_to_a_group_by_http2() -> None:
     assert (first["match"]["grpc"], first["route"]["cluster"]) == ({}, f"group/{GROUP}/http2")
     assert (second["route"]["cluster"], second["route"]["timeout"]) == (f"group/{GROUP}", "0s")
     assert host["domains"] == [HOST]
+
+
+def test_the_ip_policies_of_an_edge_refuse_visitors_of_its_hosts() -> None:
+    expected = v3.VirtualHost()
+    visitor_addresses.restrict(expected, ip_policies.REFUSE_ALL)
+    (host,) = hosts_of(replace(planned(), refusals=ip_policies.REFUSE_ALL))
+    key = visitor_addresses.FILTER.name
+    assert host.typed_per_filter_config[key] == expected.typed_per_filter_config[key]
+
+
+def test_the_routes_of_a_proxied_edge_lead_to_the_clusters_that_name_visitors() -> None:
+    (host,) = hosts_of(replace(planned(), is_proxied=True))
+    led = [it.route.cluster for it in host.routes if it.route.cluster]
+    assert led == [f"group/{GROUP}/proxied/http2", f"group/{GROUP}/proxied"]
 
 
 FILTER = UserAgentModule(deny=["bot"])

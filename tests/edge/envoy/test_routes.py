@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.model.edges import ip_policies
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import routes, v3
-from edge.envoy.filters import kept_headers
+from edge.envoy.filters import kept_headers, visitor_addresses
 from tests.edge.envoy import messages
 from tests.edge.envoy.values import SETTINGS
 
@@ -58,6 +59,22 @@ def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> 
     routes.add_site_host(config, reading)
     led = [it.route.cluster for it in config.virtual_hosts[0].routes]
     assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
+
+
+def test_the_ip_policies_of_a_tunnel_refuse_visitors() -> None:
+    config, expected = v3.RouteConfiguration(), v3.VirtualHost()
+    visitor_addresses.restrict(expected, ip_policies.REFUSE_ALL)
+    routes.add_site_host(config, replace(PLAIN, refusals=ip_policies.REFUSE_ALL))
+    found = messages.to_json(config.virtual_hosts[0])["typed_per_filter_config"]
+    assert found == messages.to_json(expected)["typed_per_filter_config"]
+
+
+def test_a_tunnel_without_a_reservation_refuses_challenges_first() -> None:
+    config = v3.RouteConfiguration()
+    routes.add_site_host(config, replace(PLAIN, refuses_challenges=True))
+    first, *others = (messages.to_json(it) for it in config.virtual_hosts[0].routes)
+    assert (first["match"]["prefix"], first["direct_response"]["status"]) == ("/.well-known/acme-challenge/", 404)
+    assert others == HOST["routes"]
 
 
 def test_a_tunnel_keeps_the_headers_that_its_reserved_domain_names() -> None:

@@ -81,6 +81,14 @@ def test_beyond_their_number_the_oldest_is_forgotten() -> None:
     assert answers.is_full
 
 
+def test_an_answer_that_is_given_again_takes_no_other_one_s_place() -> None:
+    answers = Answers(10, 2)
+    for name, now in (("a", 0), ("b", 1), ("b", 2)):
+        answers.add(name, "", now)
+    assert ("a" in answers, "b" in answers) == (True, True)
+    assert answers.take_expired(11) == ["a"]
+
+
 def test_changes_take_the_answers_of_their_accounts_and_names() -> None:
     answers = Answers(5, 10)
     for name, account in {"a": "acct_a", "b": "", "c": "", "d": "acct_d"}.items():

@@ -66,6 +66,22 @@ def test_a_forgotten_name_counts_no_more() -> None:
     assert (len(names), names.kib, names.find("a"), [it.name for it in names]) == (1, 10, None, ["b"])
 
 
+def test_a_forgotten_name_leaves_room_for_its_account() -> None:
+    names = loaded(name("a", kib=60), name("b", kib=30))
+    assert names.make_room(name("c", kib=60)) == Room(("a",))
+    names.remove("a")
+    assert names.make_room(name("c", kib=60)) == Room()
+
+
+def test_a_name_whose_secret_is_requested_again_has_it_again() -> None:
+    names = loaded(name("a"))
+    assert taken(names, 10) == ["a"]
+    names.request("a", 12)
+    found = names.find("a")
+    assert found
+    assert (found.requested_at, found.secret_removed_at, names.secrets) == (12, None, 1)
+
+
 def test_a_replaced_name_counts_once() -> None:
     names = loaded(name("a"), name("a", account=B, kib=30))
     assert (names.kib, [(it.name, it.account) for it in names]) == (30, [("a", B)])

@@ -1,5 +1,6 @@
 """The resources of special names and ports: what each kind of name needs, and what a change of an account changes."""
 
+import pickle
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -167,6 +168,15 @@ def test_an_update_without_a_difference_changes_nothing(serving: SpecialServing)
     known = records(edge(authorities=["ca_1"]), edge("b.tunnels.localhost", "edghts_2", version="1.3"))
     assert update(serving, known)
     assert update(serving, known) == set()
+
+
+def test_an_account_without_special_names_leaves_nothing(serving: SpecialServing) -> None:
+    update(serving, records())
+    before = len(pickle.dumps(serving))
+    tunnel = worlds.tunnel("tn_2", name=PORT, proto="tcp")
+    update(serving, records(edge(authorities=["ca_1"]), tunnels=[tunnel]))
+    update(serving, records())
+    assert len(pickle.dumps(serving)) == before
 
 
 def test_a_name_that_passes_to_another_account_is_not_removed(serving: SpecialServing) -> None:

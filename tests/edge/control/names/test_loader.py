@@ -357,8 +357,10 @@ def test_a_withdrawn_name_is_served_for_its_next_account() -> None:
         await world.change(world.records.serve(B, NAME, "cert_2 2"), Place(f"domain#{NAME}", "owner"))
         await world.visit(NAME)
         assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_2"}, {NAME: "2"})
-        await world.change(former)
-        assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_2"}, {NAME: "2"})
+        for value in ("", "cert_1 1"):  # the former account has forgotten the name
+            world.records.served[former] = value
+            await world.change(former)
+            assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_2"}, {NAME: "2"})
 
     run(test)
 
@@ -395,6 +397,40 @@ def test_withdrawn_names_with_pages_do_not_keep_the_operator_s_certificate_when_
         assert {*world.envoy.secrets.values()} <= {"cert_1"}
         await world.visit(*names)
         assert world.envoy.secrets == dict.fromkeys(names, "cert_1")
+
+    run(test)
+
+
+def test_a_page_that_a_resync_replaces_counts_as_a_secret_no_more() -> None:
+    async def test(world: World) -> None:
+        name = f"demo.{D}"
+        changed = world.records.serve(A, name)
+        await world.visit(name)
+        world.records.serve(A, name, "")
+        await world.change(changed)
+        await world.visit(name)
+        assert (world.envoy.secrets, world.loader.secrets) == ({name: "operator"}, 1)
+        world.records.serve(A, name)
+        await until(lambda: world.envoy.secrets == {name: "cert_1"})
+        assert world.loader.secrets == 1
+
+    run(test, resync_period=0.5)
+
+
+def test_a_name_whose_record_changes_while_it_is_read_is_not_refused() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME)
+        await world.visit(NAME)
+        other = "other.shop.example"
+        changed = world.records.serve(A, other, "")
+        world.records.may_answer.clear()
+        world.loader.request([other])
+        await until(lambda: world.records.reads["read"] == 2)
+        world.records.serve(A, other)
+        world.loader.apply([changed])
+        world.records.may_answer.set()
+        await until(lambda: other in world.envoy.secrets or world.envoy.refused[other] > 0)
+        assert (world.envoy.secrets.get(other), world.envoy.refused[other]) == ("cert_1", 0)
 
     run(test)
 

@@ -111,6 +111,19 @@ def test_a_name_needs_only_the_clusters_of_its_routes(made: NamePlan, expected: 
     assert [it.key.name for it in found] == expected
 
 
+class NoTunnels(Records):
+    """The same records, but the group has no tunnels."""
+
+    def members(self, group: object) -> Sequence[tuple[ServedTunnel, Gateway]]:
+        return []
+
+
+@pytest.mark.parametrize(("records", "expected"), [(Records(), []), (NoTunnels(), ["group/bkdtg_1"])])
+def test_only_clusters_of_groups_without_tunnels_are_marked_as_emptied(records: Records, expected: list[str]) -> None:
+    found = scopes.build_clusters(plan(), records, "PEM", SETTINGS)
+    assert [it.key.name for it in found if it.is_emptied] == [name for it in expected for name in (it, f"{it}/http2")]
+
+
 def test_a_route_with_a_circuit_breaker_has_clusters_for_its_groups_only() -> None:
     breaker = CircuitBreakerModule(tripped_duration=30, rolling_window=5, volume_threshold=20, error_percent=20)
     modules = extended(TARGET.route.modules, circuit_breaker=breaker)

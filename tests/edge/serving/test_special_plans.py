@@ -28,4 +28,4 @@ def test_hosts_below_a_special_wildcard_are_shielded_unless_they_are_closed() ->
     entry = SpecialEntry(SpecialOwner(A, edge.id), edge.hostports)
     hosts = [OPEN, CLOSED, "other.tunnels.localhost"]
     found = special_plans.make_plans([entry], records, SERVICE, hosts, frozenset({CLOSED}))
-    assert (found.below, found.closed) == ({OPEN}, {CLOSED})
+    assert (found.below, found.closed) == (frozenset({OPEN}), frozenset({CLOSED}))

@@ -34,7 +34,7 @@ class AccountPlans:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
-        self._records_by_name: dict[str, AccountRecords] = {}  # a cache with the records of the latest name only
+        self._records_by_name: dict[str, AccountRecords] = {}  # a cache for at most _AT_ONCE names
         self.used: dict[str, frozenset[Place]] = {}  # by loaded name: primary keys of its records
         self.expires_at = float("inf")  # the Unix time at which the next lease or certificate begins or ends
         self.has_unread_keys = False  # whether the store failed when a loaded name's new key was read
@@ -185,10 +185,11 @@ class AccountPlans:
             return NamePlan(name, self._account, refusal=_FAILED)
 
     def _records_of(self, name: str) -> AccountRecords:
-        """Return only the records that a name uses. They are cached until the records of another name are needed."""
+        """Return only the records that a name uses. They are cached until there are new ones, or too many."""
         if name not in self._records_by_name:
             found = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
-            self._records_by_name = {name: replace(found, rejected=self._rejected)}
+            kept = self._records_by_name if len(self._records_by_name) < _AT_ONCE else {}
+            self._records_by_name = {**kept, name: replace(found, rejected=self._rejected)}
         return self._records_by_name[name]
 
     async def _send(self, plan: NamePlan) -> Rejection | None:

@@ -46,6 +46,7 @@ class Records:
         self.certificates: dict[str, ServedCertificate] = {}  # of all accounts, only for reports
         self.reads: Counter[str] = Counter()
         self.is_away = self.is_broken = False
+        self.kept = 0  # calls of `keep`
         self.may_read, self.may_answer = threading.Event(), threading.Event()
         self.may_read.set()
         self.may_answer.set()
@@ -86,6 +87,7 @@ class Records:
         return replace(records, versions={it: self.served.get(it, "") for it in records.versions})
 
     def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
+        self.kept += 1
         hosts = {host for name in names for host in (name, f"*.{name.partition('.')[2]}")}
         versions = {it: version for it, version in records.versions.items() if it.id in hosts}
         return replace(records, names=frozenset(names), versions=versions)

@@ -197,6 +197,20 @@ def test_a_change_plans_only_the_names_that_use_it() -> None:
     run(test)
 
 
+def test_a_change_selects_the_records_of_each_name_once() -> None:
+    async def test(world: World) -> None:
+        names = [f"{number}.team.{D}" for number in range(20)]
+        changed = world.records.serve(A, f"*.team.{D}")
+        await world.visit(*names)
+        world.records.kept = 0
+        world.records.serve(A, f"*.team.{D}", "cert_1 2")
+        await world.change(changed)
+        assert world.envoy.scopes == dict.fromkeys(names, "2")
+        assert world.records.kept == len(names)
+
+    run(test)
+
+
 def test_an_unknown_name_is_refused_and_remembered() -> None:
     async def test(world: World) -> None:
         for _ in range(3):

@@ -26,7 +26,8 @@ def hostports(item: Item) -> Sequence[str]:
     if item.malformed:
         return hostports_from_keys(item)
     found = item.body.get("hostports", ())
-    return found if isinstance(found, list | tuple) else hostports_from_keys(item)
+    is_readable = isinstance(found, list | tuple) and all(isinstance(it, str) for it in found)
+    return found if is_readable else hostports_from_keys(item)
 
 
 def hostports_from_keys(item: Item) -> list[str]:

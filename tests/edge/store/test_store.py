@@ -732,9 +732,12 @@ def test_malformed_entries_of_special_names_are_logged(
     assert (line["event"], line["id"]) == ("listing_unreadable", "x")
 
 
-def test_the_hosts_of_an_account_with_a_malformed_edge_are_listed(records: Store, admin: Client) -> None:
+@pytest.mark.parametrize("hostports", [7, [7]])
+def test_the_hosts_of_an_account_with_a_malformed_edge_are_listed(
+    records: Store, admin: Client, hostports: object
+) -> None:
     names = ("demo", "damaged")
     ids = [admin.create("/edges/https", {"hostports": [f"{it}.tunnels.localhost:443"]})["id"] for it in names]
-    malformed = {"body.hostports": 7}
+    malformed = {"body.hostports": hostports}
     dynamodb.do(Write.update(f"{admin.account}#/edges/https", ids[1], Condition(""), sets=malformed))
     assert records.list_hosts(admin.account) == {f"{it}.tunnels.localhost" for it in names}

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from chalicelib import ids
+from chalicelib import ids, modules
+from chalicelib.model.base import kinds
+from tests.modules import largest
 
 DOMAIN = "worst.example.com"  # of all hostports
 LARGE = ["[ab]*a[ab]{253}X"]  # with 40 for the step, all that a filter may cost
@@ -141,6 +143,18 @@ def _edges() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "mutual TLS that is not enabled", {"hostports": [f"n.{DOMAIN}:443"], "mutual_tls": disabled}
 
 
+def _largest_modules() -> Iterator[Worst]:
+    """Yield the largest value of each module of an HTTPS edge or route."""
+    for module in modules.of(kinds.HTTPS_EDGE_ROUTES):
+        path = {"match_type": "path_prefix", "match": f"/largest/{module.name}"}
+        body = {**path, module.name: largest.make(module)}
+        yield Worst(f"the largest {module.name}", "/edges/https/{edge_id}/routes", body)
+    for module in modules.of(kinds.HTTPS_EDGES):
+        host = f"largest-{module.name.replace('_', '-')}.{DOMAIN}:443"
+        body = {"hostports": [host], module.name: largest.make(module)}
+        yield Worst(f"an edge with the largest {module.name}", "/edges/https", body)
+
+
 EVERY: tuple[Worst, ...] = (
     *(Worst(name, "/backends/http_response", body) for name, body in _responses()),
     *(
@@ -148,4 +162,5 @@ EVERY: tuple[Worst, ...] = (
         for name, body in (*_paths(), *_filters(), *_changed_headers())
     ),
     *(Worst(name, "/edges/https", body) for name, body in _edges()),
+    *_largest_modules(),
 )

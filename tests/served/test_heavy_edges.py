@@ -4,34 +4,18 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+from chalicelib.model.base import kinds
 from infra.build.openapi import budgets
 from tests.conftest import Served
+from tests.modules import largest
 from tests.transports import Client
 
 SIX_MB = 6 * 1024 * 1024
-ADDRESSES = [f"{number:04}@example.com" for number in range(758)]
-OAUTH = {
-    "provider": {"github": {"email_addresses": ADDRESSES, "client_id": "\0" * 14, "client_secret": "\0" * 14}},
-    "options_passthrough": False,
-    "cookie_prefix": "x" * 64,
-    **dict.fromkeys(("inactivity_timeout", "maximum_duration", "auth_check_interval"), 2**32 - 1),
-}
-PATTERNS = [f"{number:064}" for number in range(66)] + ["b" * 48]  # words, since others cost too much
-HEADERS = {
-    "add": {f"X-{number}-{'n' * 60}": "v" * 200 for number in range(10)},
-    "remove": [f"X-{number}-{'r' * 60}" for number in range(10)],
-}
 LARGEST = {
     "match_type": "path_prefix",
     "description": "\0" * 255,
     "metadata": "\0" * 2340,
-    "oauth": OAUTH,
-    "user_agent_filter": {"allow": PATTERNS, "deny": PATTERNS},
-    "request_headers": HEADERS,
-    "response_headers": HEADERS,
-    "webhook_verification": {"provider": "GITHUB", "secret": '"' * 255},
-    "compression": {},
-    "circuit_breaker": {},
+    **largest.make_compatible(kinds.HTTPS_EDGE_ROUTES),
 }
 
 

@@ -77,32 +77,32 @@ def totals(
     """Yield the largest response, record and audit event of a kind of resource with its modules."""
     kind = resource.kind
     words, characters = largest.of(resource.create, replace(CHARACTERS, bound=_DEEPEST * MAX_BYTES))
-    response = {it.name: declared[it.name].budget if it.name in declared else size(it) for it in modules}
+    response = {it.name: declared[it.name].budget if it.name in declared else response_size(it) for it in modules}
     limit = {kinds.HTTPS_EDGE_ROUTES: ROUTE, kinds.HTTPS_EDGES: EDGE}.get(kind, RESPONSE)
     own = characters.fields(words) + _GENERATED
     yield Total(f"The response for the kind {kind.name}", "characters", limit, own, _together(response, declared))
     words, stored = largest.of(resource.create, BYTES)
     own = stored.fields(words) + _GENERATED + MAX_REFERRERS * _REFERRER
-    record = {it.name: _record(it) for it in modules}
+    record = {it.name: record_size(it) for it in modules}
     yield Total(f"The record of the kind {kind.name}", "bytes", ITEM, own, _together(record, declared))
     own = 2 * audited.largest(resource.stored, words, stored) + _EVENT
-    event = {it.name: _event(it) for it in modules}
+    event = {it.name: event_size(it) for it in modules}
     yield Total(f"The audit event of the kind {kind.name}", "bytes", ITEM, own, _together(event, declared))
 
 
-def size(module: Module) -> int:
+def response_size(module: Module) -> int:
     """Return how many characters of a response a module can take, including its name."""
     words, sizes = largest.of(module.shape, CHARACTERS)
     return len(module.name) + 6 + sizes.size(words)
 
 
-def _record(module: Module) -> int:
+def record_size(module: Module) -> int:
     """Return how many bytes of a record a module can take."""
     words, sizes = largest.of(module.shape, BYTES)
     return len(module.name) + sizes.size(words)
 
 
-def _event(module: Module) -> int:
+def event_size(module: Module) -> int:
     """Return how many bytes a module can take in the audit event of an update.
 
     The event contains each field twice: its value before and after the update.
@@ -125,7 +125,7 @@ def _together(sizes: Mapping[str, int], declared: Mapping[str, EdgeModule[Any, A
 
 
 def _check_module(module: Module, budget: int) -> None:
-    excess = size(module) - budget
+    excess = response_size(module) - budget
     if excess >= UNBOUNDED // 2:
         raise OverBudget(f"The module {module.name} has a field without a limit: its budget is {budget:,}.")
     if excess > 0:

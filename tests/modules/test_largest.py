@@ -1,0 +1,53 @@
+"""The largest value of each module: the API accepts it, and it takes no more than what is computed."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from chalicelib.http.module import Module
+from chalicelib.schema import sizes
+from chalicelib.storage.records import items, table
+from infra.build.openapi import budgets
+from tests.modules import largest
+from tests.modules.samples import each_module, on_a_holder
+from tests.transports import Client
+
+
+def count(value: Any) -> int:
+    """Return the bytes that DynamoDB counts for a value."""
+    match value:
+        case str():
+            return len(value.encode())
+        case bytes():
+            return len(value)
+        case list():
+            return 3 + sum(1 + count(it) for it in value)
+        case Mapping():
+            return 3 + sum(1 + len(name.encode()) + count(it) for name, it in value.items())
+    return 1
+
+
+@each_module
+def test_the_largest_value_takes_about_what_is_computed(admin: Client, module: Module) -> None:
+    address = on_a_holder(admin, module)
+    shown = admin.put(address, largest.make(module))
+    assert shown.status == 200, f"the largest value of {module.path} is refused: write one in largest.py: {shown.text}"
+    taken = len(module.name) + 6 + sizes.encoded(json.dumps(shown.json, separators=(",", ":")))
+    computed = budgets.response_size(module)
+    assert 0.5 * computed <= taken, f"{module.path} takes {taken:,} of {computed:,}: write a larger value in largest.py"
+    assert taken <= computed, f"{module.path} takes {taken:,}, more than {computed:,}"
+
+
+@each_module
+def test_a_record_and_an_event_take_at_most_what_is_computed(admin: Client, module: Module) -> None:
+    address = on_a_holder(admin, module)
+    for enabled in (True, False):
+        assert admin.put(address, {**largest.make(module), "enabled": enabled}).status == 200
+    home, _, id = address.rpartition("/")[0].rpartition("/")
+    item = table.read(items.scope(admin.account, home), id)
+    assert item
+    assert count({module.name: item.modules[module.name]}) <= budgets.record_size(module) + 4
+    assert admin.delete(address).status == 204
+    for event in admin.get("/audit_events?limit=3").json["audit_events"]:
+        assert event["resource_id"] == id
+        assert count(event["details"]) <= budgets.event_size(module) + 2 * count({"before": {}})

@@ -1,9 +1,14 @@
 """Enabled modules as the edge obeys them, by their names."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from chalicelib import modules as api
+from chalicelib.http import messages
+from chalicelib.model.base.kinds import Kind
 from chalicelib.model.edges.enforced import enforced_modules
 from chalicelib.model.edges.enforced.enforced_modules import Modules
+from chalicelib.storage import vault
 
 _NAMES = {module.name for module in enforced_modules.EVERY}
 
@@ -19,3 +24,14 @@ def extended(modules: Modules, **others: Any) -> Modules:
     """Return modules with others enabled too, or those that are None disabled."""
     changed = {**modules.values, **others}
     return enabled(**changed, unenforced=modules.unenforced)
+
+
+def requested(body: Mapping[str, Any], kind: Kind) -> Modules:
+    """Return the modules of a request that creates an item of a kind. Their secrets are of no account."""
+    stored: dict[str, Any] = {}
+    for module in api.of(kind):
+        if module.name in body:
+            shape, errors = messages.read(module.shape, body[module.name], {})
+            assert shape, errors
+            stored[module.name] = module.stored.requested(shape.values(), vault.context("", ""), None).to_record()
+    return Modules.of(stored, kind)

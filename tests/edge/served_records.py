@@ -21,8 +21,10 @@ from chalicelib.model.edges.enforced.enforced_modules import Modules
 from chalicelib.model.edges.ip_policies import IpPolicy, ServedPolicy
 from chalicelib.model.edges.modules import basic_auth, webhook_verification
 from chalicelib.model.edges.modules.basic_auth import BasicAuthModule, BasicAuthRule
+from chalicelib.model.edges.modules.oauth import OAuthModule, StoredProvider
 from chalicelib.model.edges.modules.webhook_verification import WebhookModule, WebhookRule
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.names import base_names, proofs
 from chalicelib.model.names.reservations import ReservedAddr, ReservedDomain, ServedReservation
 from chalicelib.model.serving.sites import ServedAddress
@@ -325,5 +327,27 @@ def _stored_module(value: Any, context: Mapping[str, str]) -> Stored:
             return WebhookModule(
                 provider=provider, secret=vault.seal(b"secret", webhook_verification.webhook_context(context))
             )
+        case SignInRule():
+            return _oauth_of(value, context)
     assert isinstance(value, Stored), value
     return value
+
+
+def _oauth_of(rule: SignInRule, context: Mapping[str, str]) -> OAuthModule:
+    provider = StoredProvider(
+        client_id=rule.client_id,
+        client_secret=vault.seal(b"secret", context),
+        scopes=[*rule.scopes],
+        email_addresses=[*rule.email_addresses],
+        email_domains=[*rule.email_domains],
+        teams=[*rule.teams],
+        organizations=[*rule.organizations],
+    )
+    return OAuthModule(
+        provider={rule.provider: provider},
+        options_passthrough=rule.options_passthrough,
+        cookie_prefix=rule.cookie_prefix,
+        inactivity_timeout=rule.inactivity_timeout,
+        maximum_duration=rule.maximum_duration,
+        auth_check_interval=rule.auth_check_interval,
+    )

@@ -8,7 +8,6 @@ from typing import Any
 
 from chalicelib import ids
 from chalicelib.model.base import kinds
-from chalicelib.model.base.kinds import Kind
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.edge_status import HostportStatus, RouteStatus
 from chalicelib.model.edges.modules.backend import BackendModule
@@ -16,13 +15,12 @@ from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, Se
 from chalicelib.model.names.reservations import ServedReservation
 from edge.link.authority import KeyPair
 from tests import openssl
-from tests.edge.edge_modules import enabled, extended
+from tests.edge.edge_modules import enabled, extended, requested
 from tests.edge.worst_values import DOMAIN, EVERY, Worst
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until, uploaded
 
 GOOD, BAD = "acct_good", "acct_bad"
-MODULES = ("mutual_tls", "tls_termination", "user_agent_filter")
 pytestmark = needs_envoy
 
 
@@ -49,11 +47,11 @@ class Bad:
                 enabled(BackendModule(backend_id=self._backend(worst.body))),
             )
         elif worst.at == "/edges/https":
-            place, modules = worst.body.get("terminate_at", "edge"), modules_of(worst.body, kinds.HTTPS_EDGES)
+            place, modules = worst.body.get("terminate_at", "edge"), requested(worst.body, kinds.HTTPS_EDGES)
             self._keep(ServedEdge(BAD, ids.new("edghts"), 1, tuple(worst.body["hostports"]), place, modules))
         else:
             modules = extended(
-                modules_of(worst.body, kinds.HTTPS_EDGE_ROUTES), backend=BackendModule(backend_id=self.answer)
+                requested(worst.body, kinds.HTTPS_EDGE_ROUTES), backend=BackendModule(backend_id=self.answer)
             )
             self._route(worst.body["match"], worst.body["match_type"], modules)
 
@@ -70,10 +68,6 @@ class Bad:
     def _keep(self, edge: ServedEdge) -> None:
         self.edges[edge.id] = edge
         self._store.keep(edge)
-
-
-def modules_of(body: Any, kind: Kind) -> Modules:
-    return Modules.of({name: body[name] for name in MODULES if name in body}, kind)
 
 
 class Good:

@@ -36,6 +36,8 @@ def test_a_module_of_routes_that_restricts_visitors_admits_no_ambiguous_path(mod
 @each_module
 def test_the_api_offers_a_module_where_the_edge_enforces_it(module: EdgeModule[Any, Any]) -> None:
     offered = {it.path: it for it in api.load_all() if it.name == module.name and it.home in {*HOMES, *_RESERVED}}
+    missing = sorted({*module.paths} - offered.keys())
+    assert not missing, f"chalicelib/modules/{module.name}.py lacks a Module for {', '.join(missing)}"
     assert {*offered} == {*module.paths}
     assert {it.stored for it in offered.values()} == {module.stored}
 

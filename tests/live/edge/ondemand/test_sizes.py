@@ -5,17 +5,18 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from chalicelib import ids
+from chalicelib import ids, modules
+from chalicelib.http.module import Module
+from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.enforced.enforced_modules import NO_MODULES
 from chalicelib.model.edges.modules.backend import BackendModule
-from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
-from chalicelib.model.edges.modules.webhook_verification import WebhookRule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link.authority import KeyPair
@@ -23,9 +24,10 @@ from edge.process import metrics
 from edge.process.settings import STATS_SOCKET
 from edge.store.records import Grant, Opening
 from tests import openssl
-from tests.edge.edge_modules import enabled, extended
+from tests.edge.edge_modules import enabled, extended, requested
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, running, uploaded
+from tests.modules import largest
 
 pytestmark = needs_envoy
 _NAMES = 4  # of each form
@@ -35,9 +37,6 @@ _ALLOCATED = re.compile(r"^\w*memory_allocated\S* (\d+)", re.MULTILINE)
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes (\S+)", re.MULTILINE)
 _WORDS = [f"{number:064}" for number in range(66)]
 _LARGEST_FILTER = enabled(user_agent_filter=UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"]))
-_GUARDED = enabled(
-    webhook_verification=WebhookRule("GITHUB", "0123456789abcdef"), basic_auth=BasicAuthRule("0123456789abcdef")
-)
 _LONG_PATH = "a.b/" * 250
 
 Create = Callable[[Edge, str, str], None]  # with the account and the label of the name
@@ -122,9 +121,12 @@ def _long_exact_paths(edge: Edge, account: str, label: str) -> None:
     _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], filtered)
 
 
-def _guarded(edge: Edge, account: str, label: str) -> None:
-    routes: list[tuple[str, str]] = [("path_prefix", f"/{number}") for number in range(99)]
-    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], _GUARDED)
+def _with_module(module: Module, edge: Edge, account: str, label: str) -> None:
+    """Add an edge whose routes have the largest value of a module."""
+    own = requested({module.name: largest.make(module)}, kinds.HTTPS_EDGE_ROUTES)
+    assert not own.unenforced
+    routes: list[tuple[str, str]] = [("path_prefix", f"/{number}") for number in range(50)]
+    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], own)
 
 
 _FORMS: Mapping[str, Create] = {
@@ -134,7 +136,7 @@ _FORMS: Mapping[str, Create] = {
     "filters": _filters,
     "paths": _long_paths,
     "exact-paths": _long_exact_paths,
-    "webhooks-and-passwords": _guarded,
+    **{it.name.replace("_", "-"): partial(_with_module, it) for it in modules.of(kinds.HTTPS_EDGE_ROUTES)},
 }
 
 

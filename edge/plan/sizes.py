@@ -46,7 +46,7 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
     if plan.edge is None:
         return math.ceil(name + _TUNNEL_KIB + _estimate_rules(plan.site))
     routes = sum(_estimate_route(it) + _estimate_circuits(it, records) for it in plan.edge.targets)
-    routes += _estimate_addresses(plan.edge.refusals)
+    routes += _estimate_addresses(plan.edge.refusals) + _estimate_manager(plan.edge.targets)
     answering = sum(_estimate_backend(records.backends.get(id), records) for id in plan.edge.backends)
     return math.ceil(name + routes + answering)
 
@@ -80,6 +80,11 @@ def _estimate_route(target: RouteTarget) -> float:
     entry += _estimate_addresses(target.refusals if target.route.modules.get(ip_restriction.MODULE) else ())
     route = _ROUTE_KIB + sum(it.route_kib for it in modules)
     return route + entries * entry + (entries - 1) * _ENTRY_KIB + patterns
+
+
+def _estimate_manager(targets: Sequence[RouteTarget]) -> float:
+    """Return the KiB of an edge's separate HTTP connection manager, 0 if no module of its routes needs one."""
+    return max((it.edge_kib for target in targets for it in _memory_of_modules(target)), default=0)
 
 
 def _estimate_rules(site: Site | None) -> float:

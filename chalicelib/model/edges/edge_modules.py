@@ -18,9 +18,11 @@ class Memory:
 
     `route_kib` counts once for a route of an edge, `entry_kib` for each of Envoy's routes that implement this route.
     `cluster_kib` is set for a module for which Envoy needs separate clusters for each backend of the route. Then it
-    counts once for each backend, in addition to the memory of ordinary clusters.
+    counts once for each backend, in addition to the memory of ordinary clusters. `edge_kib` counts once for an edge,
+    for a module of its routes that needs a separate HTTP connection manager.
     """
 
+    edge_kib: float = 0
     route_kib: float = 0
     entry_kib: float = 0
     cluster_kib: float | None = None

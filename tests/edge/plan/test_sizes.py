@@ -1,12 +1,14 @@
 """The estimated memory of a name. tests/live/edge/ondemand/test_sizes.py compares it with Envoy."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from edge.plan import sizes
 from edge.plan.names import NamePlan
@@ -34,9 +36,10 @@ def _plan(
     rules: UserAgentModule | None = None,
     match: tuple[str, str] = ("path_prefix", "/"),
     certificate: str = "cert_1",
+    **modules: Any,
 ) -> NamePlan:
     weights = tuple((id, 1) for id in backends)
-    target = RouteTarget(ServedRoute("r", *match, enabled(user_agent_filter=rules)), weights, online=weights)
+    target = RouteTarget(ServedRoute("r", *match, enabled(user_agent_filter=rules, **modules)), weights, online=weights)
     host = PlannedHost("x.example", "live", certificate=certificate)
     edge = Plan(ServedEdge(A, "edghts_1", 1, ("x.example:443",)), (host,), targets=(target,) * routes)
     return NamePlan("x.example", A, certificate, edge=edge)
@@ -49,6 +52,7 @@ def _plan(
         (_plan(1, ("bkdhr_small",)), 120),
         (_plan(1, ("bkdhr_large",)), 208),
         (_plan(50, ("bkdhr_small",)), 463),
+        (_plan(50, ("bkdhr_small",), oauth=SignInRule("github", "digest")), 463 + 380 + 50 * 6),
         (_plan(1, (_GROUP,)), 158),
         (_plan(1, ("bkdtg_unknown",)), 158),
         (_plan(1, ("bkdhr_small", _GROUP)), 235),

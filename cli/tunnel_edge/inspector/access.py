@@ -36,7 +36,7 @@ class Access:
         return f"{self._cookie_name}={self._cookie}; HttpOnly; SameSite=Strict; Path=/"
 
     def decide(self, method: str, target: str, headers: Iterable[tuple[str, str]]) -> Decision:
-        """Decide about a request. If it redeems the one-time link, replace the link by a new one."""
+        """Return whether a request is permitted. If the request uses the one-time link, replace the link."""
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value)

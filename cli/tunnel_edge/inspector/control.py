@@ -13,8 +13,8 @@ from tunnel_edge.inspector import exports, texts
 from tunnel_edge.inspector.exchanges import Exchange, Journal
 from tunnel_edge.inspector.replay import Replay, ReplayRefused, from_text, to_text
 
-_MAX_LINE = 2 * 1024 * 1024  # bytes of a command
-_MAX_PATH = 100  # bytes of a socket's path; some systems accept 104, including the final zero
+_MAX_LINE = 2 * 1024 * 1024  # size limit of a command in bytes
+_MAX_PATH = 100  # size limit of a socket's path in bytes. Some systems accept 104, including the final zero
 
 
 class Control:
@@ -81,7 +81,7 @@ class Control:
 
 @contextlib.contextmanager
 def shortened(file: Path) -> Iterator[str]:
-    """Yield a path by which a socket can be opened. Linux offers a short one if the socket's path is too long."""
+    """Yield a path by which a socket can be opened. If its own path is too long, yield a path below /proc (Linux)."""
     if len(os.fsencode(file)) <= _MAX_PATH or not os.path.isdir("/proc/self/fd"):
         yield str(file)
         return

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 MAX_EXCHANGES = 500
-MAX_BODY = 256 * 1024  # recorded bytes of each body
-MAX_MEMORY = 64 * 1024 * 1024  # recorded bytes of all exchanges
+MAX_BODY = 256 * 1024  # limit in bytes for each recorded body
+MAX_MEMORY = 64 * 1024 * 1024  # limit in bytes for all recorded exchanges together
 
 _OVERHEAD = 2048  # bytes that an exchange takes besides its heads and bodies
 
@@ -49,7 +49,7 @@ class Message:
     def complete(self, rest: int) -> None:
         """Mark the message as complete. The last `rest` bytes belong to the next message."""
         self.size -= rest
-        self.body = self.body[: self.size]  # a copy, which releases unused memory
+        self.body = self.body[: self.size]  # a copy, because a bytearray that has grown has unused memory
         self.is_complete = True
 
 

@@ -12,13 +12,13 @@ _UPGRADE = h11.Request(method="GET", target="/", headers=[_HOST, ("connection", 
 
 
 def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, answered: str = "") -> int | None:
-    """Return the length of a body. Return None if the head does not contain it.
+    """Return the length of a message's body. Return None if the headers do not determine it.
 
-    For a response, `answered` is the method of its request.
+    If the message is a response, `answered` is the method of its request.
     """
     if not isinstance(head, h11.Request) and (head.status_code in (204, 304) or answered == "HEAD"):
         return 0
-    headers = dict(head.headers)  # one value each: h11 has rejected contradictory lengths and unknown codings
+    headers = dict(head.headers)  # h11 has rejected different Content-Length values and unknown codings
     if b"transfer-encoding" in headers:
         return None
     if length := headers.get(b"content-length"):

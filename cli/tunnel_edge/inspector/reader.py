@@ -4,7 +4,7 @@ import h11
 
 from tunnel_edge.inspector.exchanges import Exchange, Message
 
-_MAX_HEAD = 128 * 1024  # bytes of a head: more than the edge accepts
+_MAX_HEAD = 128 * 1024  # size limit of a request line or status line with headers. The edge accepts less
 
 
 class MessageReader:
@@ -26,7 +26,7 @@ class MessageReader:
         self.message: Message | None = None
 
     def begin(self, answered: h11.Request | None = None) -> None:
-        """Begin a message. For a response, `answered` is its request, which decides where the response ends."""
+        """Begin a message. For a response, `answered` is its request: h11 needs it to find the end of the response."""
         self._parser = h11.Connection(self._role, max_incomplete_event_size=_MAX_HEAD)
         self.is_idle = False
         if answered:

@@ -14,8 +14,8 @@ from tunnel_edge.inspector import framing
 from tunnel_edge.inspector.exchanges import Exchange, Journal, Message
 from tunnel_edge.inspector.reader import MessageReader
 
-_MAX_WAITING = 8 * 1024 * 1024  # bytes of one connection that wait for `step`
-_MAX_HELD = 64 * 1024  # bytes after an upgrade request that wait for the response
+_MAX_WAITING = 8 * 1024 * 1024  # limit in bytes for data of one connection that waits for `step`
+_MAX_HELD = 64 * 1024  # limit in bytes for data after an upgrade request, until the response arrives
 
 _Parsed: TypeAlias = h11.Request | h11.Response | h11.InformationalResponse
 
@@ -29,12 +29,12 @@ class Recorder:
         self._journal, self._client, self._replay_of = journal, client, replay_of
         self._requests, self._responses = MessageReader(h11.SERVER), MessageReader(h11.CLIENT)
         self._unanswered: deque[Exchange] = deque()
-        self._proposed: Exchange | None = None  # a request to upgrade, until the server has answered it
-        self._held = bytearray()  # the bytes after this request, until the server has answered it
+        self._proposed: Exchange | None = None  # the exchange of an upgrade request that has no response yet
+        self._held = bytearray()  # bytes that the client sent after an upgrade request without response
         self._stream: Exchange | None = None  # the exchange that counts the bytes of a connection that is not HTTP/1.1
         self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
-        self._busy: MessageReader | None = None  # the reader with bytes that may contain a further event
+        self._busy: MessageReader | None = None  # the reader whose parser may have another event
         self._now = 0.0
         self.first: Exchange | None = None  # the first exchange of the connection
 
@@ -227,16 +227,16 @@ class Recorder:
         if reader is self._responses:
             self._unanswered.remove(exchange)
             exchange.ended_at = self._now
-            if exchange is self._proposed:  # the server has answered without an upgrade
+            if exchange is self._proposed:  # the response refuses the upgrade, so requests can follow
                 self._proposed = None
                 self._put_back(self._requests, bytes(self._held))
                 self._held.clear()
         self._journal.update(exchange)
 
     def _put_back(self, reader: MessageReader, data: bytes) -> None:
-        """Put bytes back into the queue, because they belong to the next message.
+        """Put bytes back into the queue, because they belong to the reader's next message.
 
-        They are parsed before later bytes of the same direction. Bytes of requests are parsed before all other bytes.
+        Put them before bytes of the same direction that arrived later. Put bytes of requests before all other bytes.
         """
         if data:
             is_first = reader.waiting or reader is self._requests
@@ -245,10 +245,10 @@ class Recorder:
             reader.waiting += 1
 
     def _become_stream(self, note: str, exchange: Exchange | None = None) -> None:
-        """Stop parsing the connection. From now on, only count its bytes.
+        """Stop parsing the connection. Only count its bytes from now on, in `exchange`.
 
-        The bytes count for `exchange`. If it is None, they count for the request that has no complete response yet, or
-        for a new exchange if there is no such request.
+        If `exchange` is None, count them in the exchange of the request that is being received, or else of the oldest
+        request without a complete response, or else in a new exchange.
         """
         exchange = exchange or self._requests.exchange or (self._unanswered[0] if self._unanswered else None)
         self._stream = exchange or self._create()

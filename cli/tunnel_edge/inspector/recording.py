@@ -12,7 +12,10 @@ _PERIOD = 0.02  # seconds between two rounds of work: fewer rounds cost less CPU
 
 
 class Recording:
-    """Records connections. The relay only passes bytes here. They are parsed later, in short slices."""
+    """Records connections from copies of their bytes, which it parses later in short slices.
+
+    So the relay, which passes the copies, does not wait for the parser.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -24,7 +27,7 @@ class Recording:
         return RecordedConnection(self, Recorder(self.journal, client, replay_of))
 
     def schedule(self, connection: "RecordedConnection") -> None:
-        """Schedule the parsing of bytes that a connection has passed, and that are not parsed yet."""
+        """Schedule the parsing of a connection's waiting bytes."""
         self._busy.append(connection)
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -36,7 +39,7 @@ class Recording:
                 self._busy.popleft()
         self._is_scheduled = bool(self._busy)
         if self._busy:
-            self._busy.rotate(-1)  # so that a connection with much work does not delay others
+            self._busy.rotate(-1)  # continue with the next connection, so that a busy one does not delay it
             asyncio.get_running_loop().call_soon(self._work)
 
 

@@ -8,7 +8,7 @@ from tunnel_edge.inspector import texts
 from tunnel_edge.inspector.exchanges import Exchange, Message
 from tunnel_edge.inspector.recording import Recording
 
-_TIMEOUT = 30.0  # seconds for the whole exchange
+_TIMEOUT = 30.0  # seconds from the connection to the end of the response
 _MARK = b"X-Te-Replay: 1\r\n"
 _FIRST_LINE = re.compile(rb"[^\r\n]+\r?\n")
 _CHUNKED = re.compile(rb"(?im)^transfer-encoding:[^\r\n]*")

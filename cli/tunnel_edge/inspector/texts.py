@@ -13,8 +13,8 @@ _UTF8 = codecs.getincrementaldecoder("utf-8")
 MASK = "••••••••"
 _SECRETS = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"})
 _COMPRESSED = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # zlib's window bits, by Content-Encoding
-_MAX_LINES = 400  # the most lines of each body that are compared
-_HEX_ROWS = 1024  # the most rows of 16 bytes that are shown
+_MAX_LINES = 400  # a comparison shows at most so many lines of each body
+_HEX_ROWS = 1024  # a hexadecimal view shows at most so many rows of 16 bytes
 
 
 def is_secret(name: str) -> bool:

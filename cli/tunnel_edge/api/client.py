@@ -185,9 +185,10 @@ def is_loopback(host: str) -> bool:
 
 
 def open_pool(url: str, cacert: str = "") -> "urllib3.PoolManager":
-    """Return a pool of connections that verify the server's certificate. `cacert` is a file with further authorities.
+    """Return a pool of connections that verify the server's certificate.
 
-    For a loopback address without TLS, the authorities of the system are not read, because that takes long.
+    `cacert` is a file with additional CA certificates. For an address without TLS, the CA certificates of the system
+    are not read, because reading them takes long.
     """
     import urllib3
 

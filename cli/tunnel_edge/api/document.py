@@ -82,7 +82,7 @@ def load() -> tuple[Operation, ...]:
 
 
 def body_of(fields: Iterable[Field], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the body of a request. `texts` has the values of flags on the command line, by the path of the field.
+    """Return the body of a request. `given` has the values of flags on the command line, by dotted path of the field.
 
     Raises CommandError, which names the flag, if the flags contradict each other or a value is invalid.
     """

@@ -15,8 +15,8 @@ from tunnel_edge.commands.options import Command
 
 COLUMNS = ("created_at", "action", "resource_id", "actor.name", "id")
 _INTERVAL = 1.0  # seconds between two requests for new events
-_OVERLAP = timedelta(seconds=10)  # the service can list an event some seconds after its time
-_REMEMBERED = 20_000  # ids of printed events that are remembered: more than the events in the overlap
+_OVERLAP = timedelta(seconds=10)  # an event can appear in the list some seconds after its `created_at`
+_REMEMBERED = 20_000  # ids of printed events that are stored, more than can occur during `_OVERLAP`
 
 
 @click.command(cls=Command)

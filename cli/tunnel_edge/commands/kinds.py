@@ -152,7 +152,7 @@ def _show(answer: Answer, token_file: str | None) -> None:
 
 
 def _complete(operation: Operation) -> Any:
-    """Return the function that completes an id with the ids of the list at the same path."""
+    """Return the function that completes an id argument with the ids that the service lists."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         from tunnel_edge.commands import completion

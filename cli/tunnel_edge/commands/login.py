@@ -69,7 +69,7 @@ def logout(end: bool) -> None:
 
 @click.command(cls=Command)
 def whoami() -> None:
-    """Show account, owner, scopes, end and storage of the token."""
+    """Show the token's account, owner, scopes, expiry and storage."""
     chosen = options.chosen()
     current = chosen.open_session()
     answer = current.client.get("/me")
@@ -93,7 +93,7 @@ def _profile(url: str | None, cacert: str | None) -> Profile:
     name = profiles.chosen_name(options.chosen().profile)
     profile = profiles.load(name) or Profile(name)
     address = checked_url(url or os.environ.get("TE_URL") or profile.url)
-    if address != profile.url:  # the profile's other fields have ids of the previous service
+    if address != profile.url:  # drop ids in the profile that only the previous service knows
         profile = Profile(name, storage=profile.storage)
     return replace(profile, url=address, cacert=os.path.abspath(cacert) if cacert else profile.cacert)
 

@@ -31,7 +31,7 @@ class Options:
 
     def open_session(self) -> "Session":
         """Return the session of the chosen profile."""
-        from tunnel_edge.identity import session  # here, because it imports urllib3, which takes long
+        from tunnel_edge.identity import session  # imported only here, because importing urllib3 takes long
 
         return session.open_session(self.profile)
 
@@ -43,7 +43,7 @@ class Options:
 
 
 def chosen() -> Options:
-    """Return the values of these options for the running command."""
+    """Return the values of the common options, such as --profile, for the running command."""
     return cast(Options, click.get_current_context().meta.get(__name__, Options()))
 
 

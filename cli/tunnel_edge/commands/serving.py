@@ -29,7 +29,7 @@ class Terminal:
 
     def __init__(self, segno: Any, server: LocalServer) -> None:
         self._segno, self._server = segno, server
-        self.url = ""  # the address of the tunnel
+        self.url = ""  # the public URL of the tunnel, as soon as the tunnel is open
         self._last = ""
 
     def show_address(self, url: str) -> None:
@@ -98,8 +98,8 @@ async def _serve(
                 from tunnel_edge.commands import inspecting
 
                 open_tap = await inspecting.start(server, listener, screen, stack)
-            gc.freeze()  # imported modules stay in memory, so collections can skip them
-            gc.set_threshold(20_000, 20, 50)  # fewer collections, because each one visits all recorded requests
+            gc.freeze()  # garbage collections skip objects of imported modules, which stay in memory anyway
+            gc.set_threshold(20_000, 20, 50)  # collect garbage rarely: each collection visits all recorded requests
             gc.enable()
 
         passing = Relay(server, lambda host: open_tap(host), screen.note_once)

@@ -122,7 +122,7 @@ def connect(words: tuple[str, ...]) -> None:
 
         output.note(f"te: {error}")
     try:
-        os.execvp("ssh", ["ssh", *words])  # on Windows, this starts another process at the same terminal
+        os.execvp("ssh", ["ssh", *words])  # on Windows, execvp does not replace this process but starts another one
     except OSError as error:
         raise CommandError(f"ssh cannot be started: {error}", FAILED) from error
 

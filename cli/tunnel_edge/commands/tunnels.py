@@ -136,7 +136,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
     from tunnel_edge.tunnels import background
 
     if sys.platform != "linux":
-        open_session()  # before the thread for `work` starts: two threads must not open it
+        open_session()  # opened here, because two threads must not open the session at the same time
         return background.in_thread(work)
 
     def work_in_child() -> _Prepared:
@@ -170,7 +170,7 @@ def _prepare(session: "Session", tunnel: RequestedTunnel, *, with_key: bool) -> 
     from tunnel_edge.tunnels import background
 
     fetching = background.in_thread(lambda: _fetch(session))
-    from tunnel_edge.ssh import keys  # here, so that the import runs while the thread waits for the service
+    from tunnel_edge.ssh import keys  # imported here, while the thread waits for the service
     from tunnel_edge.tunnels import sign_in
 
     key = keys.generate()

@@ -26,7 +26,10 @@ def state_folder() -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """Create a folder with mode 0700, and its missing parents within the folder of `te`. Return it."""
+    """Create a folder of `te`, or correct the mode of an existing one. Return its path.
+
+    The folder, and its parents up to the configuration or state folder of `te`, get mode 0700.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for each in _own_folders(folder):
         if os.name == "posix" and stat.S_IMODE(each.stat().st_mode) != 0o700:

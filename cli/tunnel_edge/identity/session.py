@@ -32,7 +32,10 @@ class Session:
 
 
 class Token:
-    """The API key (token) of this process. `obtain` is called if it is missing, expires soon, or is rejected."""
+    """The API key (token) of this process.
+
+    `obtain` is called for a new key if the present key is missing, expires soon, or is rejected by the service.
+    """
 
     def __init__(self, secret: Secret | None, obtain: Callable[[Secret | None], Secret | None]) -> None:
         self._secret, self._obtain = secret, obtain

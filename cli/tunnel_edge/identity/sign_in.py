@@ -67,7 +67,7 @@ def _by_device(provider: Provider) -> Tokens:
 
 def _by_paste(provider: Provider) -> Tokens:
     """Sign in with a browser on any machine. At the end, the user pastes the URL that the browser shows."""
-    port = 49152 + secrets.randbelow(16384)  # any port: no server receives the URL, because the user pastes it
+    port = 49152 + secrets.randbelow(16384)  # any port, because no server listens: the user pastes the URL
     attempt = Attempt.at(f"http://127.0.0.1:{port}{callback.PATH}")
     output.note(
         f"Open this address, and sign in:\n{provider.address(attempt)}\n"

@@ -18,7 +18,7 @@ class Secret:
 
     token: str
     id: str = ""
-    lifetime: str = ""  # seconds from the creation of the token to its expiry
+    lifetime: str = ""  # seconds between the creation of the token and its expiry
     expires_at: str = ""
     refresh_token: str = ""
 

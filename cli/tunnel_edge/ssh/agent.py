@@ -32,7 +32,7 @@ class ByteStream(Protocol):
 
 
 class Agent:
-    """An SSH agent, to which a connection is open."""
+    """A client of the user's SSH agent, on an open connection."""
 
     def __init__(self, connection: ByteStream) -> None:
         self._connection = connection

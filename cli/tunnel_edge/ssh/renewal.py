@@ -13,7 +13,7 @@ from tunnel_edge.ssh import certificates
 from tunnel_edge.ssh.certificates import Request
 from tunnel_edge.ssh.wire import Certificate
 
-SECONDS = 4.5  # seconds for a renewal, so that the process takes at most 5
+SECONDS = 4.5  # time limit of a renewal: with its start, the process takes at most five seconds
 
 
 def ensure(profile: Profile) -> None:

@@ -15,7 +15,7 @@ from tunnel_edge.tunnels.requested import RequestedTunnel
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes128-ctr")
 _TIMEOUT = 20.0  # seconds for connecting and signing in
-_MAX_LINE = 64 * 1024  # the most characters of one event
+_MAX_LINE = 64 * 1024  # size limit of one event in characters
 _SETTLE = 1.0  # seconds to wait for the event with the reason of a refusal
 
 OnEvent = Callable[[Mapping[str, Any]], None]
@@ -51,7 +51,7 @@ class Connection:
 
     async def open(self, requested: RequestedTunnel, relay: Relay) -> None:
         """Open the tunnel. Raises Refused."""
-        # a task, which begins to run only after the request for the tunnel below is sent
+        # a task, because the request for the tunnel must be sent before the request for its events
         self._reading = asyncio.create_task(self._read_events())
         host = _Spelling(requested.listen_host)
         try:
@@ -156,9 +156,9 @@ async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
 
 
 class _Spelling(str):
-    """A host that asyncssh cannot convert to lower case.
+    """A host whose `lower` changes nothing, because asyncssh would convert it to lower case.
 
-    The host in the SSH request for a tunnel can be a list of labels, in which upper and lower case differ.
+    The host in the SSH request for a tunnel can be a list of labels, for example `team=Web`. Labels are case-sensitive.
     """
 
     def lower(self) -> "_Spelling":
@@ -178,7 +178,7 @@ def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh
 
 
 class _Lines(asyncssh.SSHClientSession[str]):
-    """Calls a function with each line of a session. Of a line that is too long, only the end is passed."""
+    """Calls a function with each line of a session. The beginning of a line that is too long is dropped."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line, self._rest = on_line, ""

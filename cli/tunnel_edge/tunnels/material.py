@@ -35,7 +35,10 @@ class Material:
 
 @dataclass
 class Obtained:
-    """Provides a key that was obtained from the service. `obtain` renews it, when `material.renew_at` is reached."""
+    """Provides a key that the service has certified or stored.
+
+    After `material.renew_at`, `obtain` requests a new certificate for the key.
+    """
 
     material: Material
     obtain: Callable[[Material], Material]

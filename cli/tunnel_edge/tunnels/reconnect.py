@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable
 
 _FIRST, _LONGEST = 1.0, 15.0  # seconds of the first and the longest wait
-_STABLE = 1.0  # if a tunnel was open for so many seconds, the next attempt begins at once
+_STABLE = 1.0  # seconds: if a tunnel was open for this time and is lost, the next attempt begins at once
 _MAX_NOTICE = 300.0  # seconds of the longest wait that a gateway can request
 _JITTER = 0.25
-_TEMPORARY = {"unavailable"}  # refusals after which another attempt is made, even if the tunnel was never open
+_TEMPORARY = {"unavailable"}  # refusals after which `te` tries again, even before the tunnel is first open
 
 
 class Reconnect:

@@ -50,7 +50,7 @@ class Relay:
         self._open: set[_Local] = set()
 
     def close(self) -> None:
-        """Close all connections to the local server. Their channels must have ended, or never have begun."""
+        """Close all connections to the local server. Call this only after the SSH connection has ended."""
         for local in list(self._open):
             local.abort()
 
@@ -101,7 +101,10 @@ class _Local(asyncio.Protocol):
             self._transport.write(data)
 
     def end_request(self) -> None:
-        """Send the end of data to the local server. asyncio cannot send it over TLS: such a connection stays open."""
+        """Send the end of the visitor's data to the local server.
+
+        A TLS connection stays open instead, because asyncio cannot close only one direction of TLS.
+        """
         self.is_request_over = True
         if self._is_over:
             self._transport.close()

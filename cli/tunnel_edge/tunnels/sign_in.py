@@ -28,10 +28,10 @@ from tunnel_edge.tunnels.requested import RequestedTunnel
 
 AGENT = "agent"  # the value of --identity for the keys of the agent
 
-_PRINCIPAL = "tunnel-edge"  # the principal of certificates, which should not be a user name on any machine
-_USER = "te"  # the gateway accepts any user name with the key of a credential
-_LIFETIME = 24 * 3600  # seconds to request for a certificate. A policy can permit less
-# a certificate is renewed between 60 and 2 seconds before its expiry, depending on its lifetime
+_PRINCIPAL = "tunnel-edge"  # the principal of certificates: it should not be a user name on any machine
+_USER = "te"  # with the key of an SSH credential, the gateway accepts every user name
+_LIFETIME = 24 * 3600  # lifetime in seconds that is requested for a certificate. A policy can permit less.
+# A certificate is renewed between 60 and 2 seconds before its expiry, depending on its lifetime
 _MARGIN, _MIN_MARGIN = 60.0, 2.0
 _MAX_PORTS = 100  # ports in a credential's ACL if the command names none. An ACL has at most 1,000 rules
 _MOST_SECONDS = re.compile(r"at most (\d+) seconds")
@@ -190,7 +190,10 @@ def obtain(session: Session, requested: RequestedTunnel, service: Service, key: 
 
 
 def _sample(ports: Sequence[int]) -> Sequence[int]:
-    """Return at most _MAX_PORTS of the ports. On one machine they are always the same, so that an ACL does not grow."""
+    """Return a sample of at most _MAX_PORTS ports for an ACL.
+
+    A machine always gets the same sample, so that later commands do not add ports to the ACL.
+    """
     if len(ports) <= _MAX_PORTS:
         return ports
     return random.Random(socket.gethostname()).sample(ports, _MAX_PORTS)

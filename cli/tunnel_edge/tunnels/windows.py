@@ -8,17 +8,17 @@ from asyncssh.packet import UInt32
 
 
 def bound(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
-    """Make a new channel grant its peer only as many bytes as its session has received.
+    """Limit the data that a new channel stores while its session pauses reading, to one window.
 
-    After a pause, asyncssh itself grants a whole window as soon as it delivers the first piece of data, although other
-    pieces still wait. The memory would grow with each pause.
+    After a pause, asyncssh itself permits its peer to send another window as soon as it delivers the first stored piece
+    of data. It does not count the other stored pieces, so the memory would grow with each pause.
     """
     channel._deliver_data = _Window(channel).deliver  # type: ignore[method-assign]
 
 
 def release(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
     """Break the reference cycle of a closed channel, which would keep it in memory until a garbage collection."""
-    del channel._deliver_data  # deletes the attribute of the instance, so the class's method applies again
+    del channel._deliver_data  # the attribute that `bound` has set, so that asyncssh's own method applies
 
 
 class _Window:
@@ -28,7 +28,7 @@ class _Window:
         self._left = channel._recv_window
 
     def deliver(self, data: bytes, datatype: Any) -> None:
-        """Deliver a piece of data to the session. Replaces the method of the channel."""
+        """Deliver a piece of data to the session. Replaces asyncssh's method `_deliver_data`."""
         channel = self._channel
         self._left -= len(data)
         if self._left < channel._init_recv_window / 2:

@@ -42,6 +42,11 @@ _LONG_PATH = "a.b/" * 250
 Create = Callable[[Edge, str, str], None]  # with the account and the label of the name
 
 
+@pytest.fixture(autouse=True)
+def emptied() -> None:
+    """Leave the names of each test loaded: memory that Envoy frees would hide memory that the next names need."""
+
+
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     folder = tmp_path_factory.mktemp("edge")

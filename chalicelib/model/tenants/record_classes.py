@@ -60,32 +60,13 @@ class RecordClass:
         return _compiled(self.id)
 
 
-# Each new kind needs an entry here, with a reason if it is not "portable".
-PORTABILITY: Mapping[Kind, Portability] = {
-    kinds.API_KEYS: "described",  # the table has only digests of the keys' tokens
-    kinds.BOT_USERS: "portable",
-    kinds.CERTIFICATE_AUTHORITIES: "portable",
-    kinds.FEDERATED_CREDENTIALS: "portable",
-    kinds.HTTP_RESPONSE_BACKENDS: "portable",
-    kinds.HTTPS_EDGES: "portable",
-    kinds.HTTPS_EDGE_ROUTES: "portable",
-    kinds.AUDIT_EVENTS: "portable",
-    kinds.IP_POLICIES: "portable",
-    kinds.IP_POLICY_RULES: "portable",
-    kinds.RESERVED_ADDRS: "portable",
-    kinds.RESERVED_DOMAINS: "portable",
-    kinds.SSH_CERTIFICATE_AUTHORITIES: "portable",
-    kinds.SSH_CREDENTIALS: "portable",
-    kinds.SSH_HOST_CERTIFICATES: "portable",
-    kinds.SSH_REVOCATIONS: "portable",
-    kinds.SSH_USER_CERTIFICATES: "portable",
-    kinds.TCP_EDGES: "portable",
-    kinds.TLS_CERTIFICATES: "portable",
-    kinds.TLS_EDGES: "portable",
-    kinds.TUNNEL_GROUPS: "portable",
+# The kinds that an export does not contain completely. All others are portable.
+_NOT_PORTABLE: Mapping[Kind, Portability] = {
+    kinds.API_KEYS: "described",  # the table has only digests of their tokens
     kinds.TUNNELS: "omitted",  # a tunnel exists only while its gateway serves it
-    kinds.USERS: "portable",
-    kinds.WEIGHTED_BACKENDS: "portable",
+}
+PORTABILITY: Mapping[Kind, Portability] = {
+    kind: _NOT_PORTABLE.get(kind, "portable") for kind in kinds.TABLE if kind.path and kind.stored
 }
 
 

@@ -74,6 +74,9 @@ def test_the_page_has_rows() -> None:
 def test_each_kind_with_a_list_has_its_portability() -> None:
     listed = {kind for kind in kinds.TABLE if kind.path and kind is not kinds.OTHER_BACKENDS}
     assert listed == record_classes.PORTABILITY.keys()
+    shown_once = {kind for kind in listed if kind.stored_type.IS_SHOWN_ONCE}
+    portable = {kind for kind, portability in record_classes.PORTABILITY.items() if portability == "portable"}
+    assert not shown_once & portable, "an import could not show such a secret again: describe the kind instead"
 
 
 def test_each_record_of_an_account_with_everything_has_one_class(admin: Client) -> None:

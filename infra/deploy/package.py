@@ -189,7 +189,7 @@ def _call_aliases(value: Any) -> None:
 
 def _translated(stack: dict[str, Any]) -> dict[str, Any]:
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
-    for name in ("APIHandler", "Authorizer"):  # SAM requires some address of uploaded code to translate the template
+    for name in ("APIHandler", "Authorizer"):  # a placeholder, because SAM translates only functions with a URL
         stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
     translated: dict[str, Any] = transform(stack, {}, None)
     return translated

@@ -85,7 +85,7 @@ class Cloud:
                 stdin=subprocess.PIPE,  # the cloud ends when its standard input closes, so when this process ends
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # so Ctrl-C reaches only this process, which stops the cloud when it ends
+                start_new_session=True,  # so that Ctrl-C reaches only this process, which then stops the cloud
             )
         self._await_answer()
 

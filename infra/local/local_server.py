@@ -165,9 +165,9 @@ class Handler(ChaliceRequestHandler):
         self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
 
     def _refuse(self, refusal: ApiError) -> None:
-        """Answer without the app, and close the connection.
+        """Send an error without calling the app, and close the connection.
 
-        Otherwise the server could take the unread body of this request for the next request.
+        On an open connection, the server could take the unread body of this request for the next request.
         """
         operation_id = ids.new("op")
         response = middleware.error_response(refusal, operation_id)
@@ -176,7 +176,10 @@ class Handler(ChaliceRequestHandler):
         self._drain()
 
     def _drain(self) -> None:
-        """Read the bytes that still arrive. If they were unread at the close, the client could lose the answer."""
+        """Read and drop the bytes that still arrive.
+
+        A socket that is closed with unread bytes resets the connection, so the client could lose the response.
+        """
         self.wfile.flush()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)

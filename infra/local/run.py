@@ -78,7 +78,7 @@ def _explain(error: AwsError, embedded: Cloud) -> str:
 
 
 def _end_with_parent() -> None:
-    """Stop if the parent is killed, so that the API does not continue unnoticed."""
+    """Stop this process when its parent is killed, so that the API does not continue unnoticed."""
 
     def watch() -> None:
         while os.getppid() == PARENT:

@@ -121,7 +121,7 @@ def _short_title(summary: str, group: str) -> str:
 
 
 def _stem(word: str) -> str:
-    """Return a word without the ending of its plural."""
+    """Return a word without its plural ending."""
     text = word.lower()
     for ending, singular in (("ies", "y"), ("sses", "ss"), ("ss", "ss"), ("s", "")):
         if text.endswith(ending):

@@ -1,4 +1,4 @@
-"""The most bytes that the audited fields of a record take in an audit event, from the shape of requests."""
+"""Computes how many bytes a record's audited fields can take in an audit event, from the schema of requests."""
 
 from dataclasses import dataclass, replace
 

@@ -128,7 +128,7 @@ def _can_contain(pattern: str, sign: str) -> bool:
 
 
 def entries_of(words: Words) -> Words:
-    """Return the schema of the entries of an object, which is empty for values of any type."""
+    """Return the schema of an object's additional properties. Return {} if they can have any type."""
     others = words["additionalProperties"]
     return others if isinstance(others, dict) else {}
 

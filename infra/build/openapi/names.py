@@ -79,7 +79,7 @@ class Operation:
 
     @property
     def body(self) -> type[Shape] | None:
-        """Return the shape of the request's body. Return None if it has no fields."""
+        """Return the class of the request's body. Return None if this class has no fields."""
         shape = self.endpoint.body
         return shape if shape and shapes.names(shape) else None  # type: ignore[arg-type]  # mypy looks for the hash of an instance
 

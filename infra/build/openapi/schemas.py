@@ -25,7 +25,7 @@ Use = tuple[type[Shape], Any]  # the class of a body, and "validation" for a req
 
 
 class NoDescription(Exception):
-    """A field of a shape lacks the text below it, which describes it. The message names the field."""
+    """A field of a request or response class has no docstring below it. The message names the field."""
 
 
 class _Generator(GenerateJsonSchema):
@@ -69,13 +69,13 @@ class _Generator(GenerateJsonSchema):
             if texts := [*filter(None, (described.get(name.replace("-", "_")), field.get("description")))]:
                 field["description"] = " ".join(texts)
         words.pop("description", None)
-        # pydantic's model has no docstring, so take the docstring of the shape
+        # pydantic's model has no docstring, so take the docstring of the class for which it was made
         doc = schema["cls"].__bases__[1].__doc__
         return {**({"description": inspect.cleandoc(doc)} if doc else {}), **words}
 
 
 def of(uses: Mapping[Use, str]) -> dict[str, Words]:
-    """Return the schemas of shapes by name, with the schemas of nested shapes."""
+    """Return the schemas of request and response classes by name, with those of nested classes."""
     pairs: Any = [(models.model(shape), mode) for shape, mode in uses]
     refs, made = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
     wanted = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
@@ -91,7 +91,7 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 def of_a_change(words: Words) -> Words:
     """Return the schema of an update's request: without defaults, since absent fields stay unchanged."""
-    # leave out the shape's description, because the operation has a description
+    # leave out the description of the request class, because the operation has a description
     others = {word: value for word, value in words.items() if word != "description"}
     return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
 
@@ -133,7 +133,7 @@ def _long(words: Words) -> Words:
 
 
 def _about(path: str, field: Words, made: Mapping[str, Words]) -> str:
-    """Return the description of a field without docstring: the docstring of the shape that the field contains.
+    """Return the description of a field without docstring: the docstring of the class of its value.
 
     Raises NoDescription.
     """
@@ -157,7 +157,7 @@ def _renamed(words: Any, names: Mapping[str, str]) -> Any:
 
 
 def _texts(shape: type) -> dict[str, str]:
-    """Return the docstring of each field of a shape, inherited like the fields."""
+    """Return the docstrings of the fields of a class, including the docstrings in its base classes."""
     texts: dict[str, str] = {}
     for base in reversed(shape.__mro__):
         texts |= _field_docstrings(base.__module__).get(base.__qualname__, {})

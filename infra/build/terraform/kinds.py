@@ -101,7 +101,7 @@ class _Kind:
         return [it.rpartition("/")[2] for it in self._below() if "put" in self._paths[it]]
 
     def _removals(self) -> Json:
-        """Return the last segment of the path for DELETE, by the attribute that this request removes."""
+        """Return the attributes that a DELETE request can remove, with the last segment of the path of this request."""
         removed = [path.rpartition("/")[2] for path in self._below() if "delete" in self._paths[path]]
         settable = {*self._created(), *self._modules()}
         return {name: it for it in removed for name in (it, f"{it}_id") if name in settable}

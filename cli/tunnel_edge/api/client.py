@@ -93,7 +93,7 @@ class Client:
         return answer
 
     def pages(self, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Mapping[str, Any]]:
-        """Yield the bodies of all pages of a list, by `next_page_uri`."""
+        """Yield the body of each page of a list. Each page has the URL of the next page in `next_page_uri`."""
         page = self.send("GET", path, query=query).json
         yield page
         while following := page.get("next_page_uri"):

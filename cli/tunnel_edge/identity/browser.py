@@ -34,7 +34,7 @@ def open_address(url: str) -> None:
 
 
 def _start(command: list[str]) -> None:
-    """Start a program without a shell. It continues when this process ends."""
+    """Start a program without a shell. The program continues when this process ends."""
     try:
         none = subprocess.DEVNULL
         subprocess.Popen(command, stdin=none, stdout=none, stderr=none, start_new_session=True)

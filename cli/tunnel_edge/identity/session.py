@@ -134,7 +134,7 @@ def renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret | No
     if not profile.federated or not profile.storage:
         return None
     with locks.locked(f"token-{profile.name}"):
-        stored = _stored(profile)  # another process may have renewed the token during the wait
+        stored = _stored(profile)  # another process may have renewed the token while this one waited for the lock
         return stored if stored and stored != old else _renew(profile, old, may_ask=may_ask)
 
 

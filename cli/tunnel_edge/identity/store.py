@@ -29,7 +29,7 @@ def preferred() -> str:
 
 
 def location(profile: str, storage: str) -> str:
-    """Return the place of storage in words for people."""
+    """Return where a profile's token is stored, for messages to the user."""
     return f"keyring, entry te:{profile}" if storage == KEYRING else str(_file(profile))
 
 

@@ -16,7 +16,7 @@ _SITES = ("same-origin", "none")  # values of Sec-Fetch-Site that browsers never
 
 
 class Access:
-    """The secrets of one inspector. A link works once, and then there is a new one."""
+    """The secrets of one inspector. Each link works once, and then a new link replaces it."""
 
     def __init__(self, port: int) -> None:
         self._host = f"127.0.0.1:{port}"

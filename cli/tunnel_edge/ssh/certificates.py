@@ -45,7 +45,10 @@ def certificate_file(profile: Profile) -> Path:
 
 
 def find(profile: Profile) -> Certificate | None:
-    """Return the valid certificate of a profile that expires last, from the agent or the files, or None."""
+    """Return a profile's valid certificate from the agent or its files, or None.
+
+    If there are several, return the one that expires last.
+    """
     found = _in_files(profile) if profile.uses_files else _in_agent(profile)
     now = time.time()
     valid = [certificate for certificate in found if certificate and certificate.is_valid(now)]

@@ -1,4 +1,7 @@
-"""Renews a certificate before it expires: once, without a question, and within five seconds."""
+"""Renews a certificate before it expires, within five seconds and without prompts.
+
+If several processes start at the same time, only one of them renews the certificate.
+"""
 
 import os
 import sys

@@ -88,9 +88,9 @@ class Connection:
             self._handle(event)
 
     def _on_sentence(self, line: str) -> None:
-        """Show a sentence of an older gateway, which sends no events.
+        """Handle a sentence from an older gateway, which sends no events.
 
-        A sentence with an address means an open tunnel.
+        A sentence such as "https://demo.example.com is online." shows that the tunnel is open. Others are notices.
         """
         url, _, rest = line.strip().partition(" ")
         if "://" in url and rest == "is online.":

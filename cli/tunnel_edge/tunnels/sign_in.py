@@ -138,7 +138,7 @@ class Credentials:
 
 @dataclass
 class Identity:
-    """A key of the user from a file, maybe with a certificate, or the keys of the SSH agent."""
+    """A private key from a file of the user, maybe with a certificate, or the keys of the SSH agent."""
 
     keys: tuple[Any, ...]
     username: str = _USER

@@ -58,11 +58,11 @@ class Authority:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
     def issue(self, *names: str) -> KeyPair:
-        """Return a new key and a certificate for DNS names. It is valid for clients and servers."""
+        """Return a new key and a certificate for DNS names. TLS clients and servers can use the certificate."""
         return self._issue(names, [_SERVES, _CONNECTS])
 
     def issue_for_server(self, name: str) -> KeyPair:
-        """Return a new key and a certificate for a DNS name. It is valid for servers, but not for clients."""
+        """Return a new key and a certificate for a DNS name. The certificate is for TLS servers, not for clients."""
         return self._issue([name], [_SERVES])
 
     def _issue(self, names: Sequence[str], usages: Sequence[x509.ObjectIdentifier]) -> KeyPair:
@@ -115,7 +115,10 @@ def load_or_make(file: Path, name: str, domain: str) -> Authority:
 
 
 def load_into(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a key pair into a TLS context. Python can only load files, so this writes a file in memory."""
+    """Load a key pair into a TLS context.
+
+    Python loads keys only from files, so this function writes the pair to a file in memory.
+    """
     descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, (pair.key + pair.chain).encode())

@@ -1,4 +1,4 @@
-"""Connects to a gateway as Envoy does. A gateway that drains passes connections to other gateways by this module."""
+"""Connects to a gateway as Envoy does. A gateway that drains uses this file to pass connections to other gateways."""
 
 import asyncio
 import ssl
@@ -13,7 +13,10 @@ from edge.link.tls import TlsTransport
 
 
 def build_context(link_authority: Authority) -> ssl.SSLContext:
-    """Return a TLS context with a client certificate like Envoy's. Later, `connect` checks the gateway's name."""
+    """Return a TLS context that presents a client certificate like Envoy's.
+
+    The context does not check the gateway's name: `connect` does that.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -53,7 +56,10 @@ class _Opening(asyncio.Protocol):
         secured.begin()
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
-        """Return the protocol for the connection. Return None if the certificate is not the wanted gateway's."""
+        """Return the protocol for the connection.
+
+        Return None if the server's certificate is not for the requested gateway.
+        """
         names = (secured.tls.getpeercert() or {}).get("subjectAltName", ())
         if ("DNS", self._gateway.lower()) not in names:
             self.failed()

@@ -8,9 +8,10 @@ from edge.link.proxy_protocol import Header
 
 
 class Side(asyncio.Protocol):
-    """One of two connections that are joined. Each passes its received bytes, and the end of these, to the other.
+    """One of two joined connections. A Side sends the bytes that it receives to the other Side.
 
-    Before `join`, reading is paused, and data that has already arrived is buffered.
+    If its peer sends EOF, the peer of the other Side receives EOF. Before `join`, reading is paused, and data that has
+    already arrived is buffered.
     """
 
     def __init__(self) -> None:
@@ -32,7 +33,7 @@ class Side(asyncio.Protocol):
         self._has_ended = True
         if self._other:
             self._other.write_end()
-        return True  # so that asyncio leaves the other direction open
+        return True  # a true result makes asyncio leave the other direction open
 
     def pause_writing(self) -> None:
         if self._other and self._other.transport:
@@ -48,12 +49,12 @@ class Side(asyncio.Protocol):
             self._other.close()
 
     def join(self, other: "Side") -> None:
-        """Begin to pass bytes to and from another connection."""
+        """Join another connection: begin to pass bytes in both directions."""
         self._follow(other)
         other._follow(self)
 
     def write_end(self) -> None:
-        """End the direction to the peer. Close the connection if the peer has ended the other direction."""
+        """Send EOF to the peer. Close the connection if the peer has already sent EOF."""
         if self.transport:
             self.transport.write_eof()
             if self._has_ended:

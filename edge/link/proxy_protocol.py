@@ -12,8 +12,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeAlias
 
 Address: TypeAlias = tuple[str, int]
-TUNNEL = 0xE0  # the type of a value that contains a tunnel's id. Applications may use types from 0xE0 on
-PRIVATE = 0xE1  # the type of a value that forbids the gateway to forward the header
+TUNNEL = 0xE0  # the TLV type of a tunnel's id. Applications may define types from 0xE0 on
+PRIVATE = 0xE1  # a TLV of this type forbids the gateway to send the header to an upstream
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _TEXT, _MAX_TEXT = b"PROXY ", 107  # the first bytes, and the largest size, of a header of version 1
@@ -22,16 +22,18 @@ _FIXED = struct.Struct("!12sBBH")
 _MAX = 1024  # bytes of a header of version 2 after its fixed part
 _LOCAL, _PROXY = 0x20, 0x21
 _TCP4, _TCP6 = 0x11, 0x21
-_VALUE = struct.Struct("!BH")  # the type and length that precede a value
+_VALUE = struct.Struct("!BH")  # the type and length at the start of a TLV
 _IPV4, _IPV6 = struct.Struct("!4s4sHH"), struct.Struct("!16s16sHH")
 
 
 @dataclass(frozen=True)
 class Header:
-    """The addresses of a visitor and of the server that it reached. Both are None if the proxy itself connects.
+    """A PROXY protocol header: the addresses of a visitor and a server.
 
-    `tunnel` is the id of the requested tunnel, or "". If `is_private`, only the gateway may read the header, and no
-    upstream receives it. `encoded` omits `tunnel` and `is_private`.
+    `source` is the visitor's address, and `destination` the address to which the visitor connected. Both are None if
+    the proxy itself opened the connection, for example for a health check. `tunnel` is the id of the requested tunnel,
+    or "". If `is_private`, only the gateway may read the header, and no upstream receives it. `encoded` omits `tunnel`
+    and `is_private`.
     """
 
     source: Address | None = None
@@ -44,7 +46,7 @@ class Header:
         return self._encode(b"")
 
     def forwarded(self) -> bytes:
-        """Return the header as bytes for another gateway, with `is_private`."""
+        """Return the header as bytes for another gateway. The bytes include `is_private`."""
         return self._encode(_VALUE.pack(PRIVATE, 1) + b"\0" if self.is_private else b"")
 
     def _encode(self, values: bytes) -> bytes:
@@ -74,7 +76,10 @@ def read(data: bytes) -> tuple[Header | None, int] | None:
 
 
 def read_any(data: bytes) -> tuple[Header | None, int] | None:
-    """Return the same as `read`, but accept version 1 too. Raises ValueError for other headers."""
+    """Parse a header of version 1 or 2. The result is the same as that of `read`.
+
+    Raises ValueError for other headers.
+    """
     if not data.startswith(_TEXT):
         return None if _TEXT.startswith(data) else read(data)
     end = data.find(b"\r\n", 0, _MAX_TEXT)

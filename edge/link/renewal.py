@@ -17,7 +17,7 @@ class RenewedPair:
     """
 
     def __init__(self, make: Callable[[], KeyPair], files: Sequence[Path] = (), *, period: float = PERIOD) -> None:
-        """Make the first key pair by calling `make`. Raises the errors of `make`."""
+        """Call `make` for the first key pair. Errors of `make` are propagated."""
         self._make, self._files, self._period = make, files, period
         self._state = self._changed_at()
         self._until = time.monotonic() + period

@@ -23,7 +23,7 @@ from edge.link.tls import TlsTransport
 from edge.process import files
 
 CLIENT, SIGN_IN = "edge", "sign-in"  # the names in the certificates of Envoy and of the sign-in service
-MOST_HANDSHAKES = 1024  # concurrent handshakes: Envoy can begin this many for one account
+MOST_HANDSHAKES = 1024  # the most concurrent handshakes. Envoy can begin as many for one account
 HANDSHAKE_TIMEOUT = 5.0  # seconds for one handshake
 
 
@@ -55,7 +55,11 @@ async def serve(
     period: float = PERIOD,
     accepted: Accepted | None = None,
 ) -> asyncio.Server:
-    """Accept connections to the tunnels that `find` returns. The certificate is renewed every `period` seconds."""
+    """Accept TLS connections from Envoys to tunnels.
+
+    The server name of a connection is the id of a tunnel, which `find` returns. The server's certificate is renewed
+    every `period` seconds.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
@@ -70,7 +74,8 @@ async def serve(
         return None
 
     def renew() -> None:
-        loop.call_later(period, renew)  # before the renewal, which can fail: for example without free descriptors
+        # the next call is scheduled first, because the renewal can fail, for example without free descriptors
+        loop.call_later(period, renew)
         authority.load_into(context, link_authority.issue(gateway.lower()))
 
     loop = asyncio.get_running_loop()
@@ -89,7 +94,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     mode 0660, is trusted.
     """
     pending = _PendingConnections(None)
-    before = os.umask(0o117)  # so that the socket has its mode from the start
+    before = os.umask(0o117)  # so that the socket has mode 0660 as soon as its file exists
     try:
         with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
@@ -106,7 +111,10 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
 
 
 class _PendingConnections(set["_Pending"]):
-    """Connections for which no tunnel is known yet. Each is also added to `accepted`, and stays there."""
+    """Connections for which no tunnel is known yet.
+
+    The transport of each connection is also added to `accepted`, and remains there when the tunnel is known.
+    """
 
     def __init__(self, accepted: Accepted | None) -> None:
         super().__init__()

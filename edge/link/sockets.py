@@ -35,21 +35,22 @@ class Connected(Protocol):
     """The socket of a connection, or asyncio's wrapper of it."""
 
     def fileno(self) -> int:
-        """Return the file descriptor, or a negative number if the socket is closed."""
+        """Return the file descriptor. It is negative if the socket is closed."""
 
 
 def options(most: int) -> Mapping[tuple[int, int], int]:
-    """Return socket options by level and name. They limit a socket's buffers to `most` bytes in each direction.
+    """Return socket options, by level and name. They limit a socket's buffers, and enable keepalive.
 
-    The limit applies to received data that is not read yet, and to written data that is not sent yet. It does not apply
-    to data in flight, so distant clients stay fast. A connection inherits the options of its listening socket.
+    Each buffer (one per direction) has at most `most` bytes. The limit applies to received data that is not read yet,
+    and to written data that is not sent yet. It does not apply to data in flight, so distant clients stay fast. A
+    connection inherits the options of its listening socket.
     """
     buffers = {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
     return {**buffers, **_KEEPALIVE}
 
 
 def set_options(listening: Iterable[Listening], most: int) -> None:
-    """Set these options on listening sockets, so that connections inherit them."""
+    """Set the options on listening sockets. Accepted connections inherit them."""
     for each in listening:
         for (level, name), value in options(most).items():
             each.setsockopt(level, name, value)
@@ -66,11 +67,14 @@ def is_closed_by_peer(connection: Connected) -> bool:
 
 
 def address(path: Path, folder: Path) -> str:
-    """Return the path of a socket relative to a folder. Return "" if the socket is missing or the path is too long."""
+    """Return the path of a Unix socket for a process that runs in a folder.
+
+    The path is relative if the socket is in this folder. Return "" if the socket is missing or the path is too long.
+    """
     name = path.name if path.parent == folder else str(path)
     try:
         is_there = path.is_socket()
-    except OSError:  # for example a folder that this user cannot read
+    except OSError:  # for example, this user may not read the folder
         return ""
     return name if is_there and len(os.fsencode(name)) <= _MAX_ADDRESS else ""
 
@@ -84,5 +88,5 @@ def remove_stale(paths: Iterable[Path]) -> None:
                 probe.connect(str(short))
             except ConnectionRefusedError:
                 path.unlink(missing_ok=True)
-            except OSError:  # for example a listener with a full queue
+            except OSError:  # for example, the listener's queue is full
                 continue

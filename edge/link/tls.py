@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 _AT_ONCE = 64 << 10  # the most bytes in one read
 _BUFFER = memoryview(bytearray(_AT_ONCE))  # shared by all connections, since each read empties the buffer
 _MOST_UNSENT = 64 << 10  # unsent bytes of a connection. If there are more, the protocol must pause writing
-_LINGER = 60.0  # seconds in which the peer of a closing connection must accept some unsent bytes
+_LINGER = 60.0  # a closing connection is aborted if its peer accepts no unsent bytes for so many seconds
 
 
 class Owner(Protocol):
@@ -97,7 +97,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         """Send the end of outgoing data. Incoming data is still delivered."""
         if self._has_ended:
             return
-        self._unread += self._read()  # before `unwrap`, which would drop the data that is not read yet
+        self._unread += self._read()  # read first, because `unwrap` would drop data that was received but not read
         self._has_ended = True
         with suppress(ssl.SSLError):  # `unwrap` fails because the other direction is still open
             self.tls.unwrap()

@@ -117,9 +117,9 @@ def describe(status: int) -> str:
 
 
 def _end_with_parent(stop: signal.Signals) -> None:
-    """Prepare a new child process: the kernel sends it the signal `stop` when its parent dies.
+    """Make the kernel send this child `stop` when its parent dies.
 
-    The child ignores Ctrl-C, which the parent handles.
+    `stop` is a signal. The child ignores Ctrl-C, which the parent handles.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

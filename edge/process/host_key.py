@@ -27,7 +27,11 @@ def write(settings: Settings, public_key: str) -> None:
 
 @dataclass(frozen=True)
 class HostKey:
-    """A public host key: the fingerprint that ssh shows, with "SHA256:", and the line for known_hosts."""
+    """A public SSH host key.
+
+    `fingerprint` is the text that ssh shows, such as "SHA256:…". `known_hosts_line` is the line for the file
+    known_hosts.
+    """
 
     fingerprint: str
     known_hosts_line: str

@@ -54,7 +54,7 @@ event_counts: Counter[str] = Counter()  # how often this process has logged each
 
 
 def event(name: str, **fields: object) -> None:
-    """Log an event with its time and fields, and count it."""
+    """Log an event with the time and `fields`. Count it in `event_counts`."""
     event_counts[name] += 1
     line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **fields}
     print(json.dumps(line), file=sys.stderr, flush=True)

@@ -4,7 +4,8 @@ import ctypes
 import gc
 import resource
 
-_THRESHOLD = 10_000  # new objects between two collections. With Python's default of 700, a start takes a fifth longer
+# new objects between two garbage collections. With Python's default of 700, a process takes a fifth longer to start
+_THRESHOLD = 10_000
 _PR_SET_DUMPABLE = 4
 
 

@@ -4,7 +4,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-_FOLDER = "ports"  # in this folder, the name of a file is a port, and its content a tunnel's id
+# this folder has a file for each open port, with the port as its name and the tunnel's id as its content
+_FOLDER = "ports"
 
 
 class OpenPorts:
@@ -27,7 +28,10 @@ class OpenPorts:
         (self._folder / port).unlink(missing_ok=True)
 
     def is_open(self, port: str, tunnel: str) -> bool:
-        """Return whether a port is open for a tunnel. True if no control process runs on this host."""
+        """Return whether a port is open for a tunnel.
+
+        If no control process runs on this host, every port counts as open.
+        """
         with suppress(FileNotFoundError):
             return (self._folder / port).read_text() == tunnel
         return not self._folder.exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edge.process import files
 
-ENVOY = "Envoy"  # control reports the progress of Envoy's start under this name
+ENVOY = "Envoy"  # the name under which control reports the progress of Envoy's start
 PERIOD = 2.0  # seconds between two reports of a process that is serving
 
 
@@ -31,9 +31,9 @@ class Progress:
 
     @contextmanager
     def report_waiting(self, waiting: str, failure: type[Exception]) -> Iterator[None]:
-        """Report that this process waits, and why, if the `with` block raises a `failure`.
+        """Report that this process waits if the `with` block raises `failure`.
 
-        The error is raised again, so that the caller can repeat the block.
+        The report contains the error. The error is raised again, so that the caller can repeat the block.
         """
         try:
             yield
@@ -47,7 +47,7 @@ class Progress:
         self._file.unlink(missing_ok=True)
 
     def read_new(self) -> str:
-        """Return the line of the process, or "" if it has not reported since the previous call."""
+        """Return the latest report, or "" if no report is newer than the previous call."""
         try:
             seen = self._file.stat().st_mtime_ns, self._file.read_text()
         except OSError:
@@ -63,7 +63,7 @@ class Heartbeat:
         self._progress, self._at = progress, time.monotonic()
 
     def silence(self) -> float:
-        """Return the seconds since the latest report of the other process."""
+        """Return how many seconds ago the observed process last reported."""
         if self._progress.read_new():
             self._at = time.monotonic()
         return time.monotonic() - self._at

@@ -17,9 +17,9 @@ from edge.process.variables.texts import InvalidText
 
 ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # names of Envoy's sockets, in the folder EDGE_DIR
 BOOTSTRAP = "bootstrap.json"  # the file that control writes for Envoy's start, in the folder EDGE_DIR
-DRAIN_TIMEOUT = "drain_timeout"  # a key in the metadata in BOOTSTRAP: how many seconds a drain of Envoy takes at most
+DRAIN_TIMEOUT = "drain_timeout"  # a key in the metadata of BOOTSTRAP: the most seconds that a drain of Envoy takes
 INSTANCES = ("", "a", "b")
-_LINK_PORTS = 3  # ports that a gateway uses in turn for Envoy: one while it serves, two while it drains
+_LINK_PORTS = 3  # a gateway has a port for Envoy in each stage: stage 0 while it serves, stages 1 and 2 while it drains
 _LAST_HOP_PORT = 65535 - 2 * _LINK_PORTS + 1
 
 
@@ -199,9 +199,9 @@ class Settings:
         return self._folder(self.link_dir) / f"{gateway}.sock"
 
     def _folder(self, given: str) -> Path:
-        """Return the folder `given`, or EDGE_DIR if it is "".
+        """Return the path `given`, made absolute. Return EDGE_DIR if `given` is "".
 
-        A given folder is made absolute, since Envoy runs in another folder.
+        A relative path would be wrong for Envoy, which runs in another folder.
         """
         return Path(given).resolve() if given else self.directory
 
@@ -217,7 +217,7 @@ class Settings:
         return f"{'127.0.0.1' if is_local else self.tunnel_domain}:{self.ssh_port}"
 
     def url(self, name: str, scheme: str = "https") -> str:
-        """Return the public URL of a tunnel's host name."""
+        """Return the public URL of a host name. A port other than 443 is part of the URL."""
         return f"{scheme}://{name}" if self.edge_port == 443 else f"{scheme}://{name}:{self.edge_port}"
 
     def address(self, port: int) -> str:

@@ -71,7 +71,7 @@ def lags() -> Mapping[str, float]:
 
 def compute_pause(failed: int) -> float:
     """Return the seconds until the next retry, after `failed` failures in a row."""
-    doublings = min(failed - 1, 10)  # limited, because further doublings exceed the longest pause anyway
+    doublings = min(failed - 1, 10)  # limited, because more doublings do not make the pause longer, and could overflow
     return min(_MAX_RETRY, _MIN_RETRY * 2.0**doublings) * random.uniform(0.5, 1)
 
 
@@ -104,4 +104,4 @@ async def run_all(*work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wait(tasks)
         for task in tasks:
             if not task.cancelled():
-                task.exception()  # reads the error, so that asyncio does not log it
+                task.exception()  # retrieves the error, because asyncio logs errors that no code retrieves

@@ -16,7 +16,7 @@ from edge.process.tasks import PeriodicTask
 
 _PERIOD = 5.0  # seconds between two checks
 _MAX_SILENCE = 30.0  # control must have been silent for more seconds before Envoy is restarted
-_MAX_GROWTH = 50_000  # Envoy is restarted after so many requests for certificates without control
+_MAX_GROWTH = 50_000  # Envoy is restarted if it has sent so many requests for certificates while control is silent
 _PATH = r"/stats/prometheus?filter=^.*on_demand_secret\.cert_active$"
 _COUNT = re.compile(r"^\w*cert_active(?:\{[^}]*\})? (\d+)$", re.MULTILINE)
 

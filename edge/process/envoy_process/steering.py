@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _SO_ATTACH_REUSEPORT_CBPF = 51
-_SYS_PIDFD_GETFD = 438  # the number of the system call on all architectures
+_SYS_PIDFD_GETFD = 438  # pidfd_getfd has this number on all architectures
 _LISTEN = "0A"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
-_INSTRUCTION = struct.Struct("=HBBI")  # one instruction of classic BPF
-_LOAD, _RANDOM = 0x20, 0xFFFFF038  # BPF_LD | BPF_W | BPF_ABS of SKF_AD_OFF + SKF_AD_RANDOM
+_INSTRUCTION = struct.Struct("=HBBI")  # the layout of a classic BPF instruction
+_LOAD, _RANDOM = 0x20, 0xFFFFF038  # load a random number: BPF_LD | BPF_W | BPF_ABS of SKF_AD_OFF + SKF_AD_RANDOM
 _MODULO, _ADD, _RETURN = 0x94, 0x04, 0x16
 
 
@@ -57,13 +57,16 @@ def _list_sockets(pid: int) -> dict[str, int]:
 
 
 def _listening() -> Iterator[list[str]]:
-    """Yield the inodes of the listening sockets at each TCP address (IP address and port)."""
+    """Yield the inodes of the listening sockets at each TCP address.
+
+    An address is an IP address with a port.
+    """
     for table in ("tcp", "tcp6"):
         by_address: dict[str, list[str]] = {}
         with Path(f"/proc/net/{table}").open() as lines:
             next(lines)
             for fields in map(str.split, lines):
-                if fields[3] != _LISTEN:  # the kernel's list begins with all listening sockets
+                if fields[3] != _LISTEN:  # in /proc/net/tcp, all listening sockets precede the other sockets
                     break
                 by_address.setdefault(fields[1], []).append(fields[9])
         yield from by_address.values()

@@ -17,7 +17,10 @@ class Records:
 
 @dataclass(frozen=True)
 class Failed:
-    """The failure of a server to give a usable answer. `why` completes a sentence with the server as subject."""
+    """The failure of a server to give a usable answer.
+
+    `why` completes a sentence with the server as subject, for example "does not answer".
+    """
 
     why: str
 
@@ -28,11 +31,12 @@ Answer = Records | Failed
 def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, asked: int, quorum: int) -> Records | None:
     """Return the records on which enough servers agree, or None while more answers are needed.
 
-    `asked` is the number of queried servers, and `answers` are the answers that have arrived so far. Two servers agree
-    if the function `say` returns the same value for their records.
+    `asked` is the number of queried servers. `answers` has the answers that have arrived so far. Two servers agree if
+    the function `say` returns the same value for their records.
     """
     known = [it for it in answers if isinstance(it, Records)]
-    answering = asked - len(answers) + len(known)  # how many servers have returned records, or still can
+    # the number of servers that have returned records or have not answered yet
+    answering = asked - len(answers) + len(known)
     for said, count in Counter(map(say, known)).most_common(1):
         if count >= quorum and 2 * count > answering:
             return next(it for it in known if say(it) == said)

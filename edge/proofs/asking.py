@@ -21,7 +21,7 @@ _TRIES = 2
 
 
 async def ask(server: Server, name: Name, kind: RdataType, role: Role) -> Answer:
-    """Return a server's answer about a name's records of type `kind`.
+    """Query a name server for the records of a name that have the type `kind`.
 
     If the server's role is "authoritative", an answer without the AA flag counts as a failure.
     """
@@ -53,7 +53,7 @@ def _read(answer: dns.message.Message, name: Name, kind: RdataType, role: Role) 
 def _text(record: Rdata) -> str:
     """Return the content of a record as text.
 
-    For a CNAME record, that is the target in lower case; for a CAA record, its flags, tag and value.
+    The text of a CNAME record is its target in lower case. The text of a CAA record has its flags, tag and value.
     """
     if isinstance(record, CAA):
         return f"{record.flags} {record.tag.decode('ascii', 'replace')} {record.value.decode('ascii', 'replace')}"

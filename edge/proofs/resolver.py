@@ -34,9 +34,9 @@ class Resolver:
         self._source = source
 
     async def look(self, domain: str, proof: Proof) -> CheckResult:
-        """Return whether a domain is proved, by a TXT record or by a CNAME record.
+        """Check a domain for a TXT or CNAME record that proves its ownership.
 
-        The TXT record must have the value of the proof. The CNAME must point to the target of the proof.
+        The TXT record must have the value `proof.value`, or the CNAME record must point to `proof.cname_target`.
         """
         found = await asyncio.gather(
             _in_time(domain, self._text(domain, proof.value)),

@@ -50,10 +50,10 @@ class Panel:
 
 
 class Source(Protocol):
-    """Finds the name servers to query for a name."""
+    """Finds the name servers to query about a domain name."""
 
     async def panel(self, name: Name) -> Panel:
-        """Return the servers to query for a name. Raises Unreachable."""
+        """Return the name servers to query about a domain name. Raises Unreachable."""
 
 
 class Fixed:
@@ -102,8 +102,9 @@ class Own:
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
     """Return the source of name servers for this host.
 
-    `settings` is the value of DNS_SERVERS. The source returns these resolvers. If there are none, it finds the public
-    servers of each zone. Raises SettingError if this host has no DNS resolver for that.
+    The source returns the resolvers in `settings`, the value of DNS_SERVERS. If `settings` is empty, it finds the
+    public name servers of each zone by this host's DNS resolver. Raises SettingError if it needs this resolver and
+    there is none.
     """
     if settings:
         return Fixed([Server(*it) for it in settings])

@@ -39,7 +39,7 @@ from edge.sign_in.sign_in_records import REFRESH, SignInRecords
 from edge.sign_in.visits import Visit
 from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
-_MAX_HEADERS = 1 << 20  # the most bytes of a check request, not counting the body
+_MAX_HEADERS = 1 << 20  # the most bytes of an ext_authz request, not counting the body of the visitor's request
 _TOLD = {429: "stopped"}
 _FAILURES = (aws.AwsError, vault.Unreadable)
 _PERMISSION_DENIED = 7  # PERMISSION_DENIED in google.rpc.Code
@@ -167,7 +167,8 @@ def _password(request: CheckRequest) -> PasswordRequest:
 def _password_response(answer: PasswordAnswer) -> CheckResponse:
     """Return the response to a password check.
 
-    Its metadata contain the result of the check. Envoy's script caches this result for the visitor's next requests.
+    The metadata of the response contain the result of the check. Envoy's script caches this result for the visitor's
+    next requests.
     """
     made = _response(replies.password(answer.status, answer.retry_after))
     told = "right" if answer.status == 200 and answer.is_current else _TOLD.get(answer.status, "")

@@ -158,7 +158,7 @@ class Callbacks:
 def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:
     """Return the OAuth rule of the first route that matches a path, or None.
 
-    The rule is used only to choose the provider for a sign-in. For each request, Envoy decides which rule applies.
+    The rule only determines the provider for a sign-in. Envoy decides for each request which rule applies.
     """
     plain = path.partition("?")[0]
     for route in routes:
@@ -168,7 +168,7 @@ def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:
 
 
 def _explain(error: str | None, path: str) -> Reply:
-    """Return the page for an error that the provider put into its redirect (RFC 6749, 4.1.2.1)."""
+    """Return the page for an error in the provider's redirect (RFC 6749, section 4.1.2.1)."""
     if error in _UNAVAILABLE:
         return replies.page(503, replies.UNAVAILABLE)
     if error in _REFUSED:

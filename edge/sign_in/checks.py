@@ -24,14 +24,14 @@ _DELAYING = (ExchangeFailed, TooManyExchanges, SecretUnreadable, aws.AwsError)
 
 
 class SessionChecks:
-    """Rechecks sessions at their providers. A session has at most one running check."""
+    """Rechecks sessions at their providers. Runs at most one check of a session at a time."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._needs, self._records, self._clock = dependencies, dependencies.records, dependencies.clock
         self._running: dict[str, asyncio.Task[Session | None]] = {}
 
     def begin(self, id: str, session: Session, rule: SignInRule) -> None:
-        """Start a check of a session without waiting for its result, unless one is running."""
+        """Start a check of a session, unless one is running. Do not wait for its result."""
         self._task(id, session, rule)
 
     async def now(self, id: str, session: Session, rule: SignInRule) -> Session | None:
@@ -112,7 +112,7 @@ def _longest_wait(rule: SignInRule) -> float:
 def with_facts(session: Session, rule: SignInRule, facts: Facts, now: float) -> Session:
     """Return a session with new facts about its user.
 
-    The provider has sent them at the time `now`.
+    `now` is the time at which the provider sent the facts.
     """
     return dataclasses.replace(
         session,

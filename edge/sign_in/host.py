@@ -60,7 +60,8 @@ class SignInHost:
         url = self._starter.authorize_url(rule, begun, sealed, fresh=visit.parameter("fresh") == "1")
         keys = self._records.state_keys()
         confirmed = confirmations.read(cookies.read(visit.cookies, confirmations.COOKIE), keys, self._clock())
-        site = f"{begun.account} {begun.host}"  # if another account gets the host, its visitors confirm again
+        # the account is part of the site: if another account gets the host, its visitors must confirm again
+        site = f"{begun.account} {begun.host}"
         if confirmed.has(site):
             return replies.redirect(url)
         if visit.method == "POST" and self._is_confirmed(visit, begun):

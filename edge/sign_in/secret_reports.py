@@ -17,7 +17,7 @@ _MAX_REPORTED = 10_000
 class SecretReports:
     """Stores that the secret of a route's module cannot be decrypted.
 
-    For one version of a module, that is stored at most once a minute.
+    This is stored at most once a minute for each version of a module.
     """
 
     def __init__(self, module: str, clock: Callable[[], float] = time.monotonic) -> None:

@@ -19,20 +19,24 @@ from edge.link.server import CLIENT
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 
-REFRESH = 5.0  # seconds between reads of the key pair
+REFRESH = 5.0  # seconds between two reads of the stored key pair
 FAILURES = (aws.AwsError, MalformedRecord, vault.Unreadable)
 _NAMES = "x509_subject_alternative_name"
 
 
 class SignInLink:
-    """The server for Envoys on other hosts. It begins to listen when control has stored a TLS key pair for it."""
+    """The gRPC server for Envoys on other hosts.
+
+    It begins to listen when control has stored a TLS key pair for this server.
+    """
 
     def __init__(
         self, server: grpc.aio.Server, answering: external_auth_pb2_grpc.AuthorizationServicer, address: str
     ) -> None:
         self._server, self._address = server, address
         self._pair: LinkPair | None = None
-        self._new: grpc.ServerCertificateConfiguration | None = None  # for gRPC. None after gRPC has received it
+        # the configuration that gRPC has not received yet, or None
+        self._new: grpc.ServerCertificateConfiguration | None = None
         self._is_listening = False
         external_auth_pb2_grpc.add_AuthorizationServicer_to_server(_EnvoyOnly(answering), server)
 
@@ -89,7 +93,7 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
         self._answering = answering
 
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
-        """Return the decision about a visitor's request. Refuse clients that are not edge hosts."""
+        """Decide about a visitor's request. Refuse clients that are not edge hosts."""
         if CLIENT.encode() not in context.auth_context().get(_NAMES, ()):
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED,

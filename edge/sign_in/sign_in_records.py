@@ -109,8 +109,8 @@ class SignInRecords:
     async def application(self, rule: SignInRule) -> Application | None:
         """Return the OAuth application of a rule, with its decrypted client secret.
 
-        Return None if the application does not exist. Raises SecretUnreadable. This error is also stored, so that the
-        status of the edge shows it.
+        Return None if the application does not exist. If its secret cannot be decrypted, store that for the status of
+        the edge, and raise SecretUnreadable.
         """
         try:
             return await self._application(rule)
@@ -154,7 +154,7 @@ class SignInRecords:
         return SigningKey(pair.kid, self._private[pair.kid].private)
 
     def state_keys(self) -> dict[str, bytes]:
-        """Return by id the keys that encrypt state parameters. Raises NotReady before the first `refresh`."""
+        """Return the keys that encrypt state parameters, by id. Raises NotReady before the first `refresh`."""
         if not self._private:
             raise NotReady("no key")
         return {kid: it.state_key for kid, it in self._private.items()}
@@ -169,9 +169,9 @@ class SignInRecords:
         await _in_thread(sessions.write, id, whole, until=session.signed_in_at + rule.max_session)
 
     async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
-        """Replace a session after a check of its user.
+        """Replace a session after a recheck of its user.
 
-        Return False if the session has ended, or another check has replaced it meanwhile.
+        Return False if the session has ended, or if another check has replaced `before` meanwhile.
         """
         whole = await _with_tokens(session, tokens)
         return await _in_thread(sessions.replace, id, whole, before)
@@ -188,7 +188,7 @@ class SignInRecords:
         return await _in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
 
     async def delay_check(self, id: str, now: float) -> None:
-        """Permit the next check of a session after a second, because a check has failed."""
+        """Permit the next check of a session one second after a failed check."""
         await _in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:

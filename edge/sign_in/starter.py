@@ -20,7 +20,7 @@ _LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # the value of a login cookie: 16 ran
 class Starter:
     """Begins sign-ins. `url` is the URL of the sign-in service's own host.
 
-    The hosts that visitors request are served at the port of this URL.
+    The URLs of the hosts that visitors request have the same port as `url`.
     """
 
     def __init__(self, dependencies: Dependencies, url: str) -> None:

@@ -42,7 +42,10 @@ class Visit:
 
     @property
     def is_from_this_site(self) -> bool:
-        """Return whether the user or a page of this host has made the request, not another site."""
+        """Return whether the user, or a page of this host, caused the request.
+
+        Another site can cause requests too, for example by a link. Browsers report that in the header Sec-Fetch-Site.
+        """
         return self.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
     @property
@@ -86,9 +89,9 @@ def safe_path(text: str | None) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return the network that counts as one visitor: an IPv4 address, or the /64 of an IPv6 address.
+    """Return the network that counts as one visitor.
 
-    Return "" for a malformed address.
+    That is an IPv4 address itself, or the /64 of an IPv6 address. Return "" for a malformed address.
     """
     try:
         found = ipaddress.ip_address(address)

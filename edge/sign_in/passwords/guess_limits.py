@@ -7,7 +7,7 @@ from edge.sign_in.visits import network_of
 
 MOST = 10  # wrong passwords that a visitor may send without a pause
 PAUSE = 6.0  # seconds between two passwords after the first MOST wrong ones
-_MAX_VISITORS = 10_000  # above this number, the visitor with the oldest wrong password is forgotten
+_MAX_VISITORS = 10_000  # if there are more visitors, the one with the oldest wrong password is forgotten
 
 
 class GuessLimits:
@@ -28,7 +28,10 @@ class GuessLimits:
         return max(0, -int(-(free_at - now - (MOST - 1) * PAUSE) // 1))
 
     def take(self, holder: str, address: str) -> None:
-        """Count a password as wrong before it is verified, since other passwords can arrive meanwhile."""
+        """Count a password as wrong before it is verified.
+
+        Otherwise, the passwords that arrive during the verification would not be limited.
+        """
         self._change(holder, address, PAUSE)
 
     def give_back(self, holder: str, address: str) -> None:

@@ -154,7 +154,10 @@ def _remember(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
 
 
 def _read_module(request: PasswordRequest) -> BasicAuthModule | None:
-    """Return the enabled module of a route or reservation as it is stored now, or None. Raises aws.Unavailable."""
+    """Read the module of a route or reservation from the store.
+
+    Return None if it is missing, malformed or not enabled. Raises aws.Unavailable.
+    """
     if request.edge:
         scope = edges.routes_scope(items.scope(request.account, kinds.HTTPS_EDGES.path), request.edge)
     else:

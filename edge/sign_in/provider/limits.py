@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from edge.sign_in.visits import network_of
 
-_OF_ACCOUNT = 4  # an account may have a quarter of the exchanges that are allowed in total
+_OF_ACCOUNT = 4  # one account may have 1/4 of the exchanges that are allowed in total
 _OF_VISITOR = 8  # concurrent exchanges of one visitor: an IPv4 address or an IPv6 /64
 
 
@@ -31,9 +31,9 @@ class ExchangeLimits:
 
     @contextmanager
     def one(self, account: str, address: str = "") -> Iterator[None]:
-        """Count an exchange while the `with` block runs. Raises TooManyExchanges.
+        """Count an exchange as running during the `with` block. Raises TooManyExchanges.
 
-        `address` is the address of the visitor, or "" for a recheck of a session.
+        `address` is the visitor's address, or "" if the exchange is a recheck of a session.
         """
         visitor, total = network_of(address) if address else "", self._accounts.total()
         if total >= self._most or self._accounts[account] >= max(1, self._most // _OF_ACCOUNT):

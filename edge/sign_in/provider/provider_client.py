@@ -19,7 +19,7 @@ from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.provider.reading import ProviderAnswer, UnreadableAnswer
 
 MAX_ANSWER = 1024 * 1024  # the most bytes of a provider's answer
-_MAX_TOKENS = 4096  # the most bytes of stored tokens: KMS encrypts no more at once
+_MAX_TOKENS = 4096  # the most bytes of stored tokens: one call to KMS encrypts no more
 # Providers report errors as texts of RFC 6749 or GitHub, as numbers (Facebook) or as messages (Twitch).
 _APPLICATION_ERRORS = (
     *("invalid_client", "unauthorized_client", "incorrect_client_credentials"),
@@ -82,7 +82,7 @@ class Tokens:
     ends: int = 0
 
     def to_bytes(self) -> bytes:
-        """Return the tokens as text for the vault."""
+        """Return the tokens as bytes that the vault can encrypt."""
         return json.dumps({"access": self.access, "refresh": self.refresh, "ends": self.ends}).encode()
 
     @staticmethod
@@ -148,7 +148,7 @@ class ProviderClient:
         return await self._within(self._obtain(provider, app, rule, form, None, tokens.refresh))
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to providers."""
         await self._client.aclose()
 
     async def _within(self, work: Awaitable[T]) -> T:
@@ -171,9 +171,9 @@ class ProviderClient:
         nonce: str | None,
         refresh: str = "",
     ) -> tuple[Tokens, Facts]:
-        """Return tokens and facts for the grant in `form`: an authorization code or a refresh token.
+        """Return tokens and facts for an authorization code or a refresh token.
 
-        If the provider sends no new refresh token, the given `refresh` stays in use.
+        `form` contains the code or the token. If the provider sends no new refresh token, the tokens contain `refresh`.
         """
         secrets = {"client_id": app.client_id, "client_secret": app.client_secret}
         answer = await self._send("POST", provider.token, data={**form, **secrets})
@@ -245,7 +245,8 @@ def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
     if error in _APPLICATION_ERRORS:
         raise ApplicationRejected
     if error in _GRANT_ERRORS or status in (401, 403):
-        raise Rejected(error if error in _GRANT_ERRORS else f"status {status}")  # other error texts can have user data
+        # the text of an unknown error can contain data about the user
+        raise Rejected(error if error in _GRANT_ERRORS else f"status {status}")
     if status != 200 or error or answer is None:
         raise Unreadable(f"status {status}")
 

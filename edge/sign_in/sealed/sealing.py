@@ -36,5 +36,5 @@ def unseal(text: str, keys: Mapping[str, bytes], purpose: bytes) -> bytes | None
 
 
 def encode(data: bytes) -> str:
-    """Return base64url without padding."""
+    """Encode bytes in base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -44,7 +44,7 @@ def digest(login: str) -> str:
 
 
 def seal(state: State, kid: str, key: bytes) -> str:
-    """Encrypt a state with an AES key of 32 bytes and the id `kid`."""
+    """Encrypt a state with an AES key of 32 bytes, which has the id `kid`."""
     plain = json.dumps({"v": _VERSION, **asdict(state)}, separators=(",", ":")).encode()
     return sealing.seal(plain, kid, key, _PURPOSE)
 

@@ -40,7 +40,10 @@ class Decision:
 
 
 def decide(session: Session | None, rule: SignInRule, client_id: str, now: float) -> Decision:
-    """Return the decision about a request. `client_id` is the id of the OAuth application that the rule uses now."""
+    """Decide by the session and the OAuth rule whether a request may pass.
+
+    `client_id` is the id of the OAuth application that the rule uses now.
+    """
     if session is None or not _belongs(session, rule, client_id):
         return Decision(Access.SIGN_IN)
     if now >= session.signed_in_at + rule.max_session:
@@ -71,9 +74,10 @@ def facts_of(session: Session) -> Facts:
 
 
 def is_seen_late(session: Session, rule: SignInRule, now: float) -> bool:
-    """Return whether the time `seen_at`, at which the session was last used, must be stored again.
+    """Return whether the session's `seen_at` must be stored again.
 
-    It is stored about four times within the inactivity timeout.
+    `seen_at` is the time at which the session was last used. It is stored about four times within the inactivity
+    timeout.
     """
     return bool(rule.inactivity_timeout) and now >= session.seen_at + max(1, _quarter(rule) - 1)
 
@@ -86,29 +90,30 @@ def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
 
 
 def _suffices(session: Session, rule: SignInRule) -> bool:
-    """Return whether the latest check of a session is enough for the rule.
+    """Return whether the latest check of a session covers the rule.
 
-    The check must have included all teams and organizations that the rule names.
+    The check must have asked about all teams and organizations that the rule names.
     """
     teams, organizations = set(map(fold, session.asked_teams)), set(map(fold, session.asked_organizations))
     return set(map(fold, rule.teams)) <= teams and set(map(fold, rule.organizations)) <= organizations
 
 
 def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
-    """Return how many seconds a session token is valid.
+    """Return for how many seconds a new session token is valid.
 
-    Envoy must not accept the token after the next recheck is due, after the longest duration of a session, or after the
-    inactivity timeout.
+    Envoy must not accept the token any more when the next recheck is due, when the session has reached its longest
+    duration, or when the inactivity timeout is over.
     """
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
     if rule.inactivity_timeout:
         limits.append(rule.inactivity_timeout)
-        if not is_seen_late(session, rule, now):  # the token expires before `seen_at` must be stored again
+        # the token must expire before `seen_at` must be stored again: only a request without a valid token stores it
+        if not is_seen_late(session, rule, now):
             limits.append(max(session.seen_at + _quarter(rule) - int(now), 1 + _SKEW))
     usual = max(1, int(_quarter(rule)) - _SKEW)
     return max(0, min(usual, int(min(limits)) - _SKEW))
 
 
 def _quarter(rule: SignInRule) -> float:
-    """Return the longest time between two writes of `seen_at`, in seconds."""
+    """Return the most seconds between two writes of a session's `seen_at`."""
     return min(MAX_TOKEN, max(1, rule.inactivity_timeout / 4)) if rule.inactivity_timeout else MAX_TOKEN

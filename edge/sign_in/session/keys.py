@@ -41,7 +41,7 @@ def create(signs_from: int) -> bool:
 
 
 def unseal(pair: KeyPair) -> PrivateKeys:
-    """Return the decrypted private keys of a record. Raises vault.Unreadable, aws.Unavailable."""
+    """Decrypt the private keys of a stored record. Raises vault.Unreadable, aws.Unavailable."""
     return vault.unseal_readable(pair.sealed, signing_keys.CONTEXT, _parse)
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from chalicelib.model.edges.modules.webhook_verification import WebhookProvider, svix_key
 
-Headers: TypeAlias = Sequence[tuple[str, bytes]]  # names in lower case, with values
+Headers: TypeAlias = Sequence[tuple[str, bytes]]  # (name in lower case, value) of each header
 MAX_AGE = 300  # seconds by which a signed timestamp may lie before or after now
 _MAX_SIGNATURES = 16  # the most signatures in a header. While a secret is replaced, a provider sends two
 _SECONDS = re.compile(rb"[0-9]{1,12}")
@@ -115,7 +115,7 @@ def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> byt
 
 
 def _field(header: bytes, scheme: Scheme) -> bytes:
-    """Return the timestamp in the header with the signatures. Return b"" if it does not occur exactly once."""
+    """Return the timestamp in the signature header. Return b"" if it does not occur exactly once."""
     name = scheme.timestamp.encode()
     found = [it.removeprefix(name) for it in header.split(scheme.separator) if it.startswith(name)]
     return found[0] if len(found) == 1 else b""

@@ -86,7 +86,10 @@ class WebhookChecks:
 
 
 def _read_module(webhook: Webhook) -> WebhookModule | None:
-    """Return the enabled module of a route as it is stored now, or None. Raises aws.Unavailable."""
+    """Read the module of a route from the store. Return None if it is missing, malformed or not enabled.
+
+    Raises aws.Unavailable.
+    """
     scope = edges.routes_scope(items.scope(webhook.account, kinds.HTTPS_EDGES.path), webhook.edge)
     item = table.find(scope, webhook.route)
     try:

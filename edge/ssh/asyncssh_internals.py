@@ -58,7 +58,7 @@ class Client(asyncssh.SSHServer):
         """Handle a rejected key or certificate of the client."""
 
     def on_forward_host(self, host: str) -> None:
-        """Store the host of a forwarding request as the client sent it. `server_requested` is called next."""
+        """Store the host that the client sent in a forwarding request. asyncssh calls `server_requested` next."""
 
     def pause_writing(self) -> None:
         """Handle a client that reads more slowly than the gateway writes."""
@@ -144,9 +144,10 @@ class Connection(asyncssh.SSHServerConnection):
         return self._ignore_wrong_guess(cast(Awaitable[None], result))
 
     async def _ignore_wrong_guess(self, processed: Awaitable[None]) -> None:
-        """Ignore the packet that a client sent after a wrong guess (RFC 4253, section 7).
+        """Ignore the packet after a client's wrong guess (RFC 4253, section 7).
 
-        asyncssh itself decides wrongly whether a guess is wrong: it compares the guess with the negotiated algorithm.
+        A client can guess the key exchange before it is negotiated. asyncssh does not recognize all wrong guesses: it
+        compares a guess with the negotiated algorithm.
         """
         await processed
         self._ignore_first_kex = guess_is_wrong(self._client_kexinit, self._server_kexinit)
@@ -179,7 +180,7 @@ class Connection(asyncssh.SSHServerConnection):
             super().send_packet(pkttype, *args, handler=handler)
 
     def _send(self, data: bytes) -> None:
-        """Collect the packets of one iteration of the event loop. The next iteration sends all with one system call."""
+        """Collect packets. The next iteration of the event loop sends all of them with one system call."""
         if not self._gathered:
             self._loop.call_soon(self._flush)
         self._gathered.append(data)
@@ -196,7 +197,7 @@ class Connection(asyncssh.SSHServerConnection):
         return channel
 
     async def confirm(self) -> None:
-        """Send the client a request. Wait until it is answered, and all earlier requests of the client are handled."""
+        """Send the client a request. Wait for its answer, and until all earlier requests of the client are handled."""
         await self._make_global_request(b"keepalive@openssh.com")
         while any(it._request_queue for it in self._channels.values()):
             await asyncio.sleep(_POLL)
@@ -227,7 +228,8 @@ class ReadWindow:
 
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        self._left = channel._recv_window  # bytes that the client may send, plus received bytes not delivered yet
+        # bytes that the client may send, plus received bytes that are not delivered to the session yet
+        self._left = channel._recv_window
         channel._deliver_data = self._deliver  # type: ignore[method-assign]
 
     def resize(self, size: int) -> None:
@@ -265,7 +267,7 @@ class Gcm:
         self._packet: bytes | None = None
 
     def open(self, sent: bytes | memoryview) -> bytes | None:
-        """Return the decrypted packet, or None if its tag is wrong."""
+        """Decrypt a packet. Return None if its authentication tag is wrong."""
         try:
             self._packet = self._key.decrypt(self._cipher._iv, sent[_LENGTH_SIZE:], sent[:_LENGTH_SIZE])
         except InvalidTag:
@@ -281,7 +283,7 @@ class Gcm:
 
 
 class _Environment(dict[Any, Any]):
-    """Replaces the environment of a session. It passes variables to `Client.on_variable`, and stores none."""
+    """Replaces the environment of an SSH session. Passes each variable to `Client.on_variable`, and stores none."""
 
     def __init__(self, owner: Client) -> None:
         super().__init__()

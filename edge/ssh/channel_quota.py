@@ -19,21 +19,22 @@ class ChannelQuota:
     def __init__(self, online: Mapping[str, OnlineTunnel], limits: Limits) -> None:
         self._online, self._limits = online, limits
         self._by_account: Counter[str] = Counter()
-        self._closing: Counter[str] = Counter()  # by account: evicted channels that the SSH client has not closed
+        # by account: the number of evicted channels that the SSH client has not closed
+        self._closing: Counter[str] = Counter()
         self.refused = self.evicted = 0
 
     def take(self, tunnel: OnlineTunnel) -> None:
-        """Count one more channel of a tunnel and its account."""
+        """Count a new channel of a tunnel and of its account."""
         tunnel.open_channels += 1
         self._by_account[tunnel.record.account] += 1
 
     def release(self, tunnel: OnlineTunnel) -> None:
-        """Count one channel fewer of a tunnel and its account."""
+        """Stop counting a channel of a tunnel and of its account."""
         tunnel.open_channels -= 1
         _decrement(self._by_account, tunnel.record.account)
 
     def on_evicted_closed(self, account: str) -> None:
-        """Record that the SSH client has closed an evicted channel."""
+        """Stop counting an evicted channel, because the SSH client has closed it."""
         _decrement(self._closing, account)
 
     def has_room(self, tunnel: OnlineTunnel) -> bool:

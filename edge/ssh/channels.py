@@ -30,9 +30,10 @@ _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length
 
 
 class Listener(asyncssh.SSHListener):
-    """Represents an accepted `ssh -R` in asyncssh. `close` is called when the client cancels the tunnel or leaves.
+    """Represents an accepted `ssh -R` in asyncssh.
 
-    asyncssh sends `port` to a client that requested port 0.
+    asyncssh calls `close` when the client cancels the tunnel or leaves. It sends `port` to a client that requested port
+    0.
     """
 
     def __init__(self, port: int, end: Callable[[], None]) -> None:
@@ -250,10 +251,11 @@ class _Connection:
 
 
 def _first(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
-    """Return the PROXY protocol header that an upstream receives before all other data, or b"" for none.
+    """Return the PROXY protocol header to send to an upstream, or b"" for none.
 
-    If the tunnel has a name, the reservation of the name decides. A backend tunnel has no name. Its upstream receives
-    the header that Envoy has sent, unless the header is private, which means that only the gateway may read it.
+    The upstream receives it before all other data. If the tunnel has a name, the reservation of the name decides
+    whether there is a header. A backend tunnel has no name: its upstream receives the header that Envoy has sent,
+    unless the header is private, which means that only the gateway may read it.
     """
     if tunnel.proxy_protocol:
         return (visitor or Header()).encoded()

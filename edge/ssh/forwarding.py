@@ -102,7 +102,7 @@ RequestedTunnel: TypeAlias = NamedTunnel | LabelledTunnel | PortTunnel
 
 
 def parse_request(host: str, port: int, settings: Settings) -> RequestedTunnel:
-    """Return the tunnel that an `ssh -R` requests. Raises TunnelRefused."""
+    """Return the tunnel that a client requests with `ssh -R`. Raises TunnelRefused."""
     domain = settings.tunnel_domain
     if port not in _PROTOCOLS:
         return _parse_port(host, port, settings)
@@ -163,12 +163,12 @@ def list_addresses(grant: Grant, settings: Settings) -> list[str]:
 
 
 def get_port(opening: Opening, port: int) -> int:
-    """Return the port of a TCP tunnel's address. For other tunnels, return the requested `port`."""
+    """Return the port in a TCP tunnel's address. For other tunnels, return `port`."""
     return int(opening.name.rpartition(":")[2]) if opening.proto == "tcp" else port
 
 
 def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
-    """Return the refusal that the client sees after an error of `Store.open`."""
+    """Return the refusal to show to the client after an error of `Store.open`."""
     kind = "port" if ":" in name else "name"
     match error:
         case NameTaken():
@@ -243,7 +243,10 @@ def _parse_labels(host: str) -> tuple[tuple[str, str], ...]:
 
 
 def _parse_own_domain(host: str, domain: str) -> str:
-    """Return the normal form of a host name that is not below the tunnel domain. Return "" for any other text."""
+    """Return the normal form of a host name outside the tunnel domain.
+
+    Return "" for any other text.
+    """
     try:
         name = domains.normal(host)
     except ValueError:

@@ -42,12 +42,13 @@ _BLOCKS_PERIOD = 2.0  # seconds between two reads of the operator's blocked netw
 _THREADS = 64  # threads for calls to the store
 _NOTICE_TIME = 0.5  # seconds between the notice about a lost lease and the end of the SSH connections
 _MAX_WAIT = 10.0  # after the loss of the lease, clients are asked to wait for at most so many seconds
-# By default ssh chooses ChaCha20, which takes the gateway twice the time. All versions since 2015 have these ciphers.
+# By default, OpenSSH chooses ChaCha20, which takes the gateway twice the time of these ciphers. All versions since 2015
+# support them.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
 
 class _Drained(Exception):
-    """The drain is complete."""
+    """Raised when the drain of the gateway is complete."""
 
 
 class SshGateway:
@@ -179,7 +180,7 @@ class SshGateway:
         return await listen(accept, self.settings.host, self.settings.ssh_port)
 
     def _explain_refusal(self, address: str) -> str:
-        """Return the sentence for a client with a refused address, or ""."""
+        """Return the sentence that refuses a client, or "" to admit it."""
         if self._blocked.contain(address):
             log.event("sign_in_blocked", address=address)
             return "The operator has blocked your network."
@@ -193,7 +194,7 @@ class SshGateway:
         return {
             "server_factory": self._create_session,
             "server_host_keys": [self._host_key],
-            "server_version": "edge",  # instead of the name and version of asyncssh
+            "server_version": "edge",  # by default, asyncssh sends its own name and version
             "login_timeout": self.settings.limits.sign_in_timeout,
             "keepalive_interval": 15,
             "keepalive_count_max": 3,

@@ -1,4 +1,7 @@
-"""The lease of a gateway in the store. The gateway's tunnels are online while it lasts, and all end with it."""
+"""The lease of a gateway in the store.
+
+While the lease lasts, the gateway's tunnels are online. When it ends, all of them end.
+"""
 
 import asyncio
 import time
@@ -19,17 +22,16 @@ class LeaseLost(Exception):
 
 
 class GatewayLease:
-    """A lease that lasts for `seconds` after each renewal.
+    """The lease of a gateway. It lasts for `seconds` after each renewal.
 
-    `on_loss` is called once, when the lease expires or the store rejects a renewal. A gateway learns only from the
-    change log that a tunnel has lost its rights or its name. Therefore, it does not renew its lease while it cannot
-    read the log.
+    `on_loss` is called once, when the lease expires or the store rejects a renewal. Only the change log reports that a
+    tunnel has lost its rights or its name. Therefore, a gateway that cannot read the log does not renew its lease.
     """
 
     def __init__(self, store: Store, seconds: int, on_loss: Callable[[], None]) -> None:
         self._store, self._seconds, self._on_loss = store, seconds, on_loss
         self._id = ""
-        self._ends_at = float("inf")  # the times in this line and the next are from time.monotonic()
+        self._ends_at = float("inf")  # a monotonic time, like the two in the next line
         self._renewed_at = self._log_read_at = 0.0
         self._is_lost = asyncio.Event()
         self._thread = Threads(1, "lease")  # a separate thread, so that a renewal never waits for other calls
@@ -79,7 +81,7 @@ class GatewayLease:
         self._log_read_at = started
 
     def check(self) -> None:
-        """End the lease if its time is over, for example after the process was stopped for a while."""
+        """End the lease if it has expired, for example while the process was stopped."""
         if self._ends_at <= time.monotonic():
             self._lose("over")
 

@@ -29,7 +29,7 @@ class NamedPolicies:
     def __init__(self, confirm: Callable[[], Awaitable[None]]) -> None:
         self._confirm = confirm
         self._value: str | None = None
-        self._is_read = False  # whether `read` has returned the value (or none) for a tunnel
+        self._is_read = False  # whether `read` has already returned policies, or none, for a tunnel
         self._pending: set[asyncio.Task[None]] = set()
         self.refusal = ""
 
@@ -38,16 +38,17 @@ class NamedPolicies:
         self._add(self._confirm())
 
     def await_session(self, is_open: asyncio.Event) -> None:
-        """Make tunnels wait also for the variables of a session.
+        """Make tunnels wait also for the environment variables of a session.
 
-        The client sends them when the session is confirmed. `is_open` is set when the gateway confirms it.
+        The client sends the variables when the gateway has confirmed the session. `is_open` is set at this
+        confirmation.
         """
         self._add(self._confirm_session(is_open))
 
     def set(self, value: str) -> None:
-        """Apply a value of the variable.
+        """Apply a value of the variable TUNNEL_IP_POLICIES.
 
-        All tunnels are refused if there was another value before, or if a tunnel has already been opened without a
+        Refuse all tunnels if the variable had another value before, or if a tunnel has already been opened without a
         value.
         """
         if self._value != value and (self._is_read or self._value is not None):

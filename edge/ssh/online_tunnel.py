@@ -41,7 +41,7 @@ class TunnelConnection(Protocol):
 
     @property
     def visitor(self) -> str:
-        """Return the visitor's IPv4 address or IPv6 /64."""
+        """Return the visitor's network: an IPv4 address or an IPv6 /64."""
 
     def close(self) -> None:
         """Send buffered data, and close the connection."""

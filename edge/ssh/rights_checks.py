@@ -23,7 +23,7 @@ from edge.store.records import Unavailable
 from edge.store.table import Store
 from edge.store.threads import Threads
 
-_BATCH = 100  # tunnels that are checked together, so that a record on which several tunnels depend is read once
+_BATCH = 100  # the most tunnels in one check, which reads a record once even if several of them depend on it
 _POLL = 0.5  # seconds between two reads of the change log
 _TICK = 1.0  # seconds between two calls of `sweep`
 _REVOKED = "its credential or right to the name was revoked"
@@ -36,8 +36,8 @@ class RightsChecks:
 
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
         self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
-        self._changed: set[str] = set()  # ids of changed records: if one is a tunnel, its `refusal` must be read again
-        # by the id of each tunnel that must be checked: the monotonic time since which it must be checked
+        self._changed: set[str] = set()  # ids of changed records. A changed tunnel's `refusal` must be read again
+        # by tunnel id: since when the tunnel must be checked, as a monotonic time
         self._unchecked: dict[str, float] = {}
         self._due_at: dict[str, float] = {}  # by account: the monotonic time at which `sweep` checks its tunnels next
         self._thread = Threads(1, "rights")
@@ -54,8 +54,8 @@ class RightsChecks:
     async def check_list(self, gateway: str) -> None:
         """Compare the online tunnels with the store's list of this gateway's tunnels. Raises Unavailable.
 
-        Close tunnels that are not listed. End the records of listed tunnels that are not online: they are left over if
-        the store did not answer when a tunnel was opened or closed.
+        Close tunnels that are not listed. End the records of listed tunnels that are not online. Those records remain
+        if the store did not answer when a tunnel was opened or closed.
         """
         online = self._tunnels.online
         listed = {it.id: it for it in await threads.call(self._store.list_tunnels, gateway)}
@@ -72,7 +72,7 @@ class RightsChecks:
         Each account is due once in RIGHTS_SWEEP seconds.
         """
         now, by_account = time.monotonic(), _group(self._tunnels.online)
-        # random times at first, so that not all accounts are checked at once
+        # the first check of each account has a random time, so that not all accounts are checked at once
         first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}
         self._due_at = {account: self._due_at.get(account, at) for account, at in first.items()}
         for account in [account for account, at in self._due_at.items() if at <= now]:

@@ -153,10 +153,10 @@ class Session(Client):
         self._tunnels.on_connection_lost()
 
     def _explain_failure(self, error: Exception | None) -> tuple[str, float]:
-        """Return the reason why a sign-in failed, and the penalty for the client's address in seconds.
+        """Return why a sign-in failed, and the penalty in seconds for the client's address.
 
-        The reason is "" for a client that left before the key exchange, such as a health check, and if the store did
-        not answer.
+        The reason is "" if the store did not answer, or if the client left before the key exchange. A health check does
+        that.
         """
         if self._identity.is_store_away:
             return "", 0

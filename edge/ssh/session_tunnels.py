@@ -239,7 +239,7 @@ class SessionTunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
     def _disconnect_without_tunnels(self) -> None:
-        if self._requests:  # a pending request can still be refused, so wait again
+        if self._requests:  # a request that is being handled can still be refused, so check again later
             self.require_tunnel()
         elif not self._tunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")

@@ -20,7 +20,7 @@ from edge.store import threads
 from edge.store.records import NameBanned, Opening, TooManyTunnels, Unavailable
 from edge.store.table import Store
 
-# memory is returned to the system after so many bytes of buffers were released. That is checked every two seconds
+# seconds between two checks, and the released bytes of buffers after which memory is returned to the system
 _TRIM_PERIOD, _TRIM_THRESHOLD = 2.0, 8 << 20
 _BANNED = "the operator has banned its name"
 _CHECK_PERIOD = 1.0  # seconds between two checks of visitors' connections
@@ -42,13 +42,13 @@ class Tunnels:
         self.channels = ChannelQuota(self._online, limits)
         self._opening = self._trimmed_at = 0
         self._is_shut = False
-        # by tunnel id: the usage of closed tunnels, if their records could not be ended yet
+        # by tunnel id: the usage of closed tunnels that could not be stored yet
         self._unrecorded: dict[str, Traffic] = {}
         self._banned: Sequence[str] = ()
         self._to_bill: list[tuple[str, Traffic]] = []  # (account, usage) of closed tunnels, not yet in the ledger
         self._closed_usage = Traffic()  # the usage of all closed tunnels together
         self.bodies_too_slow = 0
-        # by account: the semaphore that limits how many tunnels are opened at the same time
+        # by account: the semaphore that limits how many tunnels it opens at the same time
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -59,9 +59,9 @@ class Tunnels:
         return list(self._online.values())
 
     def collect(self, ledger: Ledger, hour: str) -> None:
-        """Add the usage of all tunnels to the sum of an hour in the ledger.
+        """Add the usage of all tunnels since the previous call to the ledger.
 
-        That is the usage since the previous call of this method.
+        The ledger adds it to the sum of the hour `hour`.
         """
         for account, usage in self._to_bill:
             ledger.add(account, hour, usage)
@@ -96,7 +96,7 @@ class Tunnels:
     def find(self, id: str) -> OnlineTunnel | None:
         """Return the online or released tunnel with an id, or None.
 
-        Capital and small letters are equal, as in TLS server names, in which Envoys send the id.
+        The id is compared without case, because Envoys send it as a TLS server name.
         """
         return self._online.get(id.lower()) or self._released.get(id.lower())
 
@@ -148,7 +148,7 @@ class Tunnels:
     async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Take a tunnel offline and free its name.
 
-        If the store does not answer, the next `RightsChecks.check_list` ends the tunnel's record.
+        If the store does not answer, the tunnel's record remains until the next `RightsChecks.check_list` ends it.
         """
         if self._drop(tunnel, reason):
             await self._record_end(tunnel)
@@ -161,7 +161,10 @@ class Tunnels:
             self._unrecorded[tunnel.id] = tunnel.meter.usage()
 
     def has(self, id: str) -> bool:
-        """Return whether the tunnel with an id is online, or moves to another gateway in a drain."""
+        """Return whether the tunnel with an id is online or released.
+
+        A released tunnel is moving to another gateway in a drain.
+        """
         return id.lower() in self._online or id.lower() in self._released
 
     async def close_leftover(self, record: ServedTunnel) -> None:
@@ -231,7 +234,7 @@ class Tunnels:
     def release(self, tunnel: OnlineTunnel) -> None:
         """Stop serving a tunnel because the gateway drains.
 
-        The tunnel's record stays, so that the client can open the same name at another gateway.
+        The tunnel's record stays in the store, so that the client can open the same name at another gateway.
         """
         if self._forget(tunnel, "its gateway drains"):
             self._released[tunnel.id.lower()] = tunnel
@@ -249,7 +252,7 @@ class Tunnels:
     def _forget(self, tunnel: OnlineTunnel, reason: str) -> bool:
         """Remove a tunnel from the online tunnels, and close its connections.
 
-        Return whether the tunnel was online.
+        Return False if the tunnel was not online.
         """
         if self._online.pop(tunnel.id.lower(), None) is None:
             return False

@@ -29,7 +29,7 @@ class Admission(asyncio.Protocol):
     """The asyncio protocol of a new connection until it is admitted.
 
     `explain_refusal` returns the sentence for a client with a refused address, or "" to admit the client. For an
-    admitted client, `create_connection` creates the protocol that follows: SSH.
+    admitted client, `create_connection` creates the protocol of the SSH connection.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Admission(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)
         if sentence := self._explain_refusal(str(transport.get_extra_info("peername", ("?",))[0])):
-            transport.write(f"{sentence}\r\n".encode())  # RFC 4253, 4.2 allows lines before the version
+            transport.write(f"{sentence}\r\n".encode())  # RFC 4253, 4.2 allows lines before the version string
             transport.close()
             return
         connection = self._create_connection()

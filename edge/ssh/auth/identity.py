@@ -28,7 +28,7 @@ class Identity:
 
     @property
     def grant(self) -> Grant:
-        """Return the grant of this client. Raises PermissionError before it has signed in."""
+        """Return the grant of this client. Raises PermissionError if the client has not signed in."""
         if self._grant is None:
             raise PermissionError("the client has not signed in")
         return self._grant
@@ -42,7 +42,7 @@ class Identity:
         return await self._find(self._store.find_grant_by_key, fingerprint)
 
     async def has_certificate_by(self, authority: str) -> bool:
-        """Return whether the store has an active certificate of this authority with the presented key id."""
+        """Return whether the store has an active certificate of `authority` with the presented key id."""
         return await self._find(self._store.find_grant_by_certificate, authority, self._key_id)
 
     def on_signature(self) -> None:
@@ -50,7 +50,7 @@ class Identity:
         self._grant = self._candidate
 
     def on_rejected_key(self) -> bool:
-        """Count a rejected key. Return whether the client may try no further key."""
+        """Count a rejected key. Return whether the client has no tries left."""
         self.has_rejected_key = True
         self._tries_left -= 1
         return self._tries_left <= 0

@@ -19,7 +19,7 @@ def get_network(address: str) -> str:
 
 
 def get_surroundings(address: str) -> str:
-    """Return the /24 of an IPv4 address, or the /48 of an IPv6 address."""
+    """Return the larger network around an address: an IPv4 /24 or an IPv6 /48."""
     return _prefix(address, 24, 48)
 
 
@@ -53,9 +53,10 @@ class Networks:
 
 
 def _prefix(address: str, bits_4: int, bits_6: int) -> str:
-    """Return the network of an address. IPv4 and IPv6 have different prefix lengths.
+    """Return the network that contains an IP address.
 
-    An IPv4-mapped IPv6 address counts as IPv4. A text that is not an address is returned unchanged.
+    `bits_4` and `bits_6` are the prefix lengths for IPv4 and IPv6. An IPv4-mapped IPv6 address counts as IPv4. If
+    `address` is not an IP address, it is returned unchanged.
     """
     try:
         parsed = ipaddress.ip_address(address)

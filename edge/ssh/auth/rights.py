@@ -12,10 +12,9 @@ _UNRELATED = {kinds.TLS_CERTIFICATES.path}  # kinds of records on which the righ
 
 
 def concerns(key: Place, tunnel: ServedTunnel) -> bool:
-    """Return whether a change of the record with a key can end a tunnel.
+    """Return whether a change of the record with the key `key` can end a tunnel.
 
-    That is so for the records of the tunnel and its account, and for the account's other records except certificates
-    and other tunnels.
+    A tunnel depends on its own record and on the records of its account, except for TLS certificates and other tunnels.
     """
     if key.scope == SCOPE:
         return key.id == tunnel.account

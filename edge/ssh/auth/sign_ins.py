@@ -48,7 +48,7 @@ class SignIns:
     def check_refusal(self, address: str) -> float:
         """Return for how many seconds an address is refused, or 0.
 
-        Each call for a refused address adds a second to its penalty.
+        If the address is refused, this call adds a second to its penalty.
         """
         if seconds := self._penalties.get_refusal(address, self._now()):
             self._penalties.extend(address, _REFUSED, self._now())
@@ -73,7 +73,7 @@ class SignIns:
             self._penalties.clear(origin.address)
 
     def on_end(self, connection: PendingSignIn, penalty: float) -> None:
-        """Remove a connection that ended without a sign-in, and add a penalty to its address."""
+        """Remove a connection that ended before its sign-in. Add a penalty to its address."""
         if origin := self._pending.pop(connection, None):
             self._penalties.add(origin.address, penalty, self._now())
 

@@ -11,11 +11,14 @@ MIN_WINDOW, _MAX_WINDOW = 128 << 10, 2 << 20  # bytes of the window of one chann
 
 
 class Buffers:
-    """Counts the bytes of the budget that each tunnel has taken. `released` is the total of bytes ever released."""
+    """Counts how many bytes of the memory budget each tunnel uses.
+
+    `released` is the total of all bytes that tunnels have given back.
+    """
 
     def __init__(self, total: int) -> None:
         self.total = self._left = total
-        self._taken: Counter[str] = Counter()  # by tunnel: the bytes that it has taken
+        self._taken: Counter[str] = Counter()  # by tunnel: the bytes of the budget that it uses
         self.released = 0
 
     @property
@@ -38,7 +41,7 @@ class Buffers:
         return True
 
     def release(self, tunnel: str, count: int) -> None:
-        """Return `count` bytes of a tunnel to the budget."""
+        """Give `count` bytes of a tunnel back to the budget."""
         self._take(tunnel, -count)
         if not self._taken[tunnel]:
             del self._taken[tunnel]
@@ -72,6 +75,6 @@ class Window:
         return True
 
     def close(self) -> None:
-        """Return the bytes of the window to the budget. A second call does nothing."""
+        """Give the bytes of the window back to the budget. A second call does nothing."""
         self._buffers.release(self._tunnel, self.size)
         self.size = 0

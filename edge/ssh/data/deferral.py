@@ -5,7 +5,7 @@ from collections.abc import Callable
 from edge.ssh.data.interfaces import CallLater, Timer
 
 _PAUSE = 0.5  # if no request data arrives for so many seconds, the client has stopped sending
-_MAX_WAIT = 5.0  # seconds until the calls are made even if the client still sends
+_MAX_WAIT = 5.0  # after so many seconds, the delayed calls are made even if the client still sends
 _MAX_BYTES = 64 << 10  # the most bytes of a response that wait. If there are more, all are sent at once
 
 
@@ -49,7 +49,7 @@ class Deferral:
             call()
 
     def cancel(self) -> None:
-        """Stop the timer that would make the waiting calls."""
+        """Stop the timer that would make the delayed calls."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

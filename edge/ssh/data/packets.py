@@ -35,9 +35,10 @@ class Unread:
         return self
 
     def join_head(self, head: bytes, end: int) -> bytes | memoryview:
-        """Return `head`, the bytes that were taken last, followed by the next `end` bytes.
+        """Return `head`, followed by the next `end` bytes of the buffer.
 
-        Nothing is copied if the buffer still contains `head` before the next bytes.
+        `head` has the bytes that were removed last. Nothing is copied if they are still in the buffer, before the next
+        bytes.
         """
         if self._at < len(head):  # the buffer was replaced after `head` was taken, so `head` must be copied
             return head + self._data[:end]

@@ -159,13 +159,16 @@ class Relay:
             self._channel.resume_reading()
 
     def pause(self, caller: object) -> None:
-        """Pause reading from Envoy. It stays paused until each object that called `pause` has called `resume`."""
+        """Pause reading from Envoy for an object.
+
+        Reading stays paused until each object that called `pause` has called `resume`.
+        """
         if self._transport and not self._pausers:
             self._transport.pause_reading()
         self._pausers.add(caller)
 
     def resume(self, caller: object) -> None:
-        """End the `pause` of an object. Read from Envoy again if no other object has paused reading."""
+        """End the pause of an object. Read from Envoy again if no other object has paused reading."""
         self._pausers.discard(caller)
         if self._transport and not self._pausers:
             self._transport.resume_reading()
@@ -261,13 +264,13 @@ class Relay:
     def _close(self, channel: End) -> None:
         """Close the channel when the SSH client has read all data, or has read nothing for a timeout."""
         if channel.get_write_buffer_size():
-            channel.set_write_buffer_limits(0)  # so that asyncssh reports an empty buffer, which calls `on_drained`
+            channel.set_write_buffer_limits(0)  # asyncssh then calls `on_drained` when the buffer is empty
             self._watch()
         else:
             channel.close()
 
     def _watch(self) -> None:
-        """Start the idle timer. When it expires, both ends are aborted unless data has moved since its start.
+        """Start the idle timer. It aborts both ends if no data has moved since its start.
 
         The timer lasts for the idle timeout. After the visitor has left, it lasts at most for the upstream timeout.
         """

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from edge.ssh.auth.networks import get_source
 
-_ADDRESS = b"\r\nx-forwarded-for: "  # Envoy sets it, and drops the value that a client sends
+_ADDRESS = b"\r\nx-forwarded-for: "  # Envoy sets this header, and drops a header of this name that a client sends
 _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n")
 _CHUNKED = b"\r\ntransfer-encoding: chunked\r\n"
 _EXPECTING = re.compile(rb"\r\nexpect: 100-continue\r\n", re.IGNORECASE)
@@ -29,9 +29,9 @@ def get_visitor(address: str) -> str:
 
 
 def choose_eviction(counts: Mapping[str, int], newcomer: str) -> str | None:
-    """Return the visitor with the most connections. This visitor loses one connection to the visitor `newcomer`.
+    """Return the visitor who loses a connection to the visitor `newcomer`.
 
-    Return None if the newcomer has almost as many connections: at most one fewer.
+    This is the visitor with the most connections. Return None if the newcomer has as many connections, or one fewer.
     """
     busiest = max(counts, key=lambda visitor: counts[visitor])
     return busiest if counts[busiest] > counts.get(newcomer, 0) + 1 else None
@@ -65,7 +65,7 @@ class Body:
         self.add(body)
 
     def add(self, data: bytes) -> None:
-        """Count more bytes of the body."""
+        """Count received bytes of the body."""
         self._received += len(data)
         self.is_expecting = self.is_expecting and not data
         self._left -= len(data)
@@ -90,8 +90,8 @@ class Body:
         return self._slow
 
     def reset_rate(self) -> None:
-        """Measure the rate of the body from zero again.
+        """Start the measurement of the body's rate again.
 
-        While the upstream does not read, the visitor cannot send, so the body does not count as slow.
+        While the upstream does not read, the visitor cannot send. In this time, the body must not count as slow.
         """
         self._slow, self._received = 0.0, 0

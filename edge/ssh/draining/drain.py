@@ -23,7 +23,7 @@ from edge.store.table import Store
 _SETTLE = 1.0  # seconds until all edge hosts use a gateway's new port
 _LEAVE_TIME = 5.0  # seconds for edge hosts to stop using the gateway, before its record is removed
 _MIN_RATE = 100.0  # the lowest number of clients that are disconnected per second
-_POLL = 0.1  # seconds between two checks of a condition
+_POLL = 0.1  # seconds between two checks in `_wait_until`
 
 
 class DrainedGateway(Protocol):
@@ -71,18 +71,18 @@ class Drain:
         return {"handed_over": self._handover.passed, "handover_failed": self._handover.failed}
 
     def _find(self, id: str) -> Acceptor | None:
-        """Return the tunnel with an id if it is online. Otherwise return its HeldTunnel, or None."""
+        """Return the online tunnel with an id. Otherwise, return its HeldTunnel, or None."""
         return self._gateway.tunnels.find_online(id) or self._handover.find(id)
 
     def _hold(self, id: str) -> Acceptor | None:
-        """Hold new connections to all online tunnels. Return the HeldTunnel with an id, or None."""
+        """Hold new connections to all online tunnels. Return the HeldTunnel of the tunnel with an id, or None."""
         self._handover.add(self._gateway.tunnels.online)
         return self._handover.find(id)
 
     async def _wait_for_connections(self, stage: int, seconds: float) -> None:
-        """Wait until Envoy's connections of a stage have ended, at most `seconds`.
+        """Wait at most `seconds` until Envoy's connections of a stage have ended.
 
-        Then close the connections of the stage that are still open.
+        Then close connections of the stage that are still open.
         """
         start = time.monotonic()
         await _wait_until(lambda: time.monotonic() >= start + _SETTLE and not self._links.count(stage), seconds)

@@ -28,7 +28,10 @@ _CLOCKS_DIFFER = 5.0  # seconds by which the clocks of two hosts may differ
 
 
 class HeldTunnel:
-    """A tunnel of a gateway that drains. It holds at most `limit` new connections until it has a successor."""
+    """A tunnel of a gateway that drains, and the new connections that wait for its successor.
+
+    At most `limit` connections wait at the same time. Further connections are closed.
+    """
 
     def __init__(self, tunnel: OnlineTunnel, handover: "Handover", limit: int) -> None:
         self.tunnel, self._handover, self._limit = tunnel, handover, limit
@@ -46,15 +49,16 @@ class HeldTunnel:
         return held
 
     def is_succeeded_by(self, other: Successor, since: float) -> bool:
-        """Return whether another tunnel of the account, at another gateway, replaces this tunnel.
+        """Return whether the tunnel `other` replaces this tunnel at another gateway.
 
-        A tunnel with a name is replaced by a tunnel with the same name. A tunnel with labels is replaced by a tunnel
-        with the same labels and credential that was opened after the Unix time `since`.
+        Both must belong to the same account. A tunnel with a name is replaced by a tunnel with the same name. A tunnel
+        with labels is replaced by a tunnel with the same labels and credential that was opened after the Unix time
+        `since`.
         """
         own, opening = self.tunnel.record, self.tunnel.opening
         if other.tunnel.id == own.id or other.tunnel.account != own.account or other.tunnel.gateway == own.gateway:
             return False
-        if own.name:  # this tunnel's IP policies admitted the held visitors: the successor's must not be stricter
+        if own.name:  # a stricter successor could refuse visitors whom this tunnel's IP policies have admitted
             is_alike = other.tunnel.ip_policies in ((), own.ip_policies)
             return other.tunnel.name == own.name and is_alike
         is_later = ids.created_at(other.tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
@@ -79,12 +83,12 @@ class Handover:
 
     @property
     def held(self) -> int:
-        """Return how many connections to all these tunnels are held now."""
+        """Return how many connections all these tunnels hold now."""
         return sum(len(it.held) for it in self._tunnels.values())
 
     @property
     def has_all(self) -> bool:
-        """Return whether each tunnel has a successor, and no connection is held any more."""
+        """Return whether every tunnel has a successor, and no connections are held."""
         return not self.held and all(it.successor for it in self._tunnels.values())
 
     def add(self, online: Iterable[OnlineTunnel]) -> None:
@@ -95,7 +99,7 @@ class Handover:
     def find(self, id: str) -> HeldTunnel | None:
         """Return the HeldTunnel of the tunnel with an id, or None.
 
-        Capital and small letters are equal, as in TLS server names, in which Envoys send the id.
+        The id is compared without case, because Envoys send it as a TLS server name.
         """
         return self._tunnels.get(id.lower())
 

@@ -1,4 +1,4 @@
-"""The ports at which a gateway accepts Envoy's connections. In each stage of a drain, it opens a new port."""
+"""The ports at which a gateway accepts Envoy's connections. Each stage of a drain opens a new port."""
 
 import asyncio
 import contextlib
@@ -18,9 +18,9 @@ _Connections = WeakSet[asyncio.Transport]
 
 @dataclass(frozen=True)
 class _Stage:
-    """A port for Envoy, and the connections of its stage.
+    """A stage of a gateway: its port for Envoy, and its connections.
 
-    `find` returns the tunnel with an id, to which a new connection of the stage belongs.
+    `find` returns the tunnel to which a new connection belongs, by the tunnel's id.
     """
 
     find: Find
@@ -57,7 +57,7 @@ class LinkStages:
     async def open(self, find: Find) -> int:
         """Begin the next stage. Return the port that is opened for it.
 
-        In this stage, `find` returns the tunnel to which a new connection belongs, by its id.
+        `find` returns the tunnel to which a new connection of this stage belongs, by the tunnel's id.
         """
         settings, accepted = self._settings, _Connections()
         address = settings.hop_host, settings.link_port(len(self._stages))
@@ -71,7 +71,7 @@ class LinkStages:
         return len(self._list_open(stage))
 
     def close(self, stage: int) -> None:
-        """Send buffered data of the connections of a stage, and close these connections."""
+        """Close the connections of a stage after sending their buffered data."""
         for transport in self._list_open(stage):
             protocol = transport.get_protocol()
             (protocol if isinstance(protocol, TlsTransport) else transport).close()

@@ -112,7 +112,10 @@ class AnsweredRequest:
 
 @dataclass(frozen=True)
 class StreamEnded:
-    """A visitor's TLS or TCP connection has ended. Terminals show this event, but the subsystem does not send it."""
+    """A visitor's TLS or TCP connection has ended.
+
+    Terminals show this event, but the subsystem `events` does not send it.
+    """
 
     line: str
 

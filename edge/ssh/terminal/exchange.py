@@ -13,7 +13,7 @@ from edge.ssh.terminal.client_events import AnsweredRequest, Event, StreamEnded
 
 _REQUEST = re.compile(rb"([A-Z]{3,20}) ([^ ?\r\n]{1,2000})[^ \r\n]* HTTP/1\.[01]\r\n")
 _CLIENT = re.compile(rb"\r\nx-forwarded-for: ([0-9A-Fa-f.:]{2,45})\r\n")
-_STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9]\d\d) ")  # the status of a final response
+_STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9]\d\d) ")  # the status of a final response: 101, or 200 and above
 
 
 class ConnectionEvents(Protocol):

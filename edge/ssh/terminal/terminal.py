@@ -15,8 +15,9 @@ from edge.ssh.terminal.client_events import Event
 _CONTROL_C, _CONTROL_D = "\x03", "\x04"
 _SUBSYSTEM = "events"
 _MAX_UNREAD = 64 * 1024  # if a client has more unread characters, events are dropped
-_MAX_UNREAD_REQUESTS = 32 * 1024  # the same limit for events of requests, lower to leave room for other events
-_PERIOD = 0.1  # the subsystem sends the events of requests together, after so many seconds
+# if a client has more unread characters, events of requests are dropped, but there is still room for other events
+_MAX_UNREAD_REQUESTS = 32 * 1024
+_PERIOD = 0.1  # the subsystem collects the events of requests for so many seconds, and sends them together
 _MAX_REQUESTS = 200  # the most events of requests in one period. Further events are dropped
 
 

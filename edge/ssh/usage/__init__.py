@@ -1,1 +1,1 @@
-"""Counting the traffic of accounts."""
+"""Counts the traffic of accounts, and stores it."""

@@ -19,8 +19,8 @@ from edge.store import threads
 from edge.store.records import Unavailable
 from edge.store.table import Store
 
-_SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds between writes to the file, and to the store
-_PAUSE_FACTOR = 20  # the pause after a save is this many times its duration
+_SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds between two writes to the file, and between two writes to the store
+_PAUSE_FACTOR = 20  # the pause after a save is at least so many times as long as the save
 
 
 class Billing:
@@ -37,7 +37,7 @@ class Billing:
         self._due = float("inf")  # the monotonic time of the next write to the store
 
     async def serve(self) -> None:
-        """Write the usage that the previous gateway left, then the usage of this gateway, until cancelled."""
+        """Write the usage of the previous gateway, then of this gateway, until cancelled."""
         await self._recover()
         self._due = time.monotonic() + _WRITE_PERIOD
         try:
@@ -57,10 +57,7 @@ class Billing:
         return max(_SAVE_PERIOD, _PAUSE_FACTOR * duration)
 
     def _save(self) -> None:
-        """Collect the usage of all tunnels, and write it to the file.
-
-        The file has the sums by account and hour that are not in the store yet.
-        """
+        """the usage at the latest call of `take_unbilled_usage`"""
         self._collect(self._ledger, _hour())
         text = self._ledger.to_text(self._gateway)
         if text == self._saved_text:
@@ -76,15 +73,15 @@ class Billing:
 
     async def _write(self) -> None:
         sums = self._ledger.list_unwritten()
-        with suppress(Unavailable):  # if the store does not answer, the next write includes these sums
+        with suppress(Unavailable):  # if the store does not answer, the sums are part of the next write
             await threads.call(self._put, self._gateway, sums)
             self._ledger.mark_written(sums, _hour())
             self._save()
 
     async def _recover(self) -> None:
-        """Write the usage that the previous gateway left in the file to the store.
+        """Store the usage that the previous gateway left in its file.
 
-        Retry until that succeeds.
+        Retry until the store answers.
         """
         try:
             gateway, sums = ledger.parse(self._file.read_text())

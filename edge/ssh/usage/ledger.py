@@ -33,7 +33,7 @@ class Ledger:
             self._sums[account, hour] = self._sums.get((account, hour), Traffic()) + usage
 
     def list_unwritten(self) -> list[HourlyUsage]:
-        """Return the sums that have changed since they were written to the store."""
+        """Return the sums that are new, or have changed since they were written to the store."""
         return [HourlyUsage(*key, usage) for key, usage in self._sums.items() if self._written.get(key) != usage]
 
     def mark_written(self, sums: Iterable[HourlyUsage], hour: str) -> None:
@@ -54,7 +54,10 @@ class Ledger:
 
 
 def parse(text: str) -> tuple[str, list[HourlyUsage]]:
-    """Parse a text of `to_text`. Return the gateway and its unwritten sums. Raises ValueError, KeyError, TypeError."""
+    """Parse the output of `to_text`. Return the gateway's id and its unwritten sums.
+
+    Raises ValueError, KeyError, TypeError.
+    """
     parsed = json.loads(text)
     sums = [HourlyUsage(account, hour, Traffic(*counts)) for account, hour, *counts in parsed["sums"]]
     return str(parsed["gateway"]), sums

@@ -16,7 +16,7 @@ TUNNEL = 0xE0  # the TLV type of a tunnel's id. Applications may define types fr
 PRIVATE = 0xE1  # a TLV of this type forbids the gateway to send the header to an upstream
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
-_TEXT, _MAX_TEXT = b"PROXY ", 107  # the first bytes, and the largest size, of a header of version 1
+_TEXT, _MAX_TEXT = b"PROXY ", 107  # the first bytes of a header of version 1, and the most bytes of the whole header
 _MAX_PORT = 65535
 _FIXED = struct.Struct("!12sBBH")
 _MAX = 1024  # bytes of a header of version 2 after its fixed part

@@ -7,7 +7,7 @@ from pathlib import Path
 from edge.link.authority import KeyPair
 from edge.process import log
 
-PERIOD = 24 * 3600.0  # seconds between renewals. A certificate from `Authority` is valid for 90 days
+PERIOD = 24 * 3600.0  # seconds between two renewals. A certificate from `Authority` is valid for 90 days
 
 
 class RenewedPair:

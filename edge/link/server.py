@@ -155,7 +155,7 @@ class _Pending(asyncio.Protocol):
         self.failed()
 
     def drop(self) -> None:
-        """Abort the connection, because there are too many pending ones."""
+        """Abort this connection, because too many connections are pending."""
         self.failed()
         self._transport.abort()
 

@@ -16,7 +16,7 @@ from edge.process import files
 
 _MAX_ADDRESS = 107  # bytes that the kernel permits for the path of a socket
 
-_KEEPALIVE = {  # probes after 60 s of silence; ends the connection after another 60 s without an answer
+_KEEPALIVE = {  # the kernel probes a connection after 60 s of silence, and ends it after another 60 s without an answer
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 60,
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL): 20,

@@ -141,7 +141,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
             return
         except ssl.SSLError:
-            self._flush()  # sends the TLS alert, which contains the reason
+            self._flush()  # sends the TLS alert with the reason of the failure
             self._raw.close()
             return
         self._flush()
@@ -194,7 +194,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
 
 def linger(transport: asyncio.Transport) -> None:
-    """Abort a closing connection when its peer accepts no unsent bytes for _LINGER seconds."""
+    """Abort a closing connection when its peer has accepted no unsent bytes for _LINGER seconds."""
 
     def check(unsent: int) -> None:
         left = transport.get_write_buffer_size()

@@ -43,7 +43,7 @@ class NameMetrics:
             self.seconds.observe(seconds)
 
     def on_refusal(self, reason: str) -> None:
-        """Count a request of Envoy that was refused without a read of the name's records."""
+        """Count a request of Envoy that was refused without reading the name's records."""
         self.refused.labels(reason).inc()
 
     async def read(self) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Failures = type[Exception] | tuple[type[Exception], ...]
 
-# the shortest and longest pause in seconds until failed work is retried. It doubles with each failure
+# the shortest and longest pause in seconds before failed work is retried. The pause doubles with each failure
 _MIN_RETRY, _MAX_RETRY = 0.2, 2.0
 _JITTER = 0.1  # the share of a pause by which it varies at random, so that hosts do not act at the same time
 

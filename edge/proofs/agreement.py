@@ -44,7 +44,7 @@ def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, ask
 
 
 def disagreement(answers: Sequence[Answer], name: str) -> str:
-    """Return a sentence that explains why there is no agreement after the answers of all servers."""
+    """Return a sentence that explains why the servers do not agree, from their answers."""
     failed = [it.why for it in answers if isinstance(it, Failed)]
     answered = len(answers) - len(failed)
     if answered > 1:

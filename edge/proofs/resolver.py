@@ -61,7 +61,7 @@ class Resolver:
             return None
 
     async def find_without(self, name: str, value: str) -> list[str]:
-        """Return the addresses of the name servers that lack the TXT record `value`.
+        """Return the addresses of the name servers that do not return a TXT value.
 
         Servers that do not answer are included. Raises Unreachable.
         """

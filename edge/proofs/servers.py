@@ -161,7 +161,10 @@ async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) ->
 
 
 def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return the items of several lists in turn: each first item, then each second item. Leave out duplicates."""
+    """Return the items of several lists in turn, without duplicates.
+
+    The result has the first item of each list, then the second item of each list, and so on.
+    """
     return list(dict.fromkeys(it for turn in zip_longest(*lists) for it in turn if it))
 
 

@@ -52,7 +52,10 @@ class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type
         self._service, self._webhooks, self._passwords = service, webhooks, passwords
 
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
-        """Decide about a visitor's request, which Envoy describes: forward it, or send a response."""
+        """Decide whether to forward a visitor's request, which Envoy describes.
+
+        The result is that decision, or a response to the visitor.
+        """
         if "passwords" in request.attributes.context_extensions:
             return _password_response(await self._passwords.check(_password(request)))
         if "webhook" in request.attributes.context_extensions:

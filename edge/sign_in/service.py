@@ -33,7 +33,7 @@ class SignInService:
         self._host = SignInHost(dependencies, self._starter)
 
     async def answer(self, visit: Visit) -> Forward | Reply:
-        """Return the response, or Forward if the request may pass. After an error, the request does not pass."""
+        """Return a response, or Forward if the request may pass. After an error, the request does not pass."""
         try:
             return await self._answer(visit)
         except (aws.AwsError, NotReady) as error:

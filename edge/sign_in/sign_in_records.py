@@ -192,7 +192,7 @@ class SignInRecords:
         await _in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:
-        """Store that a session was used at this time."""
+        """Store that a session was used at the time `now`."""
         await _in_thread(sessions.record_seen, id, int(now))
 
     async def end_session(self, id: str) -> None:

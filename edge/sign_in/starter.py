@@ -86,10 +86,10 @@ class Starter:
         return self._providers[rule.provider].scopes_for(rule)
 
     def seal(self, made: State) -> str:
-        """Return a state as an encrypted text for the provider's URL."""
+        """Encrypt the state of a sign-in for the provider's URL."""
         kid = self._records.signing_key().kid
         return state.seal(made, kid, self._records.state_keys()[kid])
 
     def unseal(self, text: str | None) -> State | None:
-        """Return a state. Return None if it is absent, invalid or too old."""
+        """Decrypt the state of a sign-in. Return None if it is absent, invalid or too old."""
         return state.unseal(text, self._records.state_keys(), self._clock()) if text else None

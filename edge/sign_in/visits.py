@@ -76,7 +76,10 @@ def read_host(authority: str) -> str:
 
 
 def safe_path(text: str | None) -> str:
-    """Return a path if a redirect to it stays on the same host, or else "/"."""
+    """Return a path to which a redirect stays on the same host.
+
+    Return "/" for any other text.
+    """
     path = text or ""
     is_path = path.startswith("/") and path[1:2] not in ("/", "\\")
     if not is_path or not path.isprintable() or len(path.encode()) > _MAX_PATH:

@@ -20,7 +20,8 @@ from edge.ssh.data.visitors import get_visitor
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
 
-CreateView: TypeAlias = Callable[[Proto, str], Observer]  # parameters: a tunnel's protocol, the visitor's address
+# the function that creates an observer, from a tunnel's protocol and the visitor's address
+CreateView: TypeAlias = Callable[[Proto, str], Observer]
 _POLL = 0.01  # seconds between checks whether the visitor's address has arrived
 _TIMEOUT_BODY = b"408: the request body arrived too slowly.\n"
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (

@@ -177,7 +177,7 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
             how = f"choose another {kind}, or remove it from the edge"
             return TunnelRefused(f"An edge of your account listens on {name}: {how}.", "name_of_edge")
         case NameNotReserved():
-            it = "one" if kind == "port" else "it"  # a particular port cannot be reserved: the API chooses it
+            it = "one" if kind == "port" else "it"  # the API chooses the port that an account reserves
             why = f"{name} is not reserved: reserve {it} first"
             return TunnelRefused(f"Your account can use only reserved {kind}s, and {why}.", "name_not_reserved")
         case NameNotProved():
@@ -205,7 +205,10 @@ def describe_tunnel(id: str, opening: Opening) -> str:
 
 
 def describe_port(url: str, refusal: str) -> str:
-    """Return the sentence that says whether the port of a TCP tunnel is open. It is open if `refusal` is ""."""
+    """Return the sentence that says whether the port of a TCP tunnel is open.
+
+    The port is open if `refusal` is "".
+    """
     if not refusal:
         return f"{url} is open now."
     return f"{url} is not open: {refusal}. The edge tries again every few seconds."

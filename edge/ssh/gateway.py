@@ -72,7 +72,7 @@ class SshGateway:
         task.add_done_callback(self._closing.discard)
 
     def on_session_end(self, session: Session) -> None:
-        """Remove the connection of a client, which has ended, from the gateway's sessions."""
+        """Remove the connection of a client from the gateway's sessions. The connection has ended."""
         self.sessions.discard(session)
 
     async def serve(self, draining: asyncio.Event | None = None) -> None:
@@ -104,7 +104,7 @@ class SshGateway:
         self._billing = Billing(store, self.id, settings.own_file("usage.json"), self.tunnels.collect)
 
     async def _serve_while_leased(self, draining: asyncio.Event) -> None:
-        """Serve until cancelled or until a drain is complete. Raises LeaseLost, Unavailable."""
+        """Serve while the gateway has its lease, until cancelled or drained. Raises LeaseLost, Unavailable."""
         async with self.links.serve():
             await self.lease.begin(self._describe(await self.links.open(self.tunnels.find_online)))
             loops.check_before_events(self.lease.check)

@@ -73,7 +73,7 @@ class NamedPolicies:
         return parse_policies(self._value)
 
     def end(self) -> None:
-        """Stop waiting, because the client has left."""
+        """Stop waiting for the client's answer, because the client has left."""
         for task in self._pending:
             task.cancel()
 

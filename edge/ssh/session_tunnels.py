@@ -27,7 +27,7 @@ from edge.store.table import Store
 _PORT_TIMEOUT = 3.0  # seconds to wait for a port to open before the client is shown its address
 _POLL = 0.1  # seconds between two checks whether the port is open
 _REFUSAL_DELAY = 1.0  # seconds after a refusal in which a client without terminal can request another tunnel
-_RANDOM_TRIES = 3  # random names or ports that are tried: each can be in use already
+_RANDOM_TRIES = 3  # the most random names or ports to try, because each can be in use already
 
 
 class TunnelHost(Protocol):

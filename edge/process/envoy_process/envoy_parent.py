@@ -24,7 +24,7 @@ from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
 _ACCEPT_TIME = 1.0  # seconds for Envoy to accept connections that the kernel has already assigned to its sockets
-_POLL = 0.2  # seconds between two counts of the visitors' connections
+_POLL = 0.2  # seconds between two counts of the visitors' open connections
 _ACTIVE = re.compile(r"^envoy_listener_downstream_cx_active\S* (\d+)$", re.MULTILINE)
 _COUNTS = r"/stats/prometheus?filter=^listener\.(https?|port)\.downstream_cx_active$"
 

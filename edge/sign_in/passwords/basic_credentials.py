@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import NamedTuple
 
-_LONGEST = 2048  # characters: more than the longest user name and password have
+_LONGEST = 2048  # the most characters: the longest user name and password have fewer
 
 
 class BasicCredentials(NamedTuple):
@@ -15,7 +15,7 @@ class BasicCredentials(NamedTuple):
 
 
 def parse(header: str) -> BasicCredentials | None:
-    """Return the credentials of an `Authorization` header. Return None if it is missing or not HTTP Basic."""
+    """Return the credentials in an `Authorization` header. Return None if it is missing or not HTTP Basic."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic" or len(header) > _LONGEST:
         return None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-_NONCE = 12  # bytes of a nonce
+_NONCE = 12  # bytes of an AES-GCM nonce
 
 
 def seal(plain: bytes, kid: str, key: bytes, purpose: bytes) -> str:

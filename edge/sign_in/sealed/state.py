@@ -50,7 +50,10 @@ def seal(state: State, kid: str, key: bytes) -> str:
 
 
 def unseal(text: str, keys: Mapping[str, bytes], now: float) -> State | None:
-    """Return a state. Return None if it is malformed, encrypted with an unknown key, or older than MAX_AGE."""
+    """Decrypt the state of a sign-in.
+
+    Return None if it is malformed, encrypted with an unknown key, or older than MAX_AGE.
+    """
     plain = sealing.unseal(text, keys, _PURPOSE)
     if plain is None:
         return None

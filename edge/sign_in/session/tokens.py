@@ -47,7 +47,10 @@ def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
 
 
 def _header(text: str) -> str:
-    """Return a text in percent-encoded UTF-8. It is cut at MAX_NAME characters, but not within a character."""
+    """Return a text in percent-encoded UTF-8.
+
+    The text is cut after MAX_NAME characters, but not within a character.
+    """
     encoded = ""
     for character in text:
         more = quote(character, safe=_LITERAL)

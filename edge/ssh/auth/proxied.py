@@ -17,7 +17,7 @@ class Proxied(asyncio.Protocol):
     """The asyncio protocol of a new connection until its PROXY header is complete.
 
     `proxies` are the networks from which proxies may connect. `admit` returns the protocol that handles the connection
-    after the header. This protocol sees the client's address as its peer.
+    after the header. That protocol sees the client's address, not the proxy's, as its peer.
     """
 
     def __init__(self, proxies: Networks, admit: Callable[[], asyncio.Protocol], *, timeout: float = _TIMEOUT) -> None:

@@ -7,7 +7,7 @@ part: a single tunnel takes at most half of the budget, two tunnels take a third
 
 from collections import Counter
 
-MIN_WINDOW, _MAX_WINDOW = 128 << 10, 2 << 20  # bytes of the window of one channel
+MIN_WINDOW, _MAX_WINDOW = 128 << 10, 2 << 20  # the smallest and the largest window of a channel, in bytes
 
 
 class Buffers:

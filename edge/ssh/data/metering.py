@@ -20,11 +20,11 @@ class Meter:
     requests: int = 0
 
     def usage(self) -> Traffic:
-        """Return the bytes and requests so far."""
+        """Return the counts of bytes and requests until now."""
         return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
     def has_same_bytes(self, usage: Traffic) -> bool:
-        """Return whether no bytes have been counted since `usage`, an earlier result of `usage()`."""
+        """Return whether the counts of bytes are the same as in `usage`, an earlier result of `usage()`."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 
 
@@ -52,7 +52,7 @@ class MeteredConnection:
         return not self._is_first
 
     def on_request(self, data: bytes) -> None:
-        """Count bytes to the SSH client."""
+        """Count bytes that are sent to the SSH client."""
         self._meter.bytes_in += len(data)
         if self._can_begin and (self._is_first or _REQUEST.match(data)):
             self._meter.requests += 1

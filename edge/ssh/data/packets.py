@@ -6,7 +6,7 @@ The reasons, and the work left to asyncssh: docs/decisions/0024-packets-of-a-tun
 MSG_CHANNEL_DATA = 94
 _HEAD = 10  # bytes before the data in a CHANNEL_DATA packet: padding length, type, channel, data length
 _LISTS_AT = 17  # the offset of the lists of algorithms in a KEXINIT, after its type and cookie
-_GUESS_AT = -5  # the offset from the end of a KEXINIT of the flag first_kex_packet_follows
+_GUESS_AT = -5  # the offset of the flag first_kex_packet_follows, from the end of a KEXINIT
 
 
 class Unread:

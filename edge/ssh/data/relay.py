@@ -105,7 +105,7 @@ class Relay:
     def on_response(self, data: bytes) -> None:
         """Pass data from the SSH client to Envoy.
 
-        If the response arrives before its request is complete, parts of it are held back until then.
+        If a response arrives before its request is complete, parts of the response are held back until then.
         """
         must_wait = self._exchange.on_response(data)
         self._has_moved = True
@@ -176,8 +176,8 @@ class Relay:
     def on_stalled(self, session: object) -> None:
         """Stop reading from Envoy, because the SSH client reads slowly.
 
-        If that lasts longer than the idle timeout, both ends are closed: while reading is paused, asyncio does not
-        report that a visitor has left.
+        If no data moves for the idle timeout, both ends are closed. The timeout is necessary because asyncio does not
+        report that a visitor has left while reading is paused.
         """
         self.pause(session)
         self._watch()
@@ -231,7 +231,7 @@ class Relay:
         self._end_if_over()
 
     def _drain(self) -> None:
-        """Send Envoy an EOF. If Envoy does not close the connection in time, close it."""
+        """Send EOF to Envoy. Close the connection if Envoy does not close it in time."""
         self._write_eof()
         self._idle_timer = self._owner.call_later(_DRAIN_TIMEOUT, self.close)
 

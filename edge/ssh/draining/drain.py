@@ -50,7 +50,7 @@ class Drain:
         self._handover = Handover(gateway.store, authority, self._limits.max_channels_per_tunnel)
 
     async def run(self) -> None:
-        """Drain the gateway. Before that, it must have stopped accepting clients."""
+        """Drain the gateway, which must not accept clients any more."""
         log.event("drain_began", tunnels=len(self._gateway.tunnels))
         for session in list(self._gateway.sessions):
             session.announce_drain()
@@ -89,7 +89,11 @@ class Drain:
         self._links.close(stage)
 
     async def _hand_over(self) -> None:
-        """Disconnect the clients, and pass on held connections, until every tunnel is online at another gateway."""
+        """Disconnect the clients, and pass on held connections.
+
+        Stop when every tunnel is online at another gateway, or after the handover timeout. Then close connections that
+        are still held.
+        """
         end = time.monotonic() + self._limits.handover_timeout
         following = asyncio.create_task(self._handover.follow())
         try:

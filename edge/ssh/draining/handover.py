@@ -131,7 +131,7 @@ class Handover:
     async def _read(self) -> None:
         """Find successors among the accounts' changed tunnels. Raises Unavailable.
 
-        Only accounts with a tunnel that has no successor yet are read.
+        Accounts are left out if all their tunnels have successors.
         """
         changes = await threads.call(self._follower.read, time.time())
         scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}

@@ -77,7 +77,7 @@ class LinkStages:
             (protocol if isinstance(protocol, TlsTransport) else transport).close()
 
     def _accept(self, transport: asyncio.Transport) -> Find:
-        """Add a new connection at the Unix socket to the latest stage. Return the stage's function `find`."""
+        """Add a new connection at the Unix socket to the latest stage. Return the function `find` of this stage."""
         stage = self._stages[-1]
         stage.connections.add(transport)
         return stage.find

@@ -54,7 +54,7 @@ class HttpView:
             self._pending = pending
 
     def on_response(self, data: bytes) -> None:
-        """Show the unanswered request, with the status and duration of its response."""
+        """Show the unanswered request with its response's status and duration."""
         if self._pending and (status := _STATUS.match(data)):
             self._show(self._pending, int(status[1]))
 

@@ -47,7 +47,10 @@ class Billing:
             await self._write()
 
     async def _save_and_write(self) -> float:
-        """Save the usage, and write it to the store if that is due. Return the pause until the next save."""
+        """Save the usage to the file. Also write it to the store if a write is due.
+
+        Return the seconds until the next save.
+        """
         start = time.monotonic()
         self._save()
         duration = time.monotonic() - start

@@ -39,7 +39,7 @@ class Ledger:
     def mark_written(self, sums: Iterable[HourlyUsage], hour: str) -> None:
         """Record that sums of usage were written to the store.
 
-        Forget the written sums of all hours except the current `hour`: they cannot change any more.
+        Remove the written sums of all hours except the current `hour`, because they cannot change any more.
         """
         self._written = {**self._written, **{(it.account, it.hour): it.usage for it in sums}}
         over = [key for key, usage in self._sums.items() if key[1] != hour and self._written.get(key) == usage]
@@ -48,7 +48,10 @@ class Ledger:
         self._written = {key: usage for key, usage in self._written.items() if key in self._sums}
 
     def to_text(self, gateway: str) -> str:
-        """Return the unwritten sums as text. If this gateway is killed, the next process writes them to the store."""
+        """Return the unwritten sums as text.
+
+        If this gateway is killed, the next process reads this text and writes the sums to the store.
+        """
         sums = [[it.account, it.hour, *astuple(it.usage)] for it in self.list_unwritten()]
         return json.dumps({"gateway": gateway, "sums": sums})
 

@@ -1,4 +1,4 @@
-"""Decides the responses to HTTP-01 challenges of a CA (RFC 8555, section 8.3). Pure."""
+"""Decides the responses to HTTP-01 challenges of a CA (RFC 8555, section 8.3). This file does no I/O."""
 
 from collections import OrderedDict
 from dataclasses import dataclass

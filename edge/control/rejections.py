@@ -1,4 +1,4 @@
-"""Envoy's errors about the edges and certificates of this host. Pure.
+"""Envoy's errors about the edges and certificates of this host. This file does no I/O.
 
 File names are removed from the errors, and so are ids of other resources, which could belong to other accounts.
 """

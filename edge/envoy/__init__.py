@@ -1,1 +1,1 @@
-"""Builds Envoy's resources: listeners, routes and clusters. Pure."""
+"""Builds Envoy's resources: listeners, routes and clusters. These files do no I/O."""

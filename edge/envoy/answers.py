@@ -1,6 +1,6 @@
 """Builds an internal listener that sends a fixed HTTP response. All routes share it, so Envoy has the body once.
 
-Pure.
+This file does no I/O.
 """
 
 from functools import cache

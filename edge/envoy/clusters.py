@@ -1,4 +1,4 @@
-"""Builds Envoy's clusters for gateways and tunnel groups (by mutual TLS), and for internal listeners. Pure."""
+"""Builds clusters for gateways and tunnel groups (by mutual TLS), and for internal listeners. Does no I/O."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache

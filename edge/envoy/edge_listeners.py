@@ -1,7 +1,7 @@
-"""Builds Envoy's listeners of edges: an internal listener of a special edge, and listeners at TCP ports. Pure.
+"""Builds Envoy's listeners of edges: an internal listener of a special edge, and listeners at TCP ports.
 
 A special edge has names that Envoy must know before a visitor comes. A handshake requirement is an edge's TLS version,
-or a digest if the edge demands client certificates or OAuth.
+or a digest if the edge demands client certificates or OAuth. This file does no I/O.
 """
 
 from chalicelib.model.serving.edge_plans import Plan, listener_name

@@ -1,4 +1,4 @@
-"""Builds Envoy's routes of an edge. Pure."""
+"""Builds Envoy's routes of an edge. This file does no I/O."""
 
 import re
 from collections.abc import Iterator, Sequence

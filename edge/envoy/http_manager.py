@@ -1,4 +1,4 @@
-"""Builds Envoy's HTTP connection managers for public connections, and the filters in them. Pure."""
+"""Builds Envoy's HTTP connection managers for public connections, and the filters in them. This file does no I/O."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Builds Envoy's listeners at public ports, and internal listeners for special names. Pure.
+"""Builds Envoy's listeners at public ports, and internal listeners for special names. This file does no I/O.
 
 Special names are names that Envoy must know before a visitor comes. The public HTTPS listener passes connections for
 some of them, for example with TLS passthrough, to internal listeners. Envoy accepts or rejects a listener as a whole,

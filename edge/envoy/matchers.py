@@ -1,4 +1,4 @@
-"""Builds matchers that choose the filter chain of a connection. Pure.
+"""Builds matchers that choose the filter chain of a connection. This file does no I/O.
 
 If a matcher changes, connections stay open. If a filter chain changes, its connections are closed.
 """

@@ -1,4 +1,4 @@
-"""Builds small messages of Envoy's API that other messages contain. Pure."""
+"""Builds small messages of Envoy's API that other messages contain. This file does no I/O."""
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence

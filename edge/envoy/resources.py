@@ -1,4 +1,4 @@
-"""Encoded resources of Envoy, which Envoy accepts or rejects one by one. Pure."""
+"""Encoded resources of Envoy, which Envoy accepts or rejects one by one. This file does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Builds Envoy's routes of tunnels, and of the port without TLS. Pure."""
+"""Builds Envoy's routes of tunnels, and of the port without TLS. This file does no I/O."""
 
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import Site

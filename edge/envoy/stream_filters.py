@@ -1,4 +1,4 @@
-"""Builds Envoy's filters for byte connections: limits, forwarding and access log. Pure.
+"""Builds Envoy's filters for byte connections: limits, forwarding and access log. This file does no I/O.
 
 A byte connection is a visitor's connection that the edge forwards without reading HTTP.
 """

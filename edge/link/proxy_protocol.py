@@ -1,4 +1,4 @@
-"""Headers of the PROXY protocol, by which a server learns the visitor's address. Pure functions.
+"""Headers of the PROXY protocol, by which a server learns the visitor's address. This file does no I/O.
 
 Headers are written in version 2. Version 1, a line of text, can only be read.
 

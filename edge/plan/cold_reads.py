@@ -1,4 +1,4 @@
-"""Decides for which cold names the store is read, and remembers which names are not served. Pure.
+"""Decides for which cold names the store is read, and remembers which names are not served. This file does no I/O.
 
 A cold name is a requested name that is not loaded. Times are seconds of a monotonic clock.
 """

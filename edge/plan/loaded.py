@@ -1,4 +1,4 @@
-"""The loaded names: server names with resources in Envoy. Decides which are unloaded, and when. Pure.
+"""The loaded names: server names with resources in Envoy. Decides which are unloaded, and when. This file does no I/O.
 
 Control loads a name when Envoy requests the name's secret (certificate and key). The memory of all loaded names is
 bounded. Times are monotonic seconds.

@@ -1,4 +1,4 @@
-"""The plan of a name: which edge or tunnel answers, and with which certificate. Pure."""
+"""The plan of a name: which edge or tunnel answers, and with which certificate. This file does no I/O."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

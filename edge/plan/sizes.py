@@ -1,4 +1,4 @@
-"""The estimated memory of a loaded name in Envoy. Pure.
+"""The estimated memory of a loaded name in Envoy. This file does no I/O.
 
 `python -m bench edge_sizes` and tests/live/edge/ondemand/test_sizes.py compare the estimate with the memory that Envoy
 reports, for records of the largest permitted sizes.

@@ -1,4 +1,4 @@
-"""Converts traffic policies to lists of networks that may connect to a port. Pure.
+"""Converts traffic policies to lists of networks that may connect to a port. This file does no I/O.
 
 At a port, the result of a policy depends only on the client's address. Two networks are either nested or disjoint. So
 all addresses with the same smallest network around them, among the policy's networks, get the same result. The list of

@@ -1,4 +1,4 @@
-"""Joins the metrics of several processes to one text in Prometheus's text format. Pure."""
+"""Joins the metrics of several processes to one text in Prometheus's text format. This file does no I/O."""
 
 import re
 from collections.abc import Iterable, Mapping

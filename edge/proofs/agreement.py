@@ -1,4 +1,4 @@
-"""Decides whether the name servers of a domain agree on its records. Pure.
+"""Decides whether the name servers of a domain agree on its records. This file does no I/O.
 
 They agree if a majority of the answering servers, and at least a quorum (a number of servers), return the same records.
 """

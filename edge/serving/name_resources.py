@@ -1,4 +1,4 @@
-"""Builds Envoy's resources for a server name from its plan: clusters, scope and secret. Pure."""
+"""Builds Envoy's resources for a server name from its plan: clusters, scope and secret. This file does no I/O."""
 
 from edge.envoy import listeners
 from edge.envoy.names import scopes

@@ -1,4 +1,7 @@
-"""Counts the owners of Envoy's shared resources. A resource can be removed when it has no owner. Pure."""
+"""Counts the owners of Envoy's shared resources. A resource can be removed when it has no owner.
+
+This file does no I/O.
+"""
 
 from collections import Counter
 from collections.abc import Iterable

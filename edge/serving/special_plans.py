@@ -1,4 +1,4 @@
-"""The plans of an account's special names. Pure.
+"""The plans of an account's special names. This file does no I/O.
 
 A special name needs a separate filter chain or listener in Envoy, for example for mutual TLS or TLS passthrough.
 Envoy always has the resources of special names. It requests the resources of other names on demand.

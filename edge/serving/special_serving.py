@@ -1,4 +1,4 @@
-"""Builds Envoy's resources for special names and for TCP ports. Pure.
+"""Builds Envoy's resources for special names and for TCP ports. This file does no I/O.
 
 A special name needs a separate filter chain or listener. Envoy always has the resources of special names. It requests
 the resources of other names on demand.

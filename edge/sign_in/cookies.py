@@ -1,4 +1,4 @@
-"""Reading and setting cookies. Pure."""
+"""Reads cookies, and builds Set-Cookie headers. This file does no I/O."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Responses of the sign-in service, and its pages. Pure."""
+"""Responses of the sign-in service, and its pages. This file does no I/O."""
 
 import html
 from collections.abc import Mapping, Sequence

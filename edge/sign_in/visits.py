@@ -1,4 +1,4 @@
-"""Requests of visitors as Envoy describes them. Pure."""
+"""Requests of visitors as Envoy describes them. This file does no I/O."""
 
 import ipaddress
 import re

@@ -1,7 +1,7 @@
-"""Parses the tunnel that an `ssh -R` requests, and builds the sentences for the client's terminal. Pure.
+"""Parses the tunnel that an `ssh -R` requests, and builds the sentences for the client's terminal.
 
 The host and port of the request determine the tunnel. For `-R 80:…`, without a host, ssh sends the host "localhost". An
-empty host (`-R :80:…`) and `*` are sent unchanged.
+empty host (`-R :80:…`) and `*` are sent unchanged. This file does no I/O.
 """
 
 import re

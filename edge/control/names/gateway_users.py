@@ -1,4 +1,7 @@
-"""Finds the accounts with tunnels at a gateway. Only names of these accounts depend on the gateway. Pure."""
+"""Finds the accounts with tunnels at a gateway. Only names of these accounts depend on the gateway.
+
+This file does no I/O.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable

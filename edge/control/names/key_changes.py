@@ -1,4 +1,4 @@
-"""Changes of the records that decide which account has a name. Pure.
+"""Changes of the records that decide which account has a name. This file does no I/O.
 
 The record of a base name (a name directly below TUNNEL_DOMAIN) or of a proved domain contains the account that has it.
 The store has at most one record for each.

@@ -1,1 +1,1 @@
-"""Filters of Envoy's listeners and routes. Pure."""
+"""Filters of Envoy's listeners and routes. These files do no I/O."""

@@ -1,4 +1,4 @@
-"""The configuration of Envoy's access logs. Pure.
+"""The configuration of Envoy's access logs. This file does no I/O.
 
 A line has at most 4 KiB. Texts from visitors are truncated, because a byte can become four bytes in JSON. The field
 `header_bytes` is the size of all headers before the truncation. Of refused requests, and of requests for unknown hosts,

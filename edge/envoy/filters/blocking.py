@@ -1,4 +1,4 @@
-"""Refuses blocked networks and banned hosts, without ending other connections. Pure.
+"""Refuses blocked networks and banned hosts, without ending other connections. This file does no I/O.
 
 Filters refuse HTTP requests. Their rules are in separate resources. Byte connections are refused when they open,
 because the listener's matcher chooses no filter chain. A filter would decide only at the client's first byte, but an

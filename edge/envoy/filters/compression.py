@@ -1,4 +1,4 @@
-"""The filter that compresses responses, which a route enables. Pure.
+"""The filter that compresses responses, which a route enables. This file does no I/O.
 
 Envoy compresses neither responses with Content-Encoding or `no-transform`, nor upgrades. It removes strong ETags.
 """

@@ -1,4 +1,4 @@
-"""Headers that a route adds to requests and responses, and removes from them. Pure."""
+"""Headers that a route adds to requests and responses, and removes from them. This file does no I/O."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Keeps headers that only proxies should set, if an edge or a reserved domain permits it. Pure.
+"""Keeps headers that only proxies should set, if an edge or a reserved domain permits it. This file does no I/O.
 
 The module `claims` has the patterns of headers that only proxies should set. The filter of
 `http_manager.build_client_headers` removes these headers. Before that, another filter records the values of the headers

@@ -1,4 +1,4 @@
-"""The filters that require passwords, which a route or virtual host enables. Pure.
+"""The filters that require passwords, which a route or virtual host enables. This file does no I/O.
 
 The sign-in service verifies a password. A script remembers for a minute with which credentials each visitor passed, so
 that Envoy does not ask the service again. An HTTP connection manager without the script asks for each request.

@@ -1,7 +1,7 @@
-"""Converts traffic policies to matchers of a port's listener, which decide when a connection opens. Pure.
+"""Converts traffic policies to matchers of a port's listener, which decide when a connection opens.
 
 A filter would decide only at the client's first byte, but an upstream that sends first would have sent data before. The
-matchers are not nested in each other, since Envoy parses messages only to a depth of 100.
+matchers are not nested in each other, since Envoy parses messages only to a depth of 100. This file does no I/O.
 """
 
 from functools import lru_cache

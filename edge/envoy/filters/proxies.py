@@ -1,4 +1,4 @@
-"""Reads visitors' addresses from trusted proxies in front of public listeners. Pure.
+"""Reads visitors' addresses from trusted proxies in front of public listeners. This file does no I/O.
 
 If proxies are configured, connections that do not come from them are refused.
 """

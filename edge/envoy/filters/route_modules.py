@@ -1,4 +1,4 @@
-"""Configures Envoy's routes for the modules of an edge's route. Pure.
+"""Configures Envoy's routes for the modules of an edge's route. This file does no I/O.
 
 The declaration of each module names the function in `edge.envoy` that configures a route for it.
 """

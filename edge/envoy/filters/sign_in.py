@@ -1,7 +1,8 @@
-"""The filters of edges with OAuth: session tokens, the sign-in service, and the removal of its cookies. Pure.
+"""The filters of edges with OAuth: session tokens, the sign-in service, and the removal of its cookies.
 
 Envoy verifies session tokens itself, and asks the sign-in service only about requests without a valid token. The keys
-and audiences of tokens are in an extension resource, so that a change applies to open connections and closes none.
+and audiences of tokens are in an extension resource, so that a change applies to open connections and closes none. This
+file does no I/O.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Translates the module `user_agent_filter` into header conditions of Envoy's routes. Pure.
+"""Translates the module `user_agent_filter` into header conditions of Envoy's routes. This file does no I/O.
 
 Several User-Agent headers count as one, joined with commas, as the upstream receives them.
 """

@@ -1,4 +1,4 @@
-"""Refuses HTTP requests by the visitor's address, as the configuration of a route. Pure.
+"""Refuses HTTP requests by the visitor's address, as the configuration of a route. This file does no I/O.
 
 A change of IP policies changes routes only, so it applies to the next requests of open connections and closes no
 connection.

@@ -1,4 +1,4 @@
-"""The filter that verifies webhooks, which a route enables. Pure.
+"""The filter that verifies webhooks, which a route enables. This file does no I/O.
 
 Envoy buffers the body, and asks the sign-in service, which can decrypt the secret. Envoy would forward an upgrade
 request without waiting for the body, and the service could not recognize that the body is missing. So routes that

@@ -1,4 +1,4 @@
-"""The cluster by which Envoy forwards HTTP-01 challenges to control. Pure."""
+"""The cluster by which Envoy forwards HTTP-01 challenges to control. This file does no I/O."""
 
 from edge.envoy import parts, upstream_http, v3
 from edge.envoy.resources import Resource, encode

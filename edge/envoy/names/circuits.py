@@ -1,4 +1,4 @@
-"""Builds clusters for routes with a circuit breaker, which count the failures of each tunnel. Pure.
+"""Builds clusters for routes with a circuit breaker, which count the failures of each tunnel. This file does no I/O.
 
 Envoy counts in windows that follow each other. At the end of a window, it ejects tunnels with too many failures, and
 uses tunnels again that it ejected before.

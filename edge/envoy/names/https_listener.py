@@ -1,4 +1,4 @@
-"""Builds Envoy's public HTTPS listener, which requests certificates on demand. Pure.
+"""Builds Envoy's public HTTPS listener, which requests certificates on demand. This file does no I/O.
 
 Special names are names that Envoy must know before a visitor comes, for example because of another TLS version. The
 listener's matcher has a part for each of them. All other names use the filter chain of the default TLS version.

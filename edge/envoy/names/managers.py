@@ -1,4 +1,4 @@
-"""Builds Envoy's HTTP connection manager for loaded names. Tunnels and edges share it. Pure."""
+"""Builds Envoy's HTTP connection manager for loaded names. Tunnels and edges share it. This file does no I/O."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Builds Envoy's scope of a loaded name, with its routes and clusters. Pure.
+"""Builds Envoy's scope of a loaded name, with its routes and clusters. This file does no I/O.
 
 A scope has the routes for one name and one handshake requirement: an edge's TLS version, or a digest if the edge
 demands client certificates or OAuth.

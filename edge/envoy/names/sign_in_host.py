@@ -1,4 +1,7 @@
-"""Envoy's resources for the sign-in service: clusters, and the host to which providers redirect visitors. Pure."""
+"""Envoy's resources for the sign-in service: clusters, and the host to which providers redirect visitors.
+
+This file does no I/O.
+"""
 
 from edge.envoy import clusters, http_manager, listeners, parts, stream_filters, upstream_http, v3
 from edge.envoy.filters import access_log, passwords, sign_in, webhooks

@@ -1,4 +1,4 @@
-"""Builds TLS contexts for handshake requirements: TLS versions and client certificates. Pure.
+"""Builds TLS contexts for handshake requirements: TLS versions and client certificates. This file does no I/O.
 
 A handshake requirement is an edge's TLS version, or a digest if the edge demands client certificates or OAuth.
 """

@@ -1,4 +1,4 @@
-"""Envoy's configuration at its start: the address of control, and limits. Pure."""
+"""Envoy's configuration at its start: the address of control, and limits. This file does no I/O."""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Configures Envoy's overload manager, which acts on too many connections and too little memory. Pure."""
+"""Configures Envoy's overload manager, which acts on too many connections and too little memory.
+
+This file does no I/O.
+"""
 
 from edge.envoy import parts, v3
 from edge.process.settings import Limits

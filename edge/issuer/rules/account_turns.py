@@ -1,4 +1,7 @@
-"""Decides which due entries are attempted first: urgent renewals, then one entry of each account in turn. Pure."""
+"""Decides which due entries are attempted first: urgent renewals, then one entry of each account in turn.
+
+This file does no I/O.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

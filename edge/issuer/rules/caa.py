@@ -1,4 +1,4 @@
-"""Evaluates CAA records (RFC 8659 and 8657). Pure.
+"""Evaluates CAA records (RFC 8659 and 8657). This file does no I/O.
 
 The caller finds the records: of the domain, or of its closest parent that has any.
 """

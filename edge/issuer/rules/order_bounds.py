@@ -1,4 +1,4 @@
-"""Limits on the orders in a period: of a domain, of an account, and of all accounts together. Pure.
+"""Limits on the orders in a period: of a domain, of an account, and of all accounts together. This file does no I/O.
 
 Times are Unix seconds.
 """

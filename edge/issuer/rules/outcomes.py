@@ -1,4 +1,4 @@
-"""The state of a domain's automatic certificate after an attempt. Pure.
+"""The state of a domain's automatic certificate after an attempt. This file does no I/O.
 
 The state contains the time of the next attempt, and the error to show to the owner of the domain.
 """

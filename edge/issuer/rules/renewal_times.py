@@ -1,6 +1,6 @@
-"""Decides when to renew a certificate. The CA's window (RFC 9773) or a fraction of the lifetime decides. Pure.
+"""Decides when to renew a certificate. The CA's window (RFC 9773) or a fraction of the lifetime decides.
 
-Times are Unix seconds.
+Times are Unix seconds. This file does no I/O.
 """
 
 import base64

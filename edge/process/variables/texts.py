@@ -1,4 +1,4 @@
-"""Parsers of environment variables. Each raises InvalidText with a sentence for the operator. Pure."""
+"""Parsers of environment variables. Each raises InvalidText with a sentence for the operator. This file does no I/O."""
 
 import ipaddress
 import re

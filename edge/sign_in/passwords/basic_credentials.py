@@ -1,4 +1,4 @@
-"""Parses the credentials of HTTP Basic authentication (RFC 7617). Pure."""
+"""Parses the credentials of HTTP Basic authentication (RFC 7617). This file does no I/O."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""Limits how many wrong passwords one visitor may send to a route or tunnel. Pure."""
+"""Limits how many wrong passwords one visitor may send to a route or tunnel. This file does no I/O."""
 
 from collections import OrderedDict
 from collections.abc import Callable

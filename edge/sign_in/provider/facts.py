@@ -1,4 +1,4 @@
-"""Facts about a user. Decides whether the OAuth rule of a route admits the user. Pure."""
+"""Facts about a user. Decides whether the OAuth rule of a route admits the user. This file does no I/O."""
 
 from dataclasses import dataclass
 

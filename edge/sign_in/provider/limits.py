@@ -1,4 +1,4 @@
-"""Limits on concurrent exchanges with providers. Pure.
+"""Limits on concurrent exchanges with providers. This file does no I/O.
 
 An exchange is all requests to a provider for one sign-in or one recheck of a session. With the limits, a slow provider
 or a single visitor cannot stop the sign-ins of others.

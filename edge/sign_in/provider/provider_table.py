@@ -1,4 +1,4 @@
-"""The eight identity providers: one row each. Pure.
+"""The eight identity providers: one row each. This file does no I/O.
 
 A row has the provider's endpoints and scopes, and the protections that it supports. `reading` parses the answers
 about users.

@@ -1,4 +1,4 @@
-"""Encrypts texts that browsers store for the sign-in service. Pure except for random nonces.
+"""Encrypts texts that browsers store for the sign-in service. This file does no I/O.
 
 A sealed text is `<key id>.<base64url of nonce and AES-GCM ciphertext>`.
 """

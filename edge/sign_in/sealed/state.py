@@ -1,4 +1,4 @@
-"""The state parameter of a sign-in: encrypted, and bound to a host, a route and a browser. Pure."""
+"""The state parameter of a sign-in: encrypted, and bound to a host, a route and a browser. This file does no I/O."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Decides whether a request may pass, from its session, its route's OAuth rule, and the time. Pure.
+"""Decides whether a request may pass, from its session, its route's OAuth rule, and the time. This file does no I/O.
 
 Times are Unix seconds.
 """

@@ -1,4 +1,4 @@
-"""Builds the headers and the cookie for a request that may pass because of its session. Pure."""
+"""Builds the headers and the cookie for a request that may pass because of its session. This file does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Session tokens: JWTs that Envoy verifies. Also builds the headers about the user for upstreams. Pure."""
+"""Session tokens: JWTs that Envoy verifies. Also builds the headers about the user for upstreams.
+
+This file does no I/O.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

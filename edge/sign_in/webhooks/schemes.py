@@ -1,4 +1,4 @@
-"""The signature schemes of ten webhook providers, and the verification of a request. Pure.
+"""The signature schemes of ten webhook providers, and the verification of a request. This file does no I/O.
 
 A header with a signature, timestamp or id must occur exactly once. Otherwise the upstream could use an occurrence that
 was not verified.

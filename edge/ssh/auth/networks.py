@@ -1,4 +1,7 @@
-"""The networks around a client's address. Limits on sign-ins count all clients of a network together. Pure."""
+"""The networks around a client's address. Limits on sign-ins count all clients of a network together.
+
+This file does no I/O.
+"""
 
 import ipaddress
 from collections import defaultdict

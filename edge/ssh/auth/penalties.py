@@ -1,4 +1,4 @@
-"""Penalties for failed sign-ins, like sshd's PerSourcePenalties. Pure.
+"""Penalties for failed sign-ins, like sshd's PerSourcePenalties. This file does no I/O.
 
 Each failed sign-in adds seconds to the penalty of the client's address and of the larger network around it. A penalty
 shrinks by a second per second. An address is refused while one of its two penalties is above 15 seconds.

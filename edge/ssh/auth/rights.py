@@ -1,4 +1,4 @@
-"""Decides which online tunnels must be checked after a change of a record. Pure.
+"""Decides which online tunnels must be checked after a change of a record. This file does no I/O.
 
 A change can end a tunnel if the client's right to the tunnel depends on the record.
 """

@@ -1,4 +1,4 @@
-"""The memory budget for a gateway's buffers. Pure.
+"""The memory budget for a gateway's buffers. This file does no I/O.
 
 A buffer contains the bytes that an SSH client has sent on a channel and the visitor has not read. All channels share
 one budget. A tunnel can take more bytes only while the free part of the budget stays at least as large as the tunnel's

@@ -1,4 +1,4 @@
-"""Counts of the bytes and requests of a tunnel. Pure."""
+"""Counts of the bytes and requests of a tunnel. This file does no I/O."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Decides which parts of an early HTTP/1 response are held back until its request is complete. Pure.
+"""Decides which parts of an early HTTP/1 response are held back until its request is complete. This file does no I/O.
 
 A response is early if it arrives while the client still sends the body of the request.
 """

@@ -1,4 +1,7 @@
-"""Determines a visitor's address, which visitor loses a connection, and how fast a request body arrives. Pure."""
+"""Determines a visitor's address, which visitor loses a connection, and how fast a request body arrives.
+
+This file does no I/O.
+"""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The events that SSH clients receive. Pure.
+"""The events that SSH clients receive. This file does no I/O.
 
 A terminal shows an event as a line for people. The SSH subsystem `events` sends it as a JSON object for programs.
 """

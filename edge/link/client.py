@@ -30,7 +30,7 @@ async def connect(
 ) -> Side:
     """Connect to a tunnel of a gateway, and send the PROXY protocol header of the visitor. Raises OSError."""
     opening = _Opening(context, gateway, tunnel, visitor)
-    async with asyncio.timeout(HANDSHAKE_TIMEOUT):  # raises TimeoutError, which is an OSError
+    async with asyncio.timeout(HANDSHAKE_TIMEOUT):  # this call raises TimeoutError, which is an OSError
         transport, _ = await asyncio.get_running_loop().create_connection(lambda: opening, *address)
         try:
             return await opening.result

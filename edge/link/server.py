@@ -24,7 +24,7 @@ from edge.process import files
 
 CLIENT, SIGN_IN = "edge", "sign-in"  # the names in the certificates of Envoy and of the sign-in service
 MOST_HANDSHAKES = 1024  # the most concurrent handshakes. Envoy can begin as many for one account
-HANDSHAKE_TIMEOUT = 5.0  # seconds for one handshake
+HANDSHAKE_TIMEOUT = 5.0  # the most seconds for one handshake
 
 
 class Acceptor(Protocol):

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from edge.process import files
 
-_MAX_ADDRESS = 107  # bytes that the kernel permits for the path of a socket
+_MAX_ADDRESS = 107  # the most bytes of a socket's path that the kernel permits
 
 _KEEPALIVE = {  # the kernel probes a connection after 60 s of silence, and ends it after another 60 s without an answer
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol, cast
 
 _AT_ONCE = 64 << 10  # the most bytes in one read
-_BUFFER = memoryview(bytearray(_AT_ONCE))  # shared by all connections, since each read empties the buffer
+_BUFFER = memoryview(bytearray(_AT_ONCE))  # all connections share one buffer, because each read empties it
 _MOST_UNSENT = 64 << 10  # unsent bytes of a connection. If there are more, the protocol must pause writing
 _LINGER = 60.0  # a closing connection is aborted if its peer accepts no unsent bytes for so many seconds
 

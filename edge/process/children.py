@@ -13,7 +13,7 @@ from pathlib import Path
 from subprocess import DEVNULL
 
 _MIN_PAUSE, _MAX_PAUSE = 0.2, 5.0  # the shortest and longest pause in seconds before a restart
-_STABLE = 30.0  # if a program has run for so many seconds, the next pause is the shortest again
+_STABLE = 30.0  # if a program has run for so many seconds, its next restart has the shortest pause
 _PR_SET_PDEATHSIG = 1
 
 

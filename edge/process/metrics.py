@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from edge.process import exposition, files, log, tasks
 
-_TIMEOUT = 2.0  # seconds for the answer of a process
+_TIMEOUT = 2.0  # the most seconds until a process answers
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ReadMetrics = Callable[[], Awaitable[bytes]]  # returns a process's metrics, or raises OSError if it does not answer
 FindUnready = Callable[[], Awaitable[str]]  # returns the reason why a process is not ready, or ""

@@ -50,7 +50,7 @@ async def wait_until_ready(
 
 
 class _Start:
-    """The start of a child process: its latest report, and the time of this report."""
+    """The start of a child process, with its latest report and the time of that report."""
 
     def __init__(self, child: Child, address: ReadyAddress) -> None:
         self.began = self._progressed_at = time.monotonic()

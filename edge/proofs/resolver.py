@@ -18,8 +18,8 @@ from edge.proofs import asking
 from edge.proofs.agreement import Answer, Records, agreed, disagreement
 from edge.proofs.servers import Source, Unreachable
 
-DEADLINE = 3.0  # seconds for the lookup of the records that prove a domain
-_CAA_DEADLINE = 10.0  # seconds for the CAA records of a domain and all its parent domains
+DEADLINE = 3.0  # the most seconds for looking up the records that prove a domain
+_CAA_DEADLINE = 10.0  # the most seconds for looking up the CAA records of a domain and its parent domains
 _MOST_ALIASES = 8
 
 

@@ -26,7 +26,7 @@ from edge.proofs.transport import Bounded
 Role: TypeAlias = Literal["authoritative", "resolver"]
 
 _MOST_NAMES = 8  # the most NS records of a zone for which addresses are looked up
-_TIMEOUT = 1.5  # seconds for one answer of this host's resolver
+_TIMEOUT = 1.5  # the most seconds until this host's resolver answers
 
 
 class Server(NamedTuple):
@@ -37,12 +37,12 @@ class Server(NamedTuple):
 
 
 class Unreachable(Exception):
-    """No name server for a name can be queried. The message is a sentence."""
+    """No name server can be queried about a domain name. The message is a sentence."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The name servers to query for one name. At least `quorum` of these servers must agree."""
+    """The name servers to query about one domain name. At least `quorum` of them must agree."""
 
     servers: tuple[Server, ...]
     quorum: int = 2
@@ -57,7 +57,7 @@ class Source(Protocol):
 
 
 class Fixed:
-    """Returns the servers of DNS_SERVERS for every name."""
+    """Returns the servers in DNS_SERVERS for every domain name."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self._panel = Panel(tuple(servers), quorum=min(2, len(servers)), role="resolver")
@@ -73,10 +73,10 @@ class Reach(Protocol):
 
 
 class Own:
-    """Finds the authoritative name servers of a name's zone, by the resolver of this host.
+    """Finds the authoritative name servers of a domain name's zone.
 
-    At most `most` servers are queried, only at addresses that `may_ask` permits. If there are fewer than `least` such
-    addresses, the name counts as unreachable.
+    It uses the resolver of this host. At most `most` servers are queried, only at addresses that `may_ask` permits. If
+    there are fewer than `least` such addresses, the name counts as unreachable.
     """
 
     def __init__(

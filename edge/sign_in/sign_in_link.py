@@ -76,8 +76,8 @@ class SignInLink:
     def _take_new(self) -> grpc.ServerCertificateConfiguration | None:
         """Return each new TLS configuration only once. Return None while there is no newer one.
 
-        gRPC calls this for each handshake. When it receives a configuration, it frees the former one. If it received
-        one for each handshake, it would crash, because concurrent handshakes still use the freed one.
+        gRPC calls this method for each handshake. When it receives a configuration, it frees the former one. With a new
+        configuration for each handshake, gRPC would crash, because concurrent handshakes still use the freed one.
         """
         taken, self._new = self._new, None
         return taken

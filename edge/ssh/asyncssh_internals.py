@@ -131,7 +131,7 @@ class Connection(asyncssh.SSHServerConnection):
     # Methods for the key exchange
 
     def _send_kexinit(self) -> None:
-        """Offer OpenSSH only ciphers with an integrated MAC. The cipher that it would choose is a third slower."""
+        """Offer OpenSSH only ciphers with an integrated MAC. The cipher that OpenSSH prefers is a third slower."""
         if b"OpenSSH" in self._client_version:
             self._enc_algs = [it for it in self._enc_algs if not encryption_needs_mac(it)]
         super()._send_kexinit()

@@ -1,7 +1,7 @@
-"""Counts the open SSH channels of tunnels and accounts, and enforces the limits on their number.
+"""Counts the open SSH channels of tunnels and accounts, and limits their numbers.
 
 Each connection of a visitor to a tunnel has a channel. If a limit is reached, a visitor with many connections loses one
-of these (it is evicted) to a visitor with fewer.
+to a visitor with fewer: the channel is evicted.
 """
 
 import random

@@ -37,7 +37,7 @@ _PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}
 _LABELS_PORT = 80
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (how ssh names no host)
 
-_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # characters of random names
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # the characters of which random names consist
 _MAX_LABELS, _MAX_BYTES = 50, 255  # the most labels, and bytes of a label's name or value, as in tunnel groups
 
 

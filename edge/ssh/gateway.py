@@ -223,10 +223,10 @@ class SshGateway:
         )
 
     async def _block(self) -> None:
-        """Read the networks and name patterns that the operator has blocked or banned, and apply them.
+        """Read and apply the operator's blocked networks and banned name patterns.
 
-        Close connections from the networks, and tunnels with matching names. If the store fails, the previous networks
-        and patterns stay in effect.
+        Close connections from these networks, and tunnels with matching names. If the store fails, the previous
+        networks and patterns stay in effect.
         """
         await self.tunnels.ban(await threads.call(self.store.list_banned_patterns))
         self._blocked = Networks(await threads.call(self.store.list_blocked_networks))
@@ -246,7 +246,10 @@ class SshGateway:
         raise _Drained
 
     def _on_lease_lost(self) -> None:
-        """Close all tunnels before any other event is handled. Ask the clients to connect again after random pauses."""
+        """Close all tunnels before any other event is handled.
+
+        Ask the clients to connect again after random pauses.
+        """
         for session in self.sessions:
             # this notice comes before the end of the tunnels, because a terminal ends with the client's last tunnel
             session.announce_loss(random.uniform(0, _MAX_WAIT))

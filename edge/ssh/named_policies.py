@@ -13,7 +13,7 @@ from chalicelib.model.edges.modules.ip_restriction import MAX_NAMED
 from edge.ssh.forwarding import LabelledTunnel, RequestedTunnel, TunnelRefused
 
 NAMED_POLICIES = "TUNNEL_IP_POLICIES"
-_TIMEOUT = 10.0  # seconds until a tunnel is refused because its client does not answer
+_TIMEOUT = 10.0  # the most seconds to wait for the client's answer before a tunnel is refused
 _LATE = f"{NAMED_POLICIES} came after the request for the tunnel, or has two values: {{}}."
 _HOW = "send one value with the first session of the connection, and do not use ControlPersist"
 _SILENT = "Your client does not answer, so the gateway cannot know its IP policies: connect again."
@@ -21,9 +21,10 @@ _LABELS = f"{NAMED_POLICIES} does not restrict a tunnel with labels: set ip_rest
 
 
 class NamedPolicies:
-    """The IP policies of one SSH connection. `confirm` sends the client a request, and waits for the answer.
+    """The IP policies of one SSH connection.
 
-    If a value of the variable arrives too late, all tunnels are refused from then on, with the sentence `refusal`.
+    `confirm` sends the client a request, and waits for the answer. If a value of TUNNEL_IP_POLICIES arrives too late,
+    all tunnels are refused from then on, with the sentence `refusal`.
     """
 
     def __init__(self, confirm: Callable[[], Awaitable[None]]) -> None:
@@ -56,7 +57,7 @@ class NamedPolicies:
         self._value = value
 
     async def read(self, requested: RequestedTunnel) -> tuple[str, ...]:
-        """Wait for the variable, and return the ids of IP policies for a tunnel. Raises TunnelRefused."""
+        """Wait for TUNNEL_IP_POLICIES. Return the ids of IP policies for a tunnel. Raises TunnelRefused."""
         try:
             async with asyncio.timeout(_TIMEOUT):
                 while self._pending:

@@ -72,7 +72,7 @@ class OnlineTunnel:
     connections: set[TunnelConnection] = field(default_factory=set)
     open_channels: int = 0
     meter: Meter = field(default_factory=Meter)
-    billed_usage: Traffic = field(default_factory=Traffic)  # the usage at the latest `take_unbilled_usage`
+    billed_usage: Traffic = field(default_factory=Traffic)  # the usage at the latest call of `take_unbilled_usage`
     refusal: str = ""
 
     @property

@@ -39,7 +39,7 @@ class RightsChecks:
         self._changed: set[str] = set()  # ids of changed records. A changed tunnel's `refusal` must be read again
         # by tunnel id: since when the tunnel must be checked, as a monotonic time
         self._unchecked: dict[str, float] = {}
-        self._due_at: dict[str, float] = {}  # by account: the monotonic time at which `sweep` checks its tunnels next
+        self._due_at: dict[str, float] = {}  # by account: when `sweep` checks its tunnels next, as a monotonic time
         self._thread = Threads(1, "rights")
 
     def tasks(self, gateway: str, follower: Follower) -> tuple[PeriodicTask, ...]:
@@ -145,7 +145,7 @@ class RightsChecks:
     async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
         """Read whether edge hosts serve the ports of TCP tunnels.
 
-        If that has changed for a tunnel, show it to the client.
+        If that has changed for a tunnel, show the change to the tunnel's client.
         """
         for tunnel in [it for it in tunnels if it.record.proto == "tcp"]:
             reason = await threads.call(self._store.read_refusal, tunnel.record)

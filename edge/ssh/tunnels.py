@@ -46,7 +46,7 @@ class Tunnels:
         self._unrecorded: dict[str, Traffic] = {}
         self._banned: Sequence[str] = ()
         self._to_bill: list[tuple[str, Traffic]] = []  # (account, usage) of closed tunnels, not yet in the ledger
-        self._closed_usage = Traffic()  # the usage of all closed tunnels together
+        self._closed_usage = Traffic()  # the total usage of all closed tunnels
         self.bodies_too_slow = 0
         # by account: the semaphore that limits how many tunnels it opens at the same time
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -101,7 +101,7 @@ class Tunnels:
         return self._online.get(id.lower()) or self._released.get(id.lower())
 
     def find_online(self, id: str) -> OnlineTunnel | None:
-        """Return the online tunnel with an id, in capital or small letters, or None."""
+        """Return the online tunnel with an id, or None. The id is compared without case."""
         return self._online.get(id.lower())
 
     async def ban(self, patterns: Sequence[str]) -> None:
@@ -168,7 +168,7 @@ class Tunnels:
         return id.lower() in self._online or id.lower() in self._released
 
     async def close_leftover(self, record: ServedTunnel) -> None:
-        """End the record of a tunnel of this gateway that is not online any more. Raises Unavailable."""
+        """End the record of a tunnel that this gateway does not serve any more. Raises Unavailable."""
         await threads.call(self._store.close, record, self._unrecorded.get(record.id, Traffic()))
         self._unrecorded.pop(record.id, None)
 

@@ -19,8 +19,9 @@ from edge.process.children import Program
 from edge.process.envoy_process import steering
 from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_SOCKET, SettingError, Settings
 
-# When a listener is removed or replaced, its connections have this time to end, and it still takes 20 KB of Envoy's
-# memory. Envoy's default is ten minutes: if clients open and close 50 ports per second, 30,000 listeners take 600 MB.
+# When a listener is removed or replaced, its connections have this time to end. Until then, the listener takes 20 KB of
+# Envoy's memory. Envoy's default is ten minutes: if clients open and close 50 ports per second, 30,000 listeners take
+# 600 MB.
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
 _ACCEPT_TIME = 1.0  # seconds for Envoy to accept connections that the kernel has already assigned to its sockets

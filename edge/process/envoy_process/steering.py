@@ -49,7 +49,7 @@ def _list_sockets(pid: int) -> dict[str, int]:
     for file in Path(f"/proc/{pid}/fd").iterdir():
         try:
             target = _SOCKET.fullmatch(os.readlink(file))
-        except FileNotFoundError:  # the descriptor was closed meanwhile
+        except FileNotFoundError:  # the process has closed the descriptor meanwhile
             continue
         if target:
             found[target[1]] = int(file.name)

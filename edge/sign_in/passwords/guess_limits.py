@@ -6,7 +6,7 @@ from collections.abc import Callable
 from edge.sign_in.visits import network_of
 
 MOST = 10  # wrong passwords that a visitor may send without a pause
-PAUSE = 6.0  # seconds between two passwords after the first MOST wrong ones
+PAUSE = 6.0  # after MOST wrong passwords, the seconds between two further passwords
 _MAX_VISITORS = 10_000  # if there are more visitors, the one with the oldest wrong password is forgotten
 
 

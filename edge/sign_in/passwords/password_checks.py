@@ -28,7 +28,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 _MAX_MODULES = 10_000
 _MAX_PASSED = 10_000  # the most credentials that are remembered as right
-_AT_ONCE = 2  # verifications that run at the same time: scrypt uses a core for some milliseconds
+_AT_ONCE = 2  # the most verifications at the same time, because scrypt uses a core for some milliseconds
 _MOST_WAITING = 16  # the most passwords for one route or tunnel that wait to be verified
 _NOBODY = passwords.make_digest("")
 
@@ -138,9 +138,9 @@ class PasswordChecks:
         return is_right and sent.username in users
 
     def _key_of(self, request: PasswordRequest, sent: BasicCredentials) -> bytes:
-        """Return a digest under which the result for these credentials is remembered.
+        """Return a digest by which the result for credentials is remembered.
 
-        It is keyed with a random key, so that no password stays in memory.
+        The digest is keyed with a random key, so that no password stays in memory.
         """
         facts = (request.account, request.holder, request.digest, request.address, sent.username, sent.password)
         return hashlib.blake2b("\0".join(facts).encode(), key=self._key, digest_size=32).digest()

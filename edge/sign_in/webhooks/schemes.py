@@ -15,7 +15,7 @@ from typing import TypeAlias
 from chalicelib.model.edges.modules.webhook_verification import WebhookProvider, svix_key
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]  # (name in lower case, value) of each header
-MAX_AGE = 300  # seconds by which a signed timestamp may lie before or after now
+MAX_AGE = 300  # the most seconds between a signed timestamp and now
 _MAX_SIGNATURES = 16  # the most signatures in a header. While a secret is replaced, a provider sends two
 _SECONDS = re.compile(rb"[0-9]{1,12}")
 _UTC = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")

@@ -50,7 +50,8 @@ class WebhookChecks:
     async def check(self, webhook: Webhook) -> int:
         """Return the status of the response, or 200 if the signature is valid.
 
-        It is 403 for an invalid signature, 413 for a too large body, and 503 if the secret cannot be read.
+        The status is 403 for an invalid signature, 413 for a body that is too large, and 503 if the secret cannot be
+        read.
         """
         if len(webhook.body) > self._largest:
             return 413

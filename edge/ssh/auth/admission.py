@@ -20,7 +20,8 @@ async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int)
     server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=_BATCH, reuse_port=True)
     for it in server.sockets:
         with socket.fromfd(it.fileno(), it.family, it.type) as copy:
-            copy.listen(_BACKLOG)  # asyncio's batch size is `backlog` above, so the kernel's limit is set here
+            # asyncio uses `backlog` above as its batch size, so this call sets the kernel's limit
+            copy.listen(_BACKLOG)
 
     return server
 

@@ -17,7 +17,7 @@ def get_source(address: str) -> str:
 
 
 def get_network(address: str) -> str:
-    """Return the /24 of an IPv4 address, or the /64 of an IPv6 address."""
+    """Return the network of an address: the /24 for IPv4, or the /64 for IPv6."""
     return _prefix(address, 24, 64)
 
 
@@ -29,7 +29,7 @@ def get_surroundings(address: str) -> str:
 class Networks:
     """A set of IP networks.
 
-    Its method `contain` does not compare an address with each of the networks.
+    `contain` needs one lookup for each prefix length in the set, not for each network.
     """
 
     def __init__(self, networks: Iterable[str] = ()) -> None:

@@ -34,7 +34,10 @@ class Buffers:
         return Window(self, tunnel)
 
     def try_take(self, tunnel: str, count: int) -> bool:
-        """Take bytes for a tunnel. Return False if it would then have more bytes than are left in the budget."""
+        """Take bytes for a tunnel.
+
+        Return False if the tunnel would then have more bytes than are left in the budget.
+        """
         if self._taken[tunnel] + count > self._left - count:
             return False
         self._take(tunnel, count)
@@ -53,9 +56,10 @@ class Buffers:
 
 
 class Window:
-    """The SSH window of one channel, in bytes. The client can send so many bytes that the visitor has not read.
+    """The SSH window of one channel, in bytes.
 
-    Each time the visitor has read a whole window, the window is doubled, up to _MAX_WINDOW.
+    The client can send this many bytes before the visitor reads them. Each time the visitor has read a whole window,
+    the window is doubled, up to _MAX_WINDOW.
     """
 
     def __init__(self, buffers: Buffers, tunnel: str) -> None:

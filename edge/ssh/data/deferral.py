@@ -6,7 +6,7 @@ from edge.ssh.data.interfaces import CallLater, Timer
 
 _PAUSE = 0.5  # if no request data arrives for so many seconds, the client has stopped sending
 _MAX_WAIT = 5.0  # after so many seconds, the delayed calls are made even if the client still sends
-_MAX_BYTES = 64 << 10  # the most bytes of a response that wait. If there are more, all are sent at once
+_MAX_BYTES = 64 << 10  # the most delayed bytes of a response. If there are more, all are sent at once
 
 
 class Deferral:

@@ -67,9 +67,9 @@ class MeteredConnection:
         self._observer.on_request(data)
 
     def on_response(self, data: bytes) -> bool:
-        """Count bytes from the SSH client.
+        """Count bytes from the SSH client. Return whether the relay must hold them back.
 
-        Return whether the relay must hold these bytes of a response back until the request is complete. While it is
+        The relay then holds these bytes of a response back until the request is complete. While the request is
         incomplete, all bytes to the SSH client belong to this request.
         """
         self._meter.bytes_out += len(data)

@@ -11,7 +11,7 @@ from edge.process.settings import Limits
 from edge.ssh.data.deferral import Deferral
 from edge.ssh.data.interfaces import End, Exchange, Timer
 
-_DRAIN_TIMEOUT = 5.0  # seconds for Envoy to close a connection after the relay has sent EOF
+_DRAIN_TIMEOUT = 5.0  # after the relay has sent EOF, Envoy has so many seconds to close the connection
 
 
 class RelayOwner(Protocol):
@@ -73,7 +73,7 @@ class Relay:
 
     def on_opened(self, channel: End) -> None:
         """Handle a channel that the SSH client has accepted."""
-        if channel.is_closing():  # the SSH connection was closed during the opening
+        if channel.is_closing():  # the SSH connection was closed while the channel was being opened
             self.close()
             return
         self._channel = channel
@@ -284,7 +284,10 @@ class Relay:
         self._idle_timer = self._owner.call_later(seconds, self._abort_if_idle)
 
     def _abort_if_idle(self) -> None:
-        """Abort both ends if no data has moved since the timer's start. Otherwise start it again."""
+        """Abort both ends if no data has moved since the timer's start.
+
+        Otherwise, start the timer again.
+        """
         if self._channel and (self._has_moved or self._channel.get_write_buffer_size() < self._unread):
             self._watch()
             return

@@ -57,7 +57,7 @@ class Body:
         return self._is_chunked or self._left > 0
 
     def begin(self, data: bytes) -> None:
-        """Start with the head of a request and the bytes after it."""
+        """Start with the head of a request, and with the bytes that follow it."""
         head, _, body = data.partition(b"\r\n\r\n")
         length = _LENGTH.search(head + b"\r\n")
         self._left = int(length[1]) if length else 0
@@ -78,7 +78,7 @@ class Body:
     def on_response(self, data: bytes) -> None:
         """Record that the response has begun: from now on the body is never too slow.
 
-        A 1xx response is not the response yet.
+        A response with a status 1xx does not count, because the final response follows it.
         """
         self._is_answered = self._is_answered or not data.startswith(b"HTTP/1.1 1")
 

@@ -108,7 +108,7 @@ class Handover:
         return [it.tunnel for it in self._tunnels.values() if it.successor is None]
 
     async def follow(self) -> None:
-        """Find successors by the change log, and pass held connections to them, until cancelled."""
+        """Find successors in the change log, and pass held connections to them, until cancelled."""
         while True:
             with suppress(Unavailable):
                 await self._read()

@@ -19,7 +19,10 @@ class Event(Protocol):
 
     @property
     def fields(self) -> Fields:
-        """Return the fields of the JSON object for the subsystem. An event without fields is not sent there."""
+        """Return the fields of the JSON object that the subsystem `events` sends.
+
+        The subsystem does not send an event without fields.
+        """
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Terminal(asyncssh.SSHServerSession[str]):
         self._channel: asyncssh.SSHServerChannel[str] | None = None
         self.shows_connections = self.is_subsystem = False
         self._requests: list[str] = []
-        self.confirmed = asyncio.Event()  # set when the client is sent the confirmation of its session
+        self.confirmed = asyncio.Event()  # set when the gateway confirms the client's session
 
     def connection_made(self, chan: "asyncssh.SSHServerChannel[str]") -> None:
         self._channel = chan

@@ -60,7 +60,10 @@ class Billing:
         return max(_SAVE_PERIOD, _PAUSE_FACTOR * duration)
 
     def _save(self) -> None:
-        """the usage at the latest call of `take_unbilled_usage`"""
+        """Collect the usage of all tunnels, and write it to the file.
+
+        The file has the sums by account and hour that are not in the store yet.
+        """
         self._collect(self._ledger, _hour())
         text = self._ledger.to_text(self._gateway)
         if text == self._saved_text:

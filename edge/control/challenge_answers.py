@@ -29,7 +29,10 @@ UNAVAILABLE = ChallengeResponse(503)  # the answer if the records cannot be read
 
 
 class PendingDomains:
-    """Remembers the domains of new ACME orders. The change log reports them; they stay for an hour, at most 10,000."""
+    """Remembers the domains of new ACME orders, which the change log reports.
+
+    At most 10,000 domains are remembered, each for an hour.
+    """
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most

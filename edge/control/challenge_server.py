@@ -24,7 +24,7 @@ from edge.process.settings import Settings
 from edge.store.records import Unavailable
 from edge.store.table import Store
 
-_TIMEOUT = 10.0  # seconds for one request
+_TIMEOUT = 10.0  # timeout of one request in seconds
 _LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log
 _MAX_WAITING = 500  # requests that wait for a read of the change log
 _SHARE = 10  # the server uses 1/_SHARE of `budget`, because any client can send many requests
@@ -114,7 +114,7 @@ class ChallengeServer:
         self._waiting += 1
         try:
             async with asyncio.timeout(_LOG_TIMEOUT):
-                for _ in range(2):  # twice, because the first of these reads may have begun before this call
+                for _ in range(2):  # wait for two reads: the first may have begun before this call
                     await self._log_read.wait()
         except TimeoutError:
             pass

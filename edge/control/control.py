@@ -57,10 +57,10 @@ from edge.store.table import Store
 
 POLL = 0.4  # seconds between reads of the change log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of the keys; renewals of the TLS pair
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of token keys, and between TLS key renewals
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the change log after which the host is not ready
-_STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
+_STATE_TIME = 2.0  # seconds after Envoy has connected, in which it lists the resources that it already has
 
 
 class NameReader(AccountReader, ItemReader, Protocol):
@@ -101,7 +101,7 @@ class Control:
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # `_gateways_at`: when gateways are read next
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
         self._blocked: tuple[list[str], list[str]] | None = None  # the networks and hosts that the latest read found
-        self._is_complete = self.discovery.catalog.is_complete = False  # whether Envoy's earlier names are loaded
+        self._is_complete = self.discovery.catalog.is_complete = False  # whether Envoy's outdated resources are removed
 
     async def serve(self) -> None:
         """Send Envoy its resources, and run all tasks of control, until cancelled."""
@@ -130,7 +130,7 @@ class Control:
         """Load special names, then follow the change log from the time of this call, until cancelled."""
         read = partial(self._read_changes, Follower(self._store.list_changes, time.time()))
         await tasks.retry(self._start, Unavailable)
-        changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # on failure Envoy keeps its configuration
+        changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # on failure, Envoy's resources stay
         await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())
 
     def _periodic_tasks(self) -> Iterator[PeriodicTask]:

@@ -22,7 +22,7 @@ _MAX_AT_ONCE = 8  # the most tunnels that are ended at the same time
 
 
 class GatewaySweeps:
-    """Ends the tunnels of dead gateways, as the task of one edge host. `ended` counts the ended tunnels."""
+    """Ends the tunnels of dead gateways, in the periodic `task`. `ended` counts the ended tunnels."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -43,7 +43,8 @@ class GatewaySweeps:
             if gateway.ended:
                 await self._end_tunnels(gateway)
             else:
-                await self._threads.call(self._store.fence_gateway, gateway.id)  # the next `apply` then wakes `sweep`
+                # The next read of gateways then passes the ended gateway to `apply`, which wakes `sweep`.
+                await self._threads.call(self._store.fence_gateway, gateway.id)
 
     async def _end_tunnels(self, gateway: Gateway) -> None:
         """End all tunnels of an ended gateway, and then remove the gateway's record. Raises Unavailable."""

@@ -29,7 +29,7 @@ class Ports:
         self._tunnels: dict[Name, str] = {}  # by open port: the id of its tunnel
         self._refused: set[Name] = set()
         self._tried_at = 0.0
-        self._recorded: dict[Name, tuple[str, str]] = {}  # by port: the tunnel id, and why it is closed, as stored
+        self._recorded: dict[Name, tuple[str, str]] = {}  # by port: its tunnel's id, and the stored refusal
 
     def on_answers(self, names: Iterable[Name]) -> None:
         """Handle the resources about which Envoy has sent new answers."""
@@ -42,7 +42,7 @@ class Ports:
         """Record for the gateway whether a port is open. It is open if Envoy has opened it for a tunnel."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # without the file, the gateway shows the address some seconds later
+        with suppress(OSError):  # if the file cannot be written, the gateway shows the address some seconds later
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)

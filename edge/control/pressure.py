@@ -1,4 +1,4 @@
-"""The share of Envoy's connection limits in use, written to the file that Envoy's overload manager reads."""
+"""Writes the used share of Envoy's connection limits to the file that Envoy's overload manager reads."""
 
 from edge.envoy.start import overload
 from edge.envoy.start import stats as counts

@@ -20,7 +20,7 @@ from edge.store.records import Unavailable
 from edge.store.threads import Threads
 
 _POLL = 2.0  # seconds between reads of due checks
-_CLAIM_LEASE = 60  # seconds: longer than a claimed check takes, which is twice three seconds and the writes
+_CLAIM_LEASE = 60  # seconds; a claimed check ends earlier: it makes two checks of three seconds, and some writes
 _MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks: of all accounts, of one account
 _MAX_READ = 512  # due reservations in one read: more than an account can have, so that accounts do not delay others
 
@@ -50,7 +50,7 @@ Check = Callable[[str, Proof], Awaitable[CheckResult]]
 
 
 class ProofChecks:
-    """The DNS checks of one edge host."""
+    """Runs the DNS checks that one edge host claims."""
 
     def __init__(self, store: ProofStore, check: Check, *, now: Callable[[], float] = time.time) -> None:
         self._store, self._check, self._now = store, check, now
@@ -75,7 +75,7 @@ class ProofChecks:
         """Start due checks within the limits. Raises Unavailable."""
         if self.count < _MAX_CHECKS:
             due = await self._threads.call(self._store.due, int(self._now()), _MAX_READ)
-            random.shuffle(due)  # so that hosts do not compete for the same claim
+            random.shuffle(due)  # in random order, so that hosts try to claim different checks
             for it in self._choose(due):
                 task = asyncio.create_task(self._run(it))
                 self._running[task] = it

@@ -123,7 +123,10 @@ class Rejections:
 
 
 def is_relevant(place: Place) -> bool:
-    """Return whether a change of a record can change what Envoy rejects. The frequent changes of tunnels cannot."""
+    """Return whether a change of this record can cause or resolve errors of Envoy.
+
+    Changes of tunnels cannot. They are frequent, so they are ignored.
+    """
     return kinds.at(place.scope.partition("#")[2]) is not kinds.TUNNELS
 
 

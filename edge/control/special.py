@@ -36,7 +36,7 @@ from edge.store.records import Unavailable
 from edge.store.table import Store
 
 _CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
-_PROVED = "domain#"  # the prefix of the partition key of a record with the account that has a domain
+_PROVED = "domain#"  # the prefix in the partition keys of records that map a proved domain to its account
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
 
@@ -84,8 +84,8 @@ class SpecialNames:
         self._patience, self._timeout = patience, timeout
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed, unread entry in the stored list
-        self._reading: set[SpecialOwner] = set()  # owners of the entries that are being read now
-        self._waiting: dict[str, set[Place]] = {}  # by account: changed records to read after its changed entries
+        self._reading: set[SpecialOwner] = set()  # edges and tunnels with an entry that is being read now
+        self._waiting: dict[str, set[Place]] = {}  # by account: changed records to read after the account's entries
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
         self._suspects: set[Place] = set()  # changes that a resync found, but the change log has not reported
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
@@ -122,7 +122,7 @@ class SpecialNames:
         while (tried := sum(it.was_tried for it in self._accounts.values())) < len(self._accounts):
             if tried != reported:
                 reported, deadline = tried, time.monotonic() + self._timeout
-                with suppress(OSError):  # for example if the disk is full
+                with suppress(OSError):  # the report can fail, for example if the disk is full
                     report(f"the control process is reading special names: {tried} of {len(self._accounts)} accounts")
             elif time.monotonic() > deadline:
                 await asyncio.gather(*(it.close_late() for it in self._accounts.values()))

@@ -113,7 +113,7 @@ class SpecialAccount:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the stored list and Envoy have no special names of the account any more."""
+        """Return whether neither the stored list nor Envoy has special names of the account."""
         return self.is_idle and not self._entries and self.plans == SpecialPlans() and not self._has_failed
 
     @property
@@ -169,7 +169,7 @@ class SpecialAccount:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def close_late(self) -> None:
-        """Close the hosts during a first read. They are opened when it ends."""
+        """Close the account's hosts until the first read of its records ends, if it has not ended yet."""
         if not self.was_tried:
             await self._close_unread()
             self.was_tried = True
@@ -222,7 +222,7 @@ class SpecialAccount:
     async def _read(self, work: _Work) -> None:
         """Read changed records, and all records of new entries. Without entries, forget all records."""
         shared, ids = self._shared, frozenset(self._handled)
-        is_kept = self._read_ids <= ids  # if false, an entry was removed, so all records are read again
+        is_kept = self._read_ids <= ids  # false after the removal of an entry: then all records are read again
         known, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
         try:
             if known and work.changed:
@@ -267,7 +267,7 @@ class SpecialAccount:
 
     async def _publish(self) -> None:
         """Plan all special names, and send the differences to Envoy."""
-        async with self._publishing:  # `close_late` can publish during a read
+        async with self._publishing:  # because `close_late` can publish while the task reads
             await self._plan_and_send()
 
     async def _plan_and_send(self) -> None:
@@ -291,7 +291,7 @@ class SpecialAccount:
 
     @property
     def _owner(self) -> str:
-        """Return the `owner` of the account's clusters for `Publisher.hold`. No host can have this name."""
+        """Return the name under which `Publisher.hold` counts the account's clusters. No host can have this name."""
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:

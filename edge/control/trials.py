@@ -44,7 +44,7 @@ _LABEL = "edge-trial"  # the label that replaces the "*" of a wildcard
 # The address to which this host connects, for values of EDGE_HOST that mean every address.
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (connects)
 
-_Key = tuple[str, str]  # the account and the id of an edge
+_Key = tuple[str, str]  # an account, and the id of one of its edges
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Trials:
 
     def __init__(self, host: EdgeHost) -> None:
         self._host = host
-        self._due: dict[_Key, tuple[float, int]] = {}  # the time of the next trial, and how many trials had no result
+        self._due: dict[_Key, tuple[float, int]] = {}  # by edge: when its next trial is, and how many had no result
         self._tasks: dict[_Key, asyncio.Task[None]] = {}
         self._refused: dict[_Key, None] = {}  # edges with errors in their latest trial
         self._live_hosts: list[str] = []
@@ -161,7 +161,10 @@ class Trials:
         return True
 
     async def _plan(self, account: str, edge: str) -> Plan | None:
-        """Return the plan of an edge. Read its records unless a name of it is loaded. Return None if it is deleted."""
+        """Return the plan of an edge, or None if the edge is deleted.
+
+        Read the edge's records if none of its names is loaded.
+        """
         host = self._host
         await _wait_until(lambda: not host.is_changing(account))
         if found := host.find_plan(account, edge):

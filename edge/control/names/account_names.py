@@ -59,7 +59,7 @@ class AccountNames:
 
     @property
     def is_full(self) -> bool:
-        """Return whether as many names of the account wait as one account may have waiting.
+        """Return whether the account has as many waiting names as one account may have.
 
         All accounts of the host also share a limit on waiting names. One account must not use that limit up.
         """
@@ -70,7 +70,11 @@ class AccountNames:
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
 
     def find_plan(self, edge: str) -> Plan | None:
-        """Return the plan of an edge with a loaded name. Return None without such a name, or with unread changes."""
+        """Return the current plan of an edge.
+
+        Return None if no name of the edge is loaded, or if the plan may be outdated, because the account has unfinished
+        work or unread changes.
+        """
         every = (it.edge or it.refused_by for it in self._plans.plans.values())
         is_current = not (self.is_busy or self._work or self._plans.unread)
         return next((it for it in every if it and it.edge.id == edge), None) if is_current else None
@@ -87,7 +91,7 @@ class AccountNames:
     def change(self, places: Iterable[Place]) -> None:
         """Read changed records again, and update the names that use them."""
         self._work.changed.update(places)
-        self._work.wanted = dict.fromkeys(self._work.wanted)  # drops search results, which may be outdated
+        self._work.wanted = dict.fromkeys(self._work.wanted)  # without search results, which may be outdated now
         self._wake()
 
     def replan(self) -> None:
@@ -117,7 +121,7 @@ class AccountNames:
         self._wake()
 
     def remove_secret(self, name: str) -> None:
-        """Schedule the removal of a name's secret from Envoy. A request for the name before that cancels it."""
+        """Schedule the removal of a name's secret from Envoy. A request for the name cancels the removal."""
         self._work.without_secret.add(name)
         self._wake()
 
@@ -164,7 +168,7 @@ class AccountNames:
             await self._resync()
 
     async def _read_changed(self, places: set[Place]) -> None:
-        is_loaded = bool(self._plans.names)  # if not, no read is necessary: the next load reads all records
+        is_loaded = bool(self._plans.names)  # without loaded names, nothing is read: the next load reads all records
         used = {it for it in places if is_loaded and self._plans.records.is_affected_by(it)}
         self._plans.unread -= places - used
         if not used:
@@ -207,7 +211,10 @@ class AccountNames:
         return await self._plans.load(name)
 
     async def _read(self, name: str, names: frozenset[str]) -> None:
-        """Read the records of a name. For the account's first name, the search for the account may have done so."""
+        """Read the records of a name, unless the search for its account has already read them.
+
+        The search reads the records only if the account has no other loaded names.
+        """
         reader, known, found = self._shared.reader, self._plans.records, self._work.wanted[name]
         if found and found.records and not names:
             await self._plans.replace(found.records, found.pairs)

@@ -20,7 +20,7 @@ from edge.process import log
 from edge.serving.order import Rejection
 from edge.store.records import Unavailable
 
-_AT_ONCE = 16  # names that are planned and sent before other tasks of this process can run
+_AT_ONCE = 16  # the most names to plan and send before other tasks of this process can run
 _MAX_PLANS = 4  # plans that are tried for a name that Envoy rejects
 _TOO_LARGE = "The routes need more memory than an account can have on an edge host."
 _UNREADABLE = "A changed record of the account cannot be read, so the name is not served."
@@ -34,14 +34,14 @@ class AccountPlans:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
-        self._records_by_name: dict[str, AccountRecords] = {}  # a cache for at most _AT_ONCE names
+        self._records_by_name: dict[str, AccountRecords] = {}  # a cache: at most _AT_ONCE results of `_records_of`
         self.used: dict[str, frozenset[Place]] = {}  # by loaded name: primary keys of its records
         self.expires_at = float("inf")  # the Unix time at which the next lease or certificate begins or ends
         self.has_unread_keys = False  # whether the store failed when a loaded name's new key was read
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
-        self.plans: dict[str, NamePlan] = {}  # by loaded name
-        self._pairs: dict[str, KeyPair] = {}  # by certificate id
+        self.plans: dict[str, NamePlan] = {}  # by loaded name: its current plan
+        self._pairs: dict[str, KeyPair] = {}  # by certificate id: the certificate with its decrypted key
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
         self._rejected: dict[str, str] = {}  # by certificate id: why Envoy has rejected the certificate
         self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # by loaded name: the errors that were reported
@@ -82,7 +82,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
-            self.plans.pop(name, None)  # without a plan, `_drop` does not report that the errors are resolved
+            self.plans.pop(name, None)  # so that `_drop` does not report the name's errors as resolved
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
@@ -111,9 +111,9 @@ class AccountPlans:
         await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
 
     async def end_pages(self, names: Collection[str]) -> None:
-        """Remove the 404 pages of names from Envoy, and the pages' certificates of names that are served now."""
+        """Remove the 404 pages of names from Envoy. If a name is served now, remove only the page's certificate."""
         await self._sender.withdraw([it for it in names if not self._is_served(it)])
-        await self.remove_secrets(filter(self._is_served, names))  # the next handshakes request the right secrets
+        await self.remove_secrets(filter(self._is_served, names))  # handshakes then request the name's own secret
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
         """Remove the secrets of names from Envoy, except names that were requested since the removal was scheduled."""
@@ -146,7 +146,7 @@ class AccountPlans:
             self._report(plan, NameErrors(refusal))
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
-        """Stop serving names, but still handle changes of their records. Open connections can use the routes."""
+        """Stop serving names. Still handle changes of their records, in case the names are served again."""
         known = [it.name for it in plans if it.name in self.plans]
         self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
         gone = [it for it in plans if self._is_served(it.name)]
@@ -185,7 +185,7 @@ class AccountPlans:
             return NamePlan(name, self._account, refusal=_FAILED)
 
     def _records_of(self, name: str) -> AccountRecords:
-        """Return only the records that a name uses. They are cached until there are new ones, or too many."""
+        """Return only the records that a name uses. They are cached until records change or the cache is full."""
         if name not in self._records_by_name:
             found = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
             kept = self._records_by_name if len(self._records_by_name) < _AT_ONCE else {}
@@ -247,9 +247,9 @@ class AccountPlans:
         return self._pairs.get(plan.certificate)
 
     def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:
-        """Return a plan to try after a rejection, or None.
+        """Return another plan to try after a rejection, or None.
 
-        After a rejected certificate, it has another. After rejected routes that restrict visitors, it admits none.
+        It avoids a rejected certificate. If the rejected routes restrict visitors, it admits no visitors.
         """
         if rejection.kind == "secret" and plan.certificate != OPERATOR:
             self._rejected[plan.certificate] = rejection.error

@@ -35,7 +35,7 @@ from edge.store.records import Unavailable, Undecodable
 
 _SWEEP, _PARTS = 0.5, 4  # seconds between calls of `sweep`; each call checks one of _PARTS parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
-_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; concurrent searches for the account of a name
+_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # the most names being loaded; the most concurrent searches for accounts
 _MAX_RESTORING = 32  # names from Envoy's earlier configuration that are loaded at the same time
 
 
@@ -64,7 +64,7 @@ class Loader:
         bounds = limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
-        self._missed, self._suspects = set[Place](), set[Place]()  # changes that a resync found; that the log lacks too
+        self._missed, self._suspects = set[Place](), set[Place]()  # changes found by a resync; also missing in the log
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
@@ -140,7 +140,7 @@ class Loader:
             account.replan()
 
     def sweep(self, now: float) -> None:
-        """Remove unused names, secrets and answers that are due at a monotonic time."""
+        """Remove unused secrets, unused names and expired 404 pages. `now` is a monotonic time."""
         for loaded in self.loaded.take_unrequested(now):
             self._accounts[loaded.account].remove_secret(loaded.name)
         for loaded in self.loaded.list_unused(now):
@@ -169,7 +169,7 @@ class Loader:
     def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
         """Return why a name is refused without a read of the store, or ""."""
         is_followed = self._is_followed(name)
-        if is_followed and not has_capitals:  # a name has very many spellings with capitals, so these use the budget
+        if is_followed and not has_capitals:  # spellings with capitals use the budget: every name has many
             return ""
         if not is_followed and (refusal := self._cold_refusal(name)):
             return refusal
@@ -259,7 +259,7 @@ class Loader:
         if place.scope.startswith(PROVED):
             return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
-            return ()  # ignored: the change log also reports the tunnel, edge or reservation that has this name
+            return ()  # nothing to do: the log also reports the tunnel, edge or reservation with this base name
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
     def _drop_answers(self, changed: Collection[str], is_affected: Callable[[str], bool]) -> None:
@@ -271,7 +271,7 @@ class Loader:
                 self._start(name)
 
     def _end_pages(self, names: Iterable[str]) -> None:
-        """Remove 404 pages from Envoy. A loaded name may be served now, so its AccountNames decides."""
+        """Remove 404 pages from Envoy. If a name is loaded, its AccountNames removes the page."""
         unfollowed = []
         for name in names:
             if loaded := self.loaded.find(name):

@@ -21,14 +21,17 @@ from edge.serving.order import NameResources, Rejection
 Outcome: TypeAlias = Literal[
     "served", "unserved", "closed", "rejected", "failed", "unavailable", "busy", "host", "account"
 ]
-PASSING: tuple[Outcome, ...] = "unavailable", "busy"  # after these, the next request for the name loads it again
+PASSING: tuple[Outcome, ...] = "unavailable", "busy"  # after these outcomes, the next request loads the name again
 _DRAIN = 120.0  # seconds for which Envoy drains a listener
 Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A name that is being loaded, since a monotonic time. `server_names` has the spellings that visitors use."""
+    """A name that is being loaded.
+
+    The loading began at the monotonic time `since`. `server_names` has the spellings that visitors use.
+    """
 
     since: float
     server_names: set[str]

@@ -24,9 +24,9 @@ from chalicelib.storage.records.change_log import Place
 from edge.link.authority import KeyPair
 from edge.process import log
 
-_MAX_READS = 32  # lists of records that are read at the same time
+_MAX_READS = 32  # the most lists of records that are read at the same time
 _NOTHING: Mapping[str, Set[Place]] = {}
-_MAX_RESOLVED = 1_000  # most hosts with a result of `find_account` that waits for `read`
+_MAX_RESOLVED = 1_000  # the most results of `find_account` that wait for a call of `read`
 
 
 class NameResolver:
@@ -37,14 +37,17 @@ class NameResolver:
 
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
-        self.gateways: Sequence[Gateway] = ()  # all gateways that the latest refresh read
+        self.gateways: Sequence[Gateway] = ()  # all gateways, as the latest `refresh_gateways` read them
         self._gateways: dict[Place, Found] = {}  # the live gateways, by primary key
         # Records that `find_account` has read, by host: `read` does not read them again.
         self._resolved: dict[str, Mapping[Place, Found]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
     def find_account(self, host: str) -> str:
-        """Return the account that owns a host, or "". Makes one call, or none if no account can own the host."""
+        """Return the account that owns a host, or "".
+
+        Calls the store once, or not at all if no account can own the host.
+        """
         places = self._owner_places(host)
         if not places:
             return ""
@@ -82,8 +85,8 @@ class NameResolver:
     def resync(self, records: AccountRecords) -> AccountRecords:
         """Read all records of an account again, and return them.
 
-        Known records are read together: one call, and a concurrent call for each list. Equal values stay the same
-        objects, because plans refer to them.
+        One call reads the records that were known before, and a concurrent call reads each list. An unchanged record
+        stays the same object, because plans refer to it.
         """
         known = self._read([place for place in records.found if place.scope != gateways.GATEWAYS])
         read = account_reads.complete(records.wanted, known, self._tunnel_domain, self._read)
@@ -127,7 +130,7 @@ class NameResolver:
         return name_keys.list_owner_places(host, self._tunnel_domain) if is_normal else []
 
     def _find_gateways(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Return the gateways among `places`, as `refresh_gateways` has read them."""
+        """Return the gateways among these primary keys, as the latest `refresh_gateways` read them."""
         used = [place for place in places if place.scope == gateways.GATEWAYS]
         return {place: self._gateways.get(place, Found()) for place in used}
 
@@ -136,20 +139,20 @@ class NameResolver:
     ) -> AccountRecords:
         """Return the records `before`, with `updates`.
 
-        Follow the references between records again only for names with a changed record. `used` has the primary keys of
-        the records that each name uses.
+        The references between records are followed again only for names with a changed record. `used` has the primary
+        keys of the records that each name uses.
         """
         found = {**before.found, **{place: it for place, it in updates.items() if it}}
         for place in [place for place, it in updates.items() if it is None]:
             found.pop(place, None)
         different = {place for place, it in updates.items() if before.found.get(place) != it}
-        known = frozenset(found)  # as a set, because comparing two sets computes no hashes again
+        known = frozenset(found)  # a frozenset, so that comparisons do not compute its hashes again
         same = {name for name, places in used.items() if places.isdisjoint(different) and places <= known}
         changed = replace(before.wanted, hosts=before.wanted.hosts - same)
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
         others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
         changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
-        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal, maybe with new leases
+        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal, except for leases
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
@@ -167,7 +170,8 @@ class NameResolver:
     def _read(self, places: Collection[Place]) -> dict[Place, Found]:
         """Read records in one call, and each list of records in a concurrent call.
 
-        If there are live gateways among `places`, return only these gateways, as `refresh_gateways` has read them.
+        If some of the primary keys `places` belong to live gateways, return only these gateways, as the latest
+        `refresh_gateways` read them.
         """
         if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
             return cached

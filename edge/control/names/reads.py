@@ -13,8 +13,8 @@ from edge.store.threads import translate_errors
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_AWAY = 0.8  # seconds without any answer until the store counts as unavailable
-_CHECK = 0.1  # seconds between two checks while a visitor waits
+_AWAY = 0.8  # after so many seconds without any answer, the store counts as unavailable
+_CHECK = 0.1  # seconds between two checks whether the store still answers, while a visitor waits
 
 
 class StoreReads:
@@ -29,7 +29,7 @@ class StoreReads:
         self._of_changes = ThreadPoolExecutor(count, "changes")
         self._waiting: dict[asyncio.Future[Any], float] = {}  # when each read for a visitor began
         self._check: asyncio.TimerHandle | None = None
-        self._busy = 0.0  # the total delay of checks in seconds, because the event loop was busy
+        self._busy = 0.0  # total seconds by which a busy event loop has delayed checks
         self._answered_at = self._now()
         self.is_away = False
 
@@ -48,7 +48,7 @@ class StoreReads:
             del self._waiting[future]
 
     async def of_change(self, read: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-        """Return the result of a read without a time limit. Raises Unavailable."""
+        """Return the result of a read for which no visitor waits. It has no time limit. Raises Unavailable."""
         return await self._start(self._of_changes, lambda: read(*arguments, **named))
 
     def _now(self) -> float:

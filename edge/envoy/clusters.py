@@ -23,7 +23,7 @@ _MANY, _MAX_RETRIES = 1_000_000, 100
 _TO_LISTENER = parts.assignment("", v3.Address(envoy_internal_address=v3.EnvoyInternalAddress()))
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
-_PRIVATE = v3.ProxyProtocolConfig(  # forbids the gateway to forward the header. Its value is ignored
+_PRIVATE = v3.ProxyProtocolConfig(  # the TLV forbids the gateway to forward the header. The TLV's value is ignored
     version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=b"\0")]
 )
 _NAMING_TUNNEL = v3.ProxyProtocolConfig(
@@ -39,9 +39,9 @@ _NAMING_TUNNEL = v3.ProxyProtocolConfig(
 class _Sockets(NamedTuple):
     """The transport sockets of connections to gateways. They differ in the PROXY protocol header that Envoy sends."""
 
-    plain: v3.TransportSocket  # no PROXY protocol header
-    private: v3.TransportSocket  # a header that the gateway does not forward to the upstream
-    public: v3.TransportSocket  # a header that the gateway forwards to the upstream
+    plain: v3.TransportSocket  # sends no PROXY protocol header to the gateway
+    private: v3.TransportSocket  # sends a PROXY protocol header that the gateway does not forward to the upstream
+    public: v3.TransportSocket  # sends a PROXY protocol header that the gateway forwards to the upstream
 
 
 def http2_name(upstream: str) -> str:

@@ -120,7 +120,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         route_modules.configure(passing, plan, target)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
-    if rules or target.page or not target.rule:  # with OAuth alone, no request reaches this refusal
+    if rules or target.page or not target.rule:  # with OAuth as the only restriction, no request reaches this refusal
         refusal = _add_copy(host, template)
         refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
 

@@ -16,7 +16,7 @@ SERVER_NAME_KEY = "envoy.network.upstream_server_name"
 _NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(
     cidr_ranges=[v3.CidrRange(address_prefix="255.255.255.255", prefix_len=parts.number(32))]
 )
-# accepts HTTP/1.0, because nginx uses it by default for requests to upstreams
+# also accepts HTTP/1.0, because nginx uses it by default for requests to upstreams
 _HTTP1 = v3.Http1ProtocolOptions(accept_http_10=True, enable_trailers=True)
 # allow_connect is not set: browsers would send WebSockets by CONNECT, and their Sec-WebSocket-Key would be lost.
 _HTTP2 = v3.Http2ProtocolOptions(
@@ -63,7 +63,7 @@ def build_manager(settings: Settings, *filters: v3.HttpFilter) -> v3.HttpConnect
         strip_trailing_host_dot=True,
         http_protocol_options=_HTTP1,
         http2_protocol_options=_HTTP2,
-        proxy_100_continue=True,  # so that the upstream can reject a request before its body
+        proxy_100_continue=True,  # so that the upstream can reject a request before the client sends the body
         http_filters=[blocking.HTTP_FILTER, visitor_limits.build_rate_limit(limits), *filters],
         local_reply_config=_contact_reply(settings),
     )
@@ -118,5 +118,6 @@ def _contact_reply(settings: Settings) -> v3.LocalReplyConfig | None:
     """Return the configuration that adds the abuse contact to Envoy's own responses. Return None without a contact."""
     if not settings.abuse_contact:
         return None
-    text = pages.abuse_line(settings.abuse_contact).replace("%", "%%")  # doubled, because % starts a command of Envoy
+    # Percent signs are doubled, because a single one starts a command in Envoy's texts.
+    text = pages.abuse_line(settings.abuse_contact).replace("%", "%%")
     return v3.LocalReplyConfig(body_format=parts.format_string(f"%LOCAL_REPLY_BODY%{text}"))

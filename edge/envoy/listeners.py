@@ -24,7 +24,7 @@ TLS_INSPECTOR = v3.ListenerFilter(
 )
 _BACKLOG = 4096  # connections that wait in the kernel to be accepted
 _INTERNAL = v3.Listener(
-    stat_prefix="certificate",  # all share these counters: creating more would take longer than all other work
+    stat_prefix="certificate",  # internal listeners share counters, whose creation takes longer than all other work
     internal_listener=v3.Listener.InternalListenerConfig(),
     listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
 )

@@ -107,7 +107,7 @@ _ELSEWHERE = v3.GrpcRetryPolicy(  # sends a request to a second host only if the
 def authorization(cluster: str, timeout: float, settings: Settings) -> v3.ExtAuthz:
     """Return a filter configuration that asks the sign-in service by gRPC. If the service fails, visitors get 503."""
     service = v3.GrpcService(envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=cluster), timeout=seconds(timeout))
-    if settings.sign_in_hosts:  # only then, because a retry policy takes 2.5 KiB of memory in each manager
+    if settings.sign_in_hosts:  # without other hosts, a retry policy would only cost memory: 2.5 KiB for each manager
         service.retry_policy.CopyFrom(_ELSEWHERE)
     return v3.ExtAuthz(
         grpc_service=service,
@@ -180,7 +180,7 @@ def add_endpoints(
 
 
 def _endpoints(members: Sequence[tuple[ServedTunnel, Gateway]]) -> Iterator[v3.LbEndpoint]:
-    """Yield the endpoint of each tunnel. All endpoints are one message object, so the caller must copy each."""
+    """Yield the endpoint of each tunnel. The same message object is yielded each time, so the caller must copy it."""
     message = v3.LbEndpoint()
     endpoint, address = message.endpoint, message.endpoint.address.socket_address
     for tunnel, gateway in members:

@@ -76,7 +76,7 @@ def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
 
 
 def _brings_visitors(key: Key) -> bool:
-    """Return whether visitors come to other resources through this one.
+    """Return whether Envoy sends visitors to other resources through this resource.
 
     Return true for matcher parts, listeners of TCP ports, and clusters that Envoy selects by server name.
     """

@@ -18,7 +18,7 @@ _PACKAGE = "envoy.extensions.transport_sockets.tls"
 
 @cache
 def build_selector() -> v3.TypedExtensionConfig:
-    """Return the selector. Clients without a server name get the operator's certificate."""
+    """Return the certificate selector. Clients without a server name get the operator's certificate."""
     mapper = _register(f"{_PACKAGE}.cert_mappers.sni.v3", "SNI", default_value=str)
     selector = _register(
         f"{_PACKAGE}.cert_selectors.on_demand_secret.v3",

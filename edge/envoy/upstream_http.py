@@ -5,7 +5,7 @@ from edge.envoy import parts, v3
 OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"  # the key of the options in a cluster
 _IDLE_TIMEOUT, _MAX_HEADERS = parts.seconds(60), parts.number(1000)
 _SHARED = v3.HttpProtocolOptions(idle_timeout=_IDLE_TIMEOUT, max_headers_count=_MAX_HEADERS)
-_OF_ONE_VISITOR = v3.HttpProtocolOptions(  # closed soon when idle: each connection occupies an SSH channel
+_OF_ONE_VISITOR = v3.HttpProtocolOptions(  # idle connections are closed soon, because each occupies an SSH channel
     idle_timeout=parts.seconds(5), max_headers_count=_MAX_HEADERS
 )
 _OF_ONE_REQUEST = v3.HttpProtocolOptions(

@@ -38,18 +38,18 @@ class Parts:
         return "" in self._encoded
 
     def encoding(self, part: str) -> bytes | None:
-        """Return the encoding of a part. Return None if it does not exist."""
+        """Return the encoding of a part, or None if the resource lacks this part."""
         found = self._encoded.get(part)
         return found.value if found else None
 
     def put(self, part: str, made: Encoded) -> None:
-        """Add or replace a part."""
+        """Add or replace a part of the resource."""
         before = self._encoded.get(part)
         self.digest ^= made.digest ^ (before.digest if before else 0)
         self._encoded[part] = made
 
     def drop(self, part: str) -> None:
-        """Remove a part, if it exists."""
+        """Remove a part of the resource, if it exists."""
         if before := self._encoded.pop(part, None):
             self.digest ^= before.digest
 
@@ -88,7 +88,7 @@ class Catalog:
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
                 parts.drop(key.part)
-            elif parts.encoding(key.part) != resource.encoded:  # most are unchanged: many names use the same clusters
+            elif parts.encoding(key.part) != resource.encoded:  # often equal: many names use the same clusters
                 parts.put(key.part, self._sign(resource.encoded))
         for name in before:
             self._drop_if_partial(name)

@@ -26,7 +26,7 @@ _ORDER: tuple[Kind, ...] = (
     "routes",
     "scope",
 )  # a resource comes before the resources that refer to it
-_MAX_SCOPES = 100  # scopes in one response after Envoy has connected
+_MAX_SCOPES = 100  # the most scopes in one response, when Envoy has connected and gets all scopes
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Stream:
             self._append(_Batch(kind, batch.names, is_first=number == 0))
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
-        """Return accepting answers for current resources. Envoy had their current versions when it connected."""
+        """Return an accepting answer for each resource that Envoy had in its current version when it connected."""
         versions = self._subscriptions[kind].versions
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 
@@ -254,7 +254,7 @@ class Stream:
         known, url = self._subscriptions[batch.kind], TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}
-        for name in dict.fromkeys(batch.names):  # a name can be refused twice
+        for name in dict.fromkeys(batch.names):  # each name once, even if it was refused twice
             version = None if batch.is_refusal else self._catalog.version(Name(batch.kind, name))
             if version:
                 resource = response.resources.add(name=name, version=version)

@@ -32,7 +32,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     def __init__(self, key: bytes, on_demand: Callable[[Demand], None] = lambda _: None) -> None:
         self.catalog = Catalog(key)
         self.on_demand = on_demand
-        self._streams: dict[Stream, asyncio.Event] = {}  # by stream: the event that wakes its sender
+        self._streams: dict[Stream, asyncio.Event] = {}  # by stream: the event that wakes the task that sends responses
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
         self.connected_at = 0.0  # the monotonic time of the latest connection of an Envoy

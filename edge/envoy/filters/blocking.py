@@ -18,7 +18,7 @@ _NAME, _CONNECTIONS = "blocked", "blocked/bytes"
 CHAIN = "bytes"  # the name of the only filter chain of a listener for byte connections
 # The matcher of listeners for byte connections. `BlockedListeners` adds a part that refuses blocked networks.
 MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))
-# Letters in one regular expression. A letter takes up to six RE2 instructions, and Envoy accepts 10,000 of these.
+# The most letters in one regular expression. A letter takes up to six RE2 instructions, and Envoy accepts 10,000.
 _MOST_LETTERS = 1500
 
 

@@ -16,7 +16,7 @@ from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import parts, v3
 
 _NAME = "compression"
-_LEAST = 860  # bytes of the smallest compressed response: smaller ones fit into one packet anyway
+_LEAST = 860  # the fewest bytes of a response that is compressed: smaller ones fit into one packet anyway
 _PART_OF_A_FILE = 206  # a response with this status has Content-Range, which counts uncompressed bytes
 _TYPES = (  # text/event-stream is missing on purpose: events would wait in the compressor
     *("application/javascript", "application/json", "application/ld+json", "application/manifest+json"),
@@ -24,7 +24,7 @@ _TYPES = (  # text/event-stream is missing on purpose: events would wait in the 
     *("application/xhtml+xml", "application/xml", "image/svg+xml"),
     *("text/css", "text/csv", "text/html", "text/javascript", "text/markdown", "text/plain", "text/xml"),
 )
-_FAST = Gzip(compression_level=Gzip.BEST_SPEED)  # because visitors of all accounts share the processors
+_FAST = Gzip(compression_level=Gzip.BEST_SPEED)  # fast, because visitors of all accounts share the processors
 FILTER = v3.HttpFilter(
     name=_NAME,
     disabled=True,

@@ -20,9 +20,9 @@ def change_responses(route: v3.Route, changes: HeadersModule, _plan: Plan, _targ
 
 
 def _replacing(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:
-    """Yield headers that replace existing ones.
+    """Yield headers that replace existing headers.
 
-    Percent signs are doubled, because one would begin a command of Envoy.
+    Percent signs are doubled, because a single one starts a command in Envoy's texts.
     """
     for name, value in headers.items():
         yield v3.HeaderValueOption(

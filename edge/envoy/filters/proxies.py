@@ -44,5 +44,8 @@ def guard_matcher(matcher: v3.Matcher, settings: Settings, *others: str) -> v3.M
 
 
 def guard_part(matcher: v3.Matcher, settings: Settings) -> v3.Matcher:
-    """Nest a matcher in the same way as `guard_matcher`. So it can be merged into a result of that function."""
+    """Nest a matcher as deeply as `guard_matcher` does.
+
+    The caller can then merge the returned matcher into a result of `guard_matcher`.
+    """
     return v3.Matcher(on_no_match=OnMatch(matcher=matcher)) if settings.proxy_protocol_from else matcher

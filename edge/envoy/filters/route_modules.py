@@ -26,10 +26,10 @@ def configure(route: v3.Route, plan: Plan, target: RouteTarget) -> None:
 
 @cache
 def list_filters() -> Mapping[str, v3.HttpFilter]:
-    """Return the filters of Envoy that these functions enable for routes, by the name of the module.
+    """Return the filters that modules enable for Envoy's routes, by the name of the module.
 
-    A file of such a function has its filter in FILTER. The filter is disabled unless a route enables it. Filters of
-    modules that restrict visitors are first.
+    The filter of a module is FILTER in the file of the module's function. It is disabled unless a route enables it.
+    Filters of modules that restrict visitors come first.
     """
     modules = sorted(enforced_modules.EVERY, key=lambda it: (not it.restricts_visitors, it.name))
     found = {it.name: getattr(_import(it.configures_route), "FILTER", None) for it in modules if it.configures_route}

@@ -1,1 +1,4 @@
-"""Envoy's resources for names on demand: the shared HTTPS listener, and a scope per name. These files do no I/O."""
+"""Builds Envoy's resources for names that are loaded on demand. These files do no I/O.
+
+All names share the HTTPS listener, and each name has a scope.
+"""

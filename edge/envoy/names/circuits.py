@@ -19,9 +19,10 @@ def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Re
         cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)
         cluster.outlier_detection.CopyFrom(_detection(module))
         options = cluster.typed_extension_protocol_options
-        if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:  # other routes do not use this copy
+        # This copy of the cluster serves only one route.
+        if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:
             options[upstream_http.OPTIONS].CopyFrom(upstream_http.VISITOR_HTTP1)
-        # 0, so that all tunnels can be ejected
+        # with a panic threshold of 0 %, Envoy may eject all tunnels
         cluster.common_lb_config.healthy_panic_threshold.CopyFrom(v3.Percent(value=0))
         yield replace(encode(cluster), is_emptied=group.is_emptied)
 

@@ -26,7 +26,7 @@ _LOGGED = {
     "tunnel": f"%COALESCE({_TUNNEL})%",
 }
 _IS_EDGE = access_log.matches("'edge' in xds.virtual_host_metadata.filter_metadata.edge")
-_IS_OTHER_HOST = access_log.matches(  # with startsWith, because the host can end with a port
+_IS_OTHER_HOST = access_log.matches(  # startsWith, because the Host header can end with a port
     "!request.host.startsWith(connection.requested_server_name)"
 )
 

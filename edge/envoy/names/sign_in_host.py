@@ -1,6 +1,6 @@
-"""Envoy's resources for the sign-in service: clusters, and the host to which providers redirect visitors.
+"""Builds Envoy's resources for the sign-in service. This file does no I/O.
 
-This file does no I/O.
+These are clusters, and the host to which identity providers redirect visitors.
 """
 
 from edge.envoy import clusters, http_manager, listeners, parts, stream_filters, upstream_http, v3
@@ -25,7 +25,7 @@ _IS_REACHED = v3.HealthCheck(
     unhealthy_threshold=parts.number(1),
     healthy_threshold=parts.number(1),
 )
-_MOST_WEBHOOKS = 64  # concurrent webhooks, because the service buffers each body. Others get 503
+_MOST_WEBHOOKS = 64  # the most concurrent webhooks, because the service buffers each body. Further webhooks get 503
 
 
 def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:

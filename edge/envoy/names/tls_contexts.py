@@ -32,7 +32,7 @@ _OLD_CIPHERS = [  # additional ciphers for TLS 1.0 and 1.1
     "AES128-SHA",
     "AES256-SHA",
 ]
-_SIGNATURES = [  # Envoy's default and ed25519
+_SIGNATURES = [  # Envoy's default signature algorithms, and ed25519
     "ecdsa_secp256r1_sha256",
     "rsa_pss_rsae_sha256",
     "rsa_pkcs1_sha256",

@@ -1,1 +1,1 @@
-"""Envoy's configuration at its start."""
+"""Builds the configuration that Envoy reads when it starts."""

@@ -1,4 +1,7 @@
-"""Envoy's configuration at its start: the address of control, and limits. This file does no I/O."""
+"""Builds the configuration that Envoy reads when it starts. This file does no I/O.
+
+It contains the address of control, and limits.
+"""
 
 from typing import Any
 
@@ -8,8 +11,8 @@ from edge.envoy import parts, v3
 from edge.envoy.start import overload, stats
 from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 
-# A switch that is set to false. With true, Envoy closes connections between its listeners by a reset, so that a
-# response can lose its last bytes.
+# A switch that is set to false. If it were true, Envoy would close connections between its own listeners by a reset,
+# and a response could lose its last bytes.
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
 # RE2 instructions of a regular expression. The default, 100, is too few for `claims` and user agent filters
 _PROGRAM_SIZE = 10_000
@@ -25,7 +28,7 @@ _LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners
 def build_bootstrap(settings: Settings) -> dict[str, Any]:
     """Return the configuration that Envoy reads when it starts, as JSON.
 
-    Envoy's parent process has no settings, so it reads the seconds of a drain from the configuration.
+    The time limit of a drain is in its metadata, because Envoy's parent process does not have the settings.
     """
     internal = parts.pack(v3.InternalListener())
     uncounted = v3.ListStringMatcher(patterns=[v3.StringMatcher(prefix=it) for it in _UNCOUNTED])

@@ -6,7 +6,7 @@ This file does no I/O.
 from edge.envoy import parts, v3
 from edge.process.settings import Limits
 
-PRESSURE = "pressure"  # the file with the share of Envoy's connection limits in use, which control writes
+PRESSURE = "pressure"  # the file to which control writes the used share of Envoy's connection limits
 _HEAP, _INJECTED = "envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.injected_resource"
 _IDLE_AT_LEAST = 1  # the shortest idle timeout in seconds, near the limit on connections
 _TRACKED = 20  # log2 of the bytes that a stream must hold before it can be reset

@@ -1,4 +1,4 @@
-"""Envoy's documented metrics, at a socket that serves nothing else. This file does no I/O."""
+"""Builds the listener for Envoy's metrics, and converts them for Prometheus. This file does no I/O."""
 
 import re
 

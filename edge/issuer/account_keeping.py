@@ -76,7 +76,7 @@ class AccountKeeper:
             raise SettingError("Another issuer has changed the key of the ACME account: start this issuer again.")
         try:
             authority = self._ca.authority
-        except AttemptFailed as failed:  # the next call tries again
+        except AttemptFailed as failed:  # the next call of `keep` repeats the request
             log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
             return
         known = acme_accounts.find(self._directory)
@@ -92,7 +92,7 @@ class AccountKeeper:
             self._rotate()
 
     def _order_again(self) -> None:
-        """Order again after failures that no domain has caused. A replaced ACME account can be the cause."""
+        """Repeat orders that failed for a reason of the service, such as a replaced ACME account."""
         for entry in renewal_schedule.list_entries():
             if entry.renewal.error_code in outcomes.OF_THE_SERVICE:
                 renewal_schedule.order_now(entry.account, entry.reservation, clock.seconds())
@@ -115,7 +115,7 @@ class AccountKeeper:
         if der := acme_accounts.find_next(self._directory):
             key = _load(der)
             try:
-                # not if an earlier issuer has changed the key at the CA, but ended before it changed the table
+                # the CA has the new key already if an earlier issuer stopped before it changed the table
                 if not self._ca.knows_key(key):
                     self._ca.change_key(key)
             except AttemptFailed as failed:

@@ -32,8 +32,8 @@ from edge.issuer.rules.renewal_times import RenewalWindow
 B = TypeVar("B", messages.Order, messages.Authorization)
 OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid", "absent"]
 
-_TIMEOUT = 20  # seconds for one request
-_MAX_REPEATS = 5  # repetitions of a request with a rejected nonce
+_TIMEOUT = 20  # timeout of one request in seconds
+_MAX_REPEATS = 5  # how often a request with a rejected nonce is repeated
 _ABSENT = frozenset({404, 410})  # HTTP statuses for an order that the CA has forgotten
 _FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors for an order that belongs to another account
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {

@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MAX_READ = 2500  # due entries in one read: more than an account can have, so that other accounts are read too
-_MAX_HELD = 100  # entries that are postponed after one read
+_MAX_HELD = 100  # the most entries that are postponed after one read
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Issuer:
 def _counts(due: DueRenewal) -> bool:
     """Return whether an entry counts towards the service-wide limit on orders.
 
-    The entry counts if its domain has a certificate policy, and no certificate is renewed by its order.
+    The entry counts if its domain has a certificate policy, and its order renews no certificate.
     """
     renewal = due.entry.renewal
     is_first = not renewal.certificate_id or (renewal.started_at > 0 and renewal.renews_at > renewal.due_at)

@@ -54,7 +54,7 @@ class OperatorOrders:
             operator_certificate.write_renewal(claimed, after)
 
     def _attempt(self, claimed: OperatorRenewal) -> None:
-        """Obtain a certificate, unless the current certificate does not have to be renewed yet."""
+        """Obtain a certificate if there is none, or if the current one must be renewed now."""
         pem, now = operator_certificate.read_chain(), int(self.now())
         current = x509.load_pem_x509_certificate(pem.encode()) if pem else None
         if current and attempt.find_validity(current).is_late(now):

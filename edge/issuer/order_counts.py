@@ -12,8 +12,7 @@ from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import order_bounds, outcomes
 from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
-# Names of counts. `_ORDERED` includes all orders. `_MIRRORED` are like the CA's limits: without orders that replace a
-# certificate.
+# Names of counts. `_ORDERED` counts all orders. `_MIRRORED` omits orders that replace a certificate, as the CA does.
 _ORDERED, _MIRRORED = ("account",), ("every", "registered")
 
 

@@ -58,7 +58,7 @@ class OrderStore(Protocol):
         """Remove an order that the CA has ended, and count it as failed."""
 
     def forget(self) -> None:
-        """Remove an order that the CA does not have. It does not count as failed."""
+        """Remove an order that the CA does not have, without counting it as failed."""
 
     def admit(self) -> None:
         """Count a new order. Raises AttemptFailed if a limit forbids it."""
@@ -94,8 +94,8 @@ class Obtained:
 def find_current(ca: OrderingCa, store: OrderStore) -> UnfinishedOrder | None:
     """Return the stored order, or None. Raises AttemptFailed.
 
-    If the CA does not have the stored order, the order is removed, so that a new order can follow. For example, it
-    belonged to an earlier ACME account.
+    If the CA does not have the stored order, the order is removed, so that a new order can follow. For example, an
+    earlier ACME account can have placed the stored order.
     """
     order = store.find()
     if order is None or ca.status(order.url) != "absent":
@@ -147,7 +147,7 @@ def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder
 
 
 def _list_new(wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder, answered: set[str]) -> list[Challenge]:
-    """Return the pending challenges that are not in `answered`. Add the tokens of these challenges."""
+    """Return the pending challenges with tokens that are not in `answered`. Add these tokens to `answered`."""
     new = [it for it in ca.challenges(order.url, wanted.method) if it.token not in answered]
     answered.update(it.token for it in new)
     return new
@@ -179,7 +179,7 @@ def _withdrawing(store: OrderStore) -> Iterator[None]:
     finally:
         try:
             store.withdraw()
-        except AttemptFailed as failed:  # only logged: raised here, it would hide the order's result or error
+        except AttemptFailed as failed:  # logged and not raised, so that the order's own result or error is not lost
             log.event("answer_left", reason=failed.reason)
 
 

@@ -24,7 +24,7 @@ from edge.issuer.rules import outcomes
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 
-_AT_ONCE = 100  # certificates that are revoked after one read
+_AT_ONCE = 100  # the most certificates that are revoked after one read
 
 
 class RevokingCa(Protocol):
@@ -115,7 +115,7 @@ class Retired:
                     continue
                 if replaced_certificates.delete(replaced):
                     log.event("replaced_certificate_deleted", certificate=replaced.certificate_id)
-            except (InUse, MalformedRecord) as error:  # InUse: for example, an edge names the certificate
+            except (InUse, MalformedRecord) as error:  # InUse is raised for example if an edge names the certificate
                 log.event("replaced_certificate_kept", certificate=replaced.certificate_id, error=type(error).__name__)
 
     def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:

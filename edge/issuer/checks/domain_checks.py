@@ -85,7 +85,7 @@ class DomainChecks:
         return (await self.dns.look_for_alias(name, target)).kind
 
     def _find_caa(self, domain: str) -> list[CaaRecord]:
-        """Return the CAA records of a domain, or none if they are unknown: then the CA decides."""
+        """Return the CAA records of a domain. Return no records if they are unknown, because then the CA decides."""
         return find_caa(self.dns, domain) or []
 
     def _probe(self, domain: str) -> Sequence[HttpAnswer]:

@@ -14,7 +14,7 @@ from edge.issuer.rules.preflight import HttpAnswer
 
 PATH = "/.well-known/acme-challenge/"
 _SECONDS = 5.0  # seconds for the requests to one address, including a redirect
-_MAX_BYTES = 16 * 1024  # bytes of a response that are read
+_MAX_BYTES = 16 * 1024  # the most bytes of a response that are read
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HTTPS = 443
 

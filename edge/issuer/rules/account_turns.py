@@ -12,7 +12,7 @@ from chalicelib.model.names.renewal_schedule import RenewalEntry
 
 @dataclass(frozen=True)
 class Candidate:
-    """A due entry of the schedule. `urgent_at` is 0 unless its renewal is urgent now."""
+    """A due entry of the renewal schedule. `urgent_at` is when its renewal became urgent, or 0 if it is not urgent."""
 
     account: str
     id: str
@@ -21,7 +21,10 @@ class Candidate:
 
 
 def candidate(entry: RenewalEntry, now: int) -> Candidate:
-    """Convert an entry of the renewal schedule. A renewal is urgent from `urgent_at` on, unless that is 0."""
+    """Convert an entry of the renewal schedule.
+
+    The result has 0 as `urgent_at` if the renewal is not urgent at the time `now`.
+    """
     urgent_at = entry.renewal.urgent_at
     is_urgent = 0 < urgent_at <= now
     return Candidate(entry.account, entry.reservation, entry.renewal.due_at, urgent_at if is_urgent else 0)

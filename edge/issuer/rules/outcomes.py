@@ -15,7 +15,7 @@ _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)
 _SPREAD = 0.2  # the share by which an interval varies at random
 _DAILY = _INTERVALS[-1]
 _PAUSE = 60 * 60  # seconds until the certificate of a suspended account is due again
-_MAX_SENTENCE = 255  # bytes of a sentence from the CA
+_MAX_SENTENCE = 255  # a longer message from the CA is cut to this number of bytes
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from cryptography import x509
 
 _DAY = 86400
-# A certificate with a shorter lifetime, in seconds, is renewed when half of the lifetime is left, others at a third.
+# Certificates with a lifetime of fewer seconds than this are renewed when half of the lifetime is left, others when a
+# third is left.
 _SHORT = 10 * _DAY
-_MIN_RECHECK, _MAX_RECHECK = 60, _DAY  # seconds, at least and at most, until the window is requested again
+_MIN_RECHECK, _MAX_RECHECK = 60, _DAY  # the least and the most seconds until the CA's window is requested again
 
 
 @dataclass(frozen=True)

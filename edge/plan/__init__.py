@@ -1,1 +1,4 @@
-"""Plans of what the edge serves, decided from the records. These files do no I/O, and are independent of Envoy."""
+"""Decides from the records what the edge serves: plans for names, edges and ports.
+
+These files do no I/O, and are independent of Envoy.
+"""

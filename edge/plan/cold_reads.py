@@ -11,12 +11,12 @@ from typing import Literal
 
 from chalicelib import domains
 
-Exceeded = Literal["", "host", "domain"]  # the budget that is used up
+Exceeded = Literal["", "host", "domain"]  # the budget that is used up: the host's, or a domain's
 
-_KEYS = 4  # so many parent domains of a host count as one read: each of these can be a proved domain
+_KEYS = 4  # number of parent domains that count as one read: any of them can be a proved domain of the account
 _SHARE = 10  # each domain gets a tenth of the budget
-_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds for which a page, and a refusal, are remembered
-_MAX_LOADED_AGAIN = 4  # names below a base name that are loaded for open connections after a change
+_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds for which control remembers 404 pages, and refused names
+_MAX_LOADED_AGAIN = 4  # the most names below a base name that are loaded for open connections after a change
 
 
 @dataclass

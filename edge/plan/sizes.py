@@ -27,15 +27,15 @@ from edge.plan.names import NamePlan
 WITHDRAWN_KIB = 1  # a name that is not served any more: Envoy has no resources of it, only control has its records
 # a name with its certificate and 404 page; a tunnel; a route of an edge, with the route's first entry
 _NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0
-_LETTERS_OF_CHAIN = 6.5  # the part of a certificate chain above _CHAIN_KIB. Envoy stores text and parsed form
-_CHAIN_KIB = 1.5  # a certificate chain of usual length
-_LETTERS_OF_PATH = 4.0  # the path of an edge's route, once for each entry
-_LETTERS_OF_PATTERN = 60.0  # an exact path in a route with a user agent filter, which makes it a regex
-_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each further entry of a route; each backend in an entry with several
-_RESPONSE_KIB = 75.0  # a backend with a fixed response: its listener and its cluster
-_LETTERS_OF_RESPONSE = 5.5  # the body and the headers of a fixed response
-_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # a tunnel group's clusters for HTTP/1.1 and HTTP/2; each tunnel in the group
-_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # a matcher of visitors' addresses; each network in it
+_LETTERS_OF_CHAIN = 6.5  # bytes for each byte of a chain above _CHAIN_KIB: Envoy stores text and parsed form
+_CHAIN_KIB = 1.5  # a certificate chain of this length in KiB is usual; _NAME_KIB includes its memory
+_LETTERS_OF_PATH = 4.0  # bytes for each byte of a route's path, in each entry of the route
+_LETTERS_OF_PATTERN = 60.0  # bytes for each byte of an exact path that a user agent filter turns into a regex
+_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each further entry of a route; each backend of a route that has several backends
+_RESPONSE_KIB = 75.0  # memory of a fixed HTTP response: its listener and its cluster
+_LETTERS_OF_RESPONSE = 5.5  # bytes for each byte of the body and the headers of a fixed HTTP response
+_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # memory of a group's HTTP/1.1 and HTTP/2 clusters; of each tunnel in the group
+_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # memory of a matcher of visitors' addresses; of each network in it
 
 
 def estimate(plan: NamePlan, records: AccountRecords) -> int:

@@ -74,14 +74,14 @@ class SpecialServing:
                 yield edge_listeners.build_edge_port_listener(port.edge, port.port, self._settings)
             elif port.tunnel:
                 yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings, port.refusals)
-        # Connections to a closed host must fail. The chain INTERNAL forwards them to the host's cluster, which does not
-        # exist.
+        # Connections to a closed host must fail. The chain INTERNAL forwards them to the host's cluster, and this
+        # cluster does not exist.
         for host in sorted(plans.closed):
             yield self._build_part(host, https_listener.INTERNAL, refuses_challenges=False)
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
         hosts = [it.name for it in plan.hosts if it.answers and not port_of(it.name)]
-        # If only the TLS version differs, hosts share a filter chain, so no listener is built.
+        # Hosts that differ only in the TLS version share a filter chain, so no listener is built for these.
         has_listener = plan.is_stream or bool(plan.trusted) or plan.requires_sign_in
         chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
         listener = self._build_listener(plan)

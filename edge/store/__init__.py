@@ -1,1 +1,1 @@
-"""The API's records, as the edge reads and writes them."""
+"""Reads and writes the records that the edge shares with the API."""

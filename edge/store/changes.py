@@ -29,11 +29,12 @@ class Follower:
         self._list_changes = list_changes
         self._ages: dict[str, float] = {}
         self._newest = self._cursor = now - OVERLAP
-        self._all_until = self._long_at = now  # times of the latest and of the next read that repeats OVERLAP seconds
+        # The times of the latest and of the next read that repeats all changes of OVERLAP seconds.
+        self._all_until = self._long_at = now
 
     def read(self, now: float) -> list[Change]:
         """Return the changes that earlier reads have not returned. Raises Unavailable."""
-        is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # also true if the clock was set back
+        is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # also true after the clock was set back
         since = self._all_until - OVERLAP if is_long else self._cursor - _SHORT_OVERLAP
         new = [change for change in self._list_changes(since) if change.id not in self._ages]
         self._ages |= {change.id: change.at for change in new}

@@ -229,7 +229,10 @@ class GatewayRecords:
         return gateways.renew(gateway, lease=lease)
 
     def change_gateway(self, gateway: Gateway) -> bool:
-        """Store at which port Envoy reaches a live gateway, and whether it drains. Return False if it is not live."""
+        """Store at which port Envoy reaches a live gateway, and whether the gateway drains.
+
+        Return False if the gateway is not live.
+        """
         return gateways.change(gateway)
 
     def withdraw_gateway(self, gateway: str) -> None:

@@ -68,7 +68,7 @@ class Shared:
 
 @dataclass
 class _Work:
-    """The pending reads of an account: of changed records, and whether a resync is due."""
+    """The pending reads of an account: the changed records to read, and whether a resync is due."""
 
     changed: set[Place] = field(default_factory=set)
     is_resync: bool = False

@@ -68,7 +68,7 @@ class EdgeHost:
 
 
 class Trials:
-    """Schedules and runs the trials that an edge host is responsible for."""
+    """Schedules and runs trials: test connections from this edge host to changed edges."""
 
     def __init__(self, host: EdgeHost) -> None:
         self._host = host

@@ -106,7 +106,7 @@ def _any_host(names: Sequence[str]) -> v3.StringMatcher:
 
 
 def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
-    """Add Envoy's routes for one route of the edge. The last one refuses the requests that the others do not match.
+    """Add Envoy's routes for one route of the edge. The last of these refuses all remaining requests.
 
     Envoy checks header conditions before the path. So the path is also the first header condition. Otherwise, requests
     for other routes would run the header patterns of this route.
@@ -126,7 +126,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
 
 
 def _template(route: ServedRoute) -> v3.Route:
-    """Return an Envoy route with the common fields. All of Envoy's routes for one route of the edge have them."""
+    """Return an Envoy route with the fields that all of Envoy's routes for one route of the edge share."""
     template = v3.Route()
     if route.match_type == "exact_path":
         template.match.path = route.match

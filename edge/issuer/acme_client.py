@@ -64,7 +64,7 @@ class NewOrder(messages.NewOrder):
 
 
 class _Client(client.ClientV2):
-    """The library's client, with more repetitions. It repeats a request after a rejected nonce (RFC 8555, 6.5)."""
+    """The ACME library's client, with more repetitions after rejected nonces (RFC 8555, section 6.5)."""
 
     def _post(self, *args: Any, **kwargs: Any) -> requests.Response:
         for _ in range(_MAX_REPEATS):
@@ -186,7 +186,7 @@ class AcmeClient:
             try:
                 existing = messages.NewRegistration(only_return_existing=True)
                 _Client(acme.directory, self._network(key)).new_account(existing)
-            except errors.ConflictError:  # the library's way to report that the account exists
+            except errors.ConflictError:  # the ACME library reports by this error that the account exists
                 return True
             except messages.Error as error:
                 if error.code != "accountDoesNotExist":

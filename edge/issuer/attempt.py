@@ -51,7 +51,10 @@ class Current(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """Makes attempts. `txt` writes TXT records for challenges by DNS, or is None without a DNS zone for these."""
+    """Attempts to obtain certificates.
+
+    `txt` writes TXT records for challenges by DNS. It is None if no DNS zone is configured.
+    """
 
     ca: AttemptCa
     preflight: Preflight

@@ -39,9 +39,9 @@ class ControlRecords:
         return gateways.fence(gateway)
 
     def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
-        """Reserve for this edge host the work of ending an ended gateway's tunnels.
+        """Claim the task to end the tunnels of an ended gateway, for some `seconds`.
 
-        It is reserved for `seconds`. Return False if another edge host has reserved it.
+        Return False if another edge host has claimed this task.
         """
         return gateways.claim_sweep(gateway, seconds=seconds)
 

@@ -20,7 +20,7 @@ class SharedReads(Generic[K, T]):
         """Return the result of a read that begins after this call. Raises the errors of the read."""
         if key not in self._waiting:
             self._waiting[key] = asyncio.create_task(self._run(key))
-        return await asyncio.shield(self._waiting[key])  # shielded, because other requests may wait for this task
+        return await asyncio.shield(self._waiting[key])  # shielded from cancellation: other requests may wait
 
     async def _run(self, key: K) -> T:
         if running := self._running.get(key):

@@ -169,7 +169,7 @@ class Catalog:
         return parts.digest if parts else None
 
     def _drop_if_partial(self, name: Name) -> None:
-        """Remove a resource that lacks its main message. It has only further parts, which belong to this message."""
+        """Remove a resource if its main message is missing. Its other parts only add fields to the main message."""
         if not self._parts[name].is_whole:
             del self._parts[name]
             for answers in self._answers.values():

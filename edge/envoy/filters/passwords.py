@@ -13,7 +13,7 @@ from edge.process.settings import Settings
 
 CLUSTER = "passwords"
 NAME, _REMEMBER = "passwords", "passwords/known"
-_TIMEOUT = 5.0  # seconds for the service, which reads and decrypts a record
+_TIMEOUT = 5.0  # seconds for an answer of the sign-in service, which reads and decrypts a record
 _HEADER = "authorization"
 _SCRIPT = """
 local LIFE, MOST, LONGEST = 60, 2048, 1024

@@ -19,14 +19,14 @@ def choose_trial_source(settings: Settings) -> str:
 
 
 def build_filters(settings: Settings) -> list[v3.ListenerFilter]:
-    """Return the listener filters that read the visitor's address from a proxy. Return [] without proxies."""
+    """Return the listener filters that read the visitor's address from a proxy. Return [] if no proxy is configured."""
     return [PROXY_PROTOCOL] if settings.proxy_protocol_from else []
 
 
 def build_match(settings: Settings) -> v3.FilterChainMatch | None:
     """Return the match of a filter chain that accepts only connections from the proxies.
 
-    Return None without proxies.
+    Return None if no proxies are configured.
     """
     ranges = parts.networks(settings.proxy_protocol_from)
     return v3.FilterChainMatch(direct_source_prefix_ranges=ranges) if ranges else None

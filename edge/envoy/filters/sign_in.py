@@ -25,7 +25,7 @@ HEADERS: Mapping[str, str] = {  # headers that upstreams receive, by claim of th
     "email": "tunnel-auth-user-email",
     "name": "tunnel-auth-user-name",
 }
-_TIMEOUT = 15.0  # seconds for an answer of the service: longer than an exchange with a provider
+_TIMEOUT = 15.0  # seconds for an answer of the sign-in service; an exchange with an identity provider takes less
 _MAX_LIFETIME = 60  # seconds of the longest lifetime that Envoy accepts in a session token
 _CACHED = 500  # verified tokens that Envoy caches for each route
 _METADATA = "envoy.filters.http.jwt_authn"
@@ -108,7 +108,7 @@ def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
 
 
 def exempt_host(host: v3.VirtualHost) -> None:
-    """Exempt a virtual host from sign-in. Its HTTP connection manager can belong to an edge with OAuth."""
+    """Exempt a virtual host from sign-in, because its HTTP connection manager can belong to an edge with OAuth."""
     host.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)
 
 

@@ -12,7 +12,7 @@ from edge.process.settings import Settings
 
 CLUSTER = "webhooks"
 _NAME = "webhooks"
-_TIMEOUT = 5.0  # seconds for the service, which reads and decrypts a record
+_TIMEOUT = 5.0  # seconds for an answer of the sign-in service, which reads and decrypts a record
 _NO_UPGRADE = v3.RouteAction.UpgradeConfig(upgrade_type="websocket", enabled=v3.BoolValue(value=False))
 
 

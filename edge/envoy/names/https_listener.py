@@ -66,7 +66,7 @@ def _build_chain(version: str, settings: Settings) -> v3.FilterChain:
 
 
 def _front_limit(settings: Settings) -> v3.Filter:
-    """Return the filter that limits open connections. It leaves room for `max_handshakes` new ones."""
+    """Return the filter that limits open connections. It leaves room for `max_handshakes` new connections."""
     return stream_filters.build_connection_limit(listeners.FRONT, settings.limits.max_connections)
 
 

@@ -108,7 +108,10 @@ def _socket() -> v3.TransportSocket:
 
 
 def _build_manager(settings: Settings) -> v3.Filter:
-    """Return the HTTP connection manager. It asks the sign-in service, which answers every request."""
+    """Return the HTTP connection manager of the sign-in service's own host.
+
+    It asks the sign-in service, which answers every request.
+    """
     manager = http_manager.build_manager(settings, sign_in.build_ask_filter(settings), http_manager.ROUTER)
     routes = [sign_in.build_own_host_route(_NO_PAGE)]
     host = v3.VirtualHost(name=_LISTENER, domains=[settings.sign_in_host], routes=routes)

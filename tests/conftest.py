@@ -280,8 +280,8 @@ pytest_runtest_protocol.__code__ = pytest_runtest_protocol.__code__.replace(co_s
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes run the tests: three for each core, since many tests wait for servers."""
-    return 3 * (os.cpu_count() or 1)
+    """Return how many processes run the tests: two for each core, since many tests wait for servers."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:

@@ -39,7 +39,7 @@ _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds to wait for a handshake, and for Envoy's answer about the edge
 _MAX_NAMES = 4  # the most names to which the trial of an edge connects
 _MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials: of all accounts, of one account
-_HOSTS_PERIOD = 5.0  # seconds between two reads of the live hosts
+_HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # the label that replaces the "*" of a wildcard
 # The address to which this host connects, for values of EDGE_HOST that mean every address.
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (connects)

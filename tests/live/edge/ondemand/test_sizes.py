@@ -26,7 +26,7 @@ from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.edge.edge_modules import enabled, extended, requested
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, running, uploaded
+from tests.live.edge.running import Edge, running, until, uploaded
 from tests.modules import largest
 
 pytestmark = needs_envoy
@@ -158,7 +158,7 @@ def _load(edge: Edge, form: str, create: Create) -> None:
     for label in labels:
         create(edge, f"acct_{label}", label)
     edge.settle()
-    assert {edge.status(it, "--insecure") for it in labels} <= {"200", "502"}
+    until(lambda: {edge.status(it, "--insecure") for it in labels} <= {"200", "502"}, within=30)
     time.sleep(_FLUSH)
 
 

@@ -22,7 +22,7 @@ from edge.store.threads import Threads
 _POLL = 2.0  # seconds between reads of due checks
 _CLAIM_LEASE = 60  # seconds; a claimed check ends earlier: it makes two checks of three seconds, and some writes
 _MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks: of all accounts, of one account
-_MAX_READ = 512  # due reservations in one read: more than an account can have, so that accounts do not delay others
+_MAX_READ = 512  # the most due reservations in one read: more than one account can have, so that others are read too
 
 
 class ProofStore(Protocol):

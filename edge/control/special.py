@@ -77,8 +77,8 @@ class SpecialNames:
     ) -> None:
         """Read nothing yet. `resync_period` is the seconds between two reads of all records of an account.
 
-        `patience` is the seconds for which the start waits for accounts with records that cannot be read, and
-        `timeout` the seconds for which it waits for first reads if none ends.
+        `start` waits `patience` seconds for accounts with records that cannot be read. It ends earlier if no account's
+        first read ends for `timeout` seconds.
         """
         self._store, self._shared, self._resync_period = store, shared, resync_period
         self._patience, self._timeout = patience, timeout

@@ -149,7 +149,8 @@ def build_stream_cluster(
 def build_response_cluster(backend: str) -> Resource:
     """Return the cluster for the internal listener of a fixed HTTP response.
 
-    Each request gets a new connection, because on a reused connection, the old listener would answer after a change.
+    Each request gets a new connection. On a reused connection, the old listener would still answer after the
+    response has changed.
     """
     cluster = parts.copy(_response_template())
     _internal_address(cluster).server_listener_name = response_name(backend)

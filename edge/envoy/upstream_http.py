@@ -1,4 +1,4 @@
-"""The HTTP options of clusters, for connections from Envoy to upstreams. This file does no I/O."""
+"""Builds the HTTP options of clusters, for connections from Envoy to upstreams. This file does no I/O."""
 
 from edge.envoy import parts, v3
 

@@ -19,7 +19,7 @@ from edge.process.tasks import PeriodicTask
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MAX_READ = 2500  # due entries in one read: more than an account can have, so that other accounts are read too
+_MAX_READ = 2500  # the most due entries in one read: more than one account can have, so that others are read too
 _MAX_HELD = 100  # the most entries that are postponed after one read
 
 

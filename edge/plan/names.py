@@ -16,7 +16,8 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # values of min_version (TLS) for which Envoy's shared filter chain is enough
+# Values of an edge's `min_version` (TLS) for which Envoy's shared filter chain is enough.
+_DEFAULT_VERSIONS = (None, "", "1.2")
 _UNKNOWN = "The account has no edge and no online tunnel with this name."
 _INACTIVE = "The operator has switched off the account."
 _UNPROVED = "The account has not proved that it owns the domain."

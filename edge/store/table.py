@@ -1,4 +1,4 @@
-"""Implements the edge's store with the DynamoDB table and the KMS key that environment variables name."""
+"""Implements the edge's store with a DynamoDB table and a KMS key, which environment variables name."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 async def call(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-    """Call a function in a thread. Raises Unavailable, Throttled or Undecodable."""
+    """Call a function in a thread of the event loop's pool. Raises Unavailable, Throttled or Undecodable."""
     return await asyncio.to_thread(translate_errors, lambda: function(*arguments, **named))
 
 

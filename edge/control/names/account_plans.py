@@ -249,7 +249,7 @@ class AccountPlans:
     def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:
         """Return another plan to try after a rejection, or None.
 
-        It avoids a rejected certificate. If the rejected routes restrict visitors, it admits no visitors.
+        The other plan avoids a rejected certificate. If the rejected routes restrict visitors, it admits no visitors.
         """
         if rejection.kind == "secret" and plan.certificate != OPERATOR:
             self._rejected[plan.certificate] = rejection.error

@@ -16,7 +16,7 @@ BASE_NAME, PROVED = f"{base_names.KIND}#", f"{PROVED_DOMAIN}#"
 
 
 class KeyChanges:
-    """The base names and proved domains that have changed records. `scopes` are partition keys of changed records."""
+    """The base names and proved domains with changed records. `scopes` are partition keys of changed records."""
 
     def __init__(self, scopes: Iterable[str], tunnel_domain: str) -> None:
         every, self._tunnel_domain = list(scopes), tunnel_domain

@@ -16,8 +16,8 @@ from edge.plan.names import NamePlan
 from edge.process.settings import Limits
 from edge.serving.order import NameResources, Rejection
 
-# "unserved": no edge or tunnel serves the name. "closed": its edge refuses handshakes. "host" and "account": the name
-# would exceed the memory bound of the host or of its account. "busy": too many names of the account wait.
+# Outcomes of loading a name. "unserved": no edge or tunnel serves the name. "closed": its edge refuses handshakes.
+# "host" and "account": the name would exceed a memory bound. "busy": too many names of the account wait.
 Outcome: TypeAlias = Literal[
     "served", "unserved", "closed", "rejected", "failed", "unavailable", "busy", "host", "account"
 ]

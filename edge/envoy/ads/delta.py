@@ -138,7 +138,7 @@ class Stream:
             self._append_different("listener")
 
     def take_settled(self) -> list[Name]:
-        """Return the resources about which Envoy has answered all responses, since the previous call."""
+        """Return the resources for which Envoy's last outstanding answer has arrived since the previous call."""
         found, self._settled = self._settled, []
         return found
 

@@ -1,4 +1,4 @@
-"""Envoy's discovery: delta ADS over a Unix socket that only control and Envoy can open.
+"""Sends Envoy its resources by delta ADS over a Unix socket that only control and Envoy can open.
 
 Private keys are sent over this socket too, and are never in a file.
 """

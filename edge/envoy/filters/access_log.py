@@ -102,8 +102,9 @@ def _log(file: v3.FileAccessLog) -> v3.AccessLog:
 def _important_requests() -> v3.AccessLogFilter:
     """Return the log filter for requests that are always logged, and not only one in ten.
 
-    These are all requests with a status other than 403, 404, 421 and 429. With one of these statuses, they are requests
-    for hosts of accounts, unless the visitor's network is blocked or the visitor is above the rate limit.
+    These are all requests with a status other than 403, 404, 421 and 429. Requests with one of these statuses are
+    always logged if their host belongs to an account, unless the visitor's network is blocked or the visitor is above
+    the rate limit.
     """
     unusual = all_of(*map(_status_is_not, (403, 404, 421, 429)))
     return _any_of(unusual, matches(f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')"))

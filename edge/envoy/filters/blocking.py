@@ -1,8 +1,8 @@
 """Refuses blocked networks and banned hosts, without ending other connections. This file does no I/O.
 
 Filters refuse HTTP requests. Their rules are in separate resources. Byte connections are refused when they open,
-because the listener's matcher chooses no filter chain. A filter would decide only at the client's first byte, but an
-upstream that sends first would have sent data before.
+because the listener's matcher chooses no filter chain. A filter would decide only at the client's first byte. Until
+then, an upstream that sends first could send data to a refused client.
 """
 
 import re
@@ -55,8 +55,8 @@ def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resourc
 class BlockedListeners:
     """Refuses blocked networks in each listener for byte connections.
 
-    The refusal is a matcher part: a part of the listener with only a part of its matcher, which changes separately.
-    Filter chains stay the same, so a change of the networks closes no connections.
+    The refusal is a separate part of the listener's matcher. Filter chains stay the same when the blocked networks
+    change, so Envoy closes no connections.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
 """Converts traffic policies to matchers of a port's listener, which decide when a connection opens.
 
-A filter would decide only at the client's first byte, but an upstream that sends first would have sent data before. The
-matchers are not nested in each other, since Envoy parses messages only to a depth of 100. This file does no I/O.
+A filter would decide only at the client's first byte. Until then, an upstream that sends first could send data to a
+refused client. The matchers are not nested in each other, since Envoy parses messages only to a depth of 100. This file
+does no I/O.
 """
 
 from functools import lru_cache

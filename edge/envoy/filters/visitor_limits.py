@@ -1,4 +1,4 @@
-"""Limits the requests of each visitor, which is an IPv4 address or an IPv6 /64. This file does no I/O.
+"""Limits the requests of each IPv4 address and each IPv6 /64 network. This file does no I/O.
 
 Envoy cannot count connections by address (envoyproxy/envoy#27853). Instead, ports have separate limits, connections
 without data wait in the kernel, and infra/deploy/tunnel-edge.nft limits other connections.

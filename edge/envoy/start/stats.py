@@ -30,9 +30,9 @@ _VALUE = re.compile(r'^\w+\{[^}]*"(https?)"\} (\d+)$', re.MULTILINE)
 
 
 def compute_pressure(text: str, limits: Limits) -> float:
-    """Return the largest share of a connection limit in use. It is at least 1 if a limit is reached.
+    """Return the largest used share of Envoy's connection limits.
 
-    `text` is Envoy's response to a request for the path CONNECTIONS.
+    It is at least 1 if a limit is reached. `text` is Envoy's response to a request for the path CONNECTIONS.
     """
     bounds = {"http": limits.max_http_connections, "https": limits.max_connections}
     return max([0.0, *(int(count) / bounds[name] for name, count in _VALUE.findall(text))])

@@ -71,7 +71,7 @@ def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
 
 
 def reject(renewal: Renewal, now: int) -> Renewal:
-    """Return the state after Envoy has rejected a certificate. Another certificate is ordered each day."""
+    """Return the state after Envoy has rejected a certificate. The issuer then orders another certificate each day."""
     failure = internal()
     return replace(
         renewal,

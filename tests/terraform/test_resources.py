@@ -156,7 +156,7 @@ def test_an_import_reads_everything_but_the_secrets_that_are_never_shown(api: Ap
 
 @pytest.mark.parametrize("given", ["", "a", "a/b/c", "/b", "a/"])
 def test_an_import_names_the_ids_of_the_path(kinds: Kinds, given: str) -> None:
-    with pytest.raises(ValueError, match="use edge_id/id"):
+    with pytest.raises(ValueError, match="has the form edge_id/id"):
         resources.imported(kinds["https_edge_route"], given)
 
 

@@ -58,7 +58,7 @@ def test_who_does_not_say_both_addresses_speaks_for_itself() -> None:
     ],
 )
 def test_other_headers_are_refused(rest: str) -> None:
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(ValueError, match="must "):
         proxy_protocol.read(bytes.fromhex(SIGNATURE + rest))
 
 

@@ -207,7 +207,7 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
             await until(lambda: world.client.is_lost)
         assert isinstance(world.client.error, asyncssh.DisconnectError)
         (notice,) = [it for it in world.events if "retry_after" in it]
-        assert 0 < notice["retry_after"] < 10
+        assert 0 <= notice["retry_after"] <= 10  # random, to one decimal place
         assert world.client.error.reason == notice["message"]
         assert "lost its lease: connect again in " in notice["message"]
         await until(lambda: world.accepts_clients() and world.gateway.id in store.up)

@@ -6,12 +6,16 @@ A resync is a read of all records of the account, in case the change log lacks a
 import asyncio
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from chalicelib.model.accounts import accounts
 from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.model.tunnels import gateways
 from chalicelib.storage.records.change_log import Place
 from edge.control.names.account_plans import AccountPlans
+from edge.control.names.gateway_users import GatewayUsers
+from edge.control.names.key_changes import BASE_NAME, PROVED
 from edge.control.names.loading import Loading, Outcome
 from edge.control.names.searches import Found
 from edge.plan import cold_reads
@@ -237,3 +241,14 @@ class AccountNames:
         differences = before.find_differences(records, both) - self._work.changed
         self._shared.missed.update(differences - lapsed)
         await self._plans.replace(records)
+
+
+def find_affected(place: Place, every: Mapping[str, AccountNames], gateway_users: GatewayUsers) -> Iterable[str]:
+    """Return the accounts that a changed record may affect. `every` has the loaded accounts by id."""
+    if place.scope == gateways.GATEWAYS:
+        return gateway_users.of(place.id)
+    if place.scope.startswith(PROVED):
+        return [id for id, it in every.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
+    if place.scope.startswith(BASE_NAME):
+        return ()  # nothing to do: the log also reports the tunnel, edge or reservation with this base name
+    return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)

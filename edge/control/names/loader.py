@@ -12,13 +12,11 @@ from itertools import cycle, islice
 from typing import Any
 
 from chalicelib import domains
-from chalicelib.model.accounts import accounts
 from chalicelib.model.names import bans
-from chalicelib.model.tunnels import gateways
 from chalicelib.storage.records.change_log import Place
 from edge.control.names import loading
-from edge.control.names.account_names import AccountNames
-from edge.control.names.key_changes import BASE_NAME, PROVED, KeyChanges
+from edge.control.names.account_names import AccountNames, find_affected
+from edge.control.names.key_changes import KeyChanges
 from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome, Report, Request
 from edge.control.names.reads import StoreReads
 from edge.control.names.searches import Searches
@@ -67,6 +65,7 @@ class Loader:
         self._missed, self._suspects = set[Place](), set[Place]()  # changes found by a resync; also missing in the log
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
+        self._outdated: set[str] = set()  # pending names whose account may have changed after it was found
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
         self._banned, self._turns = tuple[str, ...](), Turns(self._load, _MAX_SEARCHES)
         self._restored: set[str] = set()  # names that Envoy had when this process started, and that are not loaded yet
@@ -123,7 +122,7 @@ class Loader:
         self._missed.clear()
         by_account: defaultdict[str, set[Place]] = defaultdict(set)
         for place in changed:
-            for account in self._accounts_of(place):
+            for account in find_affected(place, self._accounts, self._shared.gateway_users):
                 by_account[account].add(place)
         for account in by_account.keys() & self._accounts.keys():
             self._accounts[account].change(by_account[account])
@@ -222,7 +221,15 @@ class Loader:
                 of_account.want(name, found)
 
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
-        """Answer the visitors of a name who wait for Envoy to receive its secret."""
+        """Answer the visitors of a name who wait for Envoy to receive its secret.
+
+        If the name may have another account since this one was found, search for the account again before a refusal.
+        """
+        is_outdated = name in self._outdated
+        self._outdated.discard(name)
+        if is_outdated and account and outcome not in ("served", *loading.PASSING):
+            self._turns.add(name)
+            return
         pending = self._pending.pop(name)
         self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
@@ -252,19 +259,10 @@ class Loader:
                 self._pages.discard(server_name)
             await self._sender.refuse([server_name])
 
-    def _accounts_of(self, place: Place) -> Iterable[str]:
-        """Return the accounts that a changed record may affect."""
-        if place.scope == gateways.GATEWAYS:
-            return self._shared.gateway_users.of(place.id)
-        if place.scope.startswith(PROVED):
-            return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
-        if place.scope.startswith(BASE_NAME):
-            return ()  # nothing to do: the log also reports the tunnel, edge or reservation with this base name
-        return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
-
     def _drop_answers(self, changed: Collection[str], is_affected: Callable[[str], bool]) -> None:
         """Forget the unserved names of changed accounts, and unserved names for which `is_affected` returns true."""
         pages, visited = self._unserved.take_affected(changed, is_affected)
+        self._outdated.update(filter(is_affected, self._pending))
         self._end_pages(pages)
         for name in visited:
             if name not in self._pending and not self._refusal(name):

@@ -449,6 +449,24 @@ def test_a_name_whose_record_changes_while_it_is_read_is_not_refused() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("name", [f"demo.{D}", NAME])
+def test_a_name_that_passes_to_another_account_while_it_is_read_is_not_refused(name: str) -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, name, "")
+        world.records.may_answer.clear()
+        world.loader.request([name])
+        await until(lambda: world.records.reads["read"] == 1)
+        changed = world.records.serve(B, name, "cert_2 2")
+        key = f"tunnel_name#{name}" if name.endswith(D) else f"domain#{name}"
+        world.loader.apply([changed, Place(key, "claim")])
+        world.records.may_answer.set()
+        await world.rest()
+        assert (world.envoy.secrets, world.envoy.scopes) == ({name: "cert_2"}, {name: "2"})
+        assert not world.envoy.refused
+
+    run(test)
+
+
 def test_when_the_store_is_away_loaded_names_stay_and_others_are_refused() -> None:
     async def test(world: World) -> None:
         changed = world.records.serve(A, NAME)

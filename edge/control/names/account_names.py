@@ -179,7 +179,8 @@ class AccountNames:
             return
         try:
             read = self._shared.reader.read_changed
-            records = await self._shared.reads.of_change(read, self._plans.records, used, self._plans.used)
+            by_name = dict(self._plans.used)  # a copy, because names can be released while a thread reads
+            records = await self._shared.reads.of_change(read, self._plans.records, used, by_name)
         except Exception as error:
             self._plans.unread |= used  # no further name of the account is loaded until these records can be read
             if isinstance(error, Unavailable) and not isinstance(error, Undecodable):

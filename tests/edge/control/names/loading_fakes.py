@@ -47,9 +47,10 @@ class Records:
         self.reads: Counter[str] = Counter()
         self.is_away = self.is_broken = False
         self.kept = 0  # calls of `keep`
-        self.may_read, self.may_answer = threading.Event(), threading.Event()
+        self.may_read, self.may_answer, self.may_change = threading.Event(), threading.Event(), threading.Event()
         self.may_read.set()
         self.may_answer.set()
+        self.may_change.set()
 
     def serve(self, account: str, name: str, value: str = "cert_1 1") -> Place:
         self.owners[name], self.served[place(account, name)] = account, value
@@ -77,6 +78,9 @@ class Records:
         self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
     ) -> AccountRecords:
         self._count("read_changed")
+        names = [*used]
+        self.may_change.wait()
+        assert {name: used[name] for name in names}.keys() == used.keys()
         changed = {*places}
         is_owned_anew = not changed.isdisjoint(records.found)
         new = {it: self.served.get(it, "") for it in records.versions if is_owned_anew or it in changed}

@@ -467,6 +467,26 @@ def test_a_name_that_passes_to_another_account_while_it_is_read_is_not_refused(n
     run(test)
 
 
+def test_a_name_that_passes_to_another_account_while_a_change_is_read_leaves_the_others_in_service() -> None:
+    async def test(world: World) -> None:
+        other = f"other.{D}"
+        former, kept = world.records.serve(A, NAME), world.records.serve(A, other)
+        await world.visit(NAME, other)
+        world.records.served[former] = ""
+        await world.change(former)
+        world.records.may_change.clear()
+        world.records.serve(A, other, "cert_1 2")
+        world.loader.apply([kept])
+        await until(lambda: world.records.reads["read_changed"] == 2)
+        world.records.serve(B, NAME, "cert_2 1")
+        await world.visit(NAME)
+        world.records.may_change.set()
+        await world.rest()
+        assert world.envoy.scopes == {NAME: "1", other: "2"}
+
+    run(test)
+
+
 def test_when_the_store_is_away_loaded_names_stay_and_others_are_refused() -> None:
     async def test(world: World) -> None:
         changed = world.records.serve(A, NAME)

@@ -12,8 +12,9 @@ from chalicelib import ids, modules
 from chalicelib.http.module import Module
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.edges.enforced import enforced_modules
-from infra.build.openapi import budgets, schemas
-from infra.build.openapi.schemas import REF, Words
+from infra.build.openapi import budgets, largest
+from infra.build.openapi.largest import CHARACTERS, Largest
+from infra.build.openapi.schemas import Words
 from tests.modules.samples import SAMPLES
 
 _SIGNS = ("\0", '"', "x")  # the most characters of a response first
@@ -42,24 +43,20 @@ WRITTEN: Mapping[str, Mapping[str, Any]] = {
 
 def make_compatible(kind: Kind) -> dict[str, dict[str, Any]]:
     """Return the largest values of the modules that an item of a kind can have together, by name."""
-    found = dict[str, dict[str, Any]]()
-    for module in sorted(modules.of(kind), key=budgets.response_size, reverse=True):
-        if not found.keys() & {*enforced_modules.list_excluded(module.name)}:
-            found[module.name] = make(module)
-    return found
+    by_name = {module.name: module for module in modules.of(kind)}
+    sizes = {name: budgets.response_size(module) for name, module in by_name.items()}
+    declared = {module.name: module for module in enforced_modules.EVERY}
+    return {name: make(by_name[name]) for name in budgets.keep_compatible(sizes, declared)}
 
 
 def make(module: Module) -> dict[str, Any]:
     """Return the request with the largest value of a module."""
-    made = schemas.of({(module.shape, "validation"): module.name})
-    value: dict[str, Any] = _enlarge(SAMPLES[module.path][0].request, made[module.name], made)
+    value: dict[str, Any] = _enlarge(SAMPLES[module.path][0].request, *largest.of(module.shape, CHARACTERS))
     return {**value, "enabled": True, **WRITTEN.get(module.name, {})}
 
 
-def _enlarge(value: Any, words: Words, made: Mapping[str, Words]) -> Any:
-    (words, *_) = words.get("allOf") or words.get("anyOf") or [words]
-    if "$ref" in words:
-        return _enlarge(value, made[words["$ref"].removeprefix(REF)], made)
+def _enlarge(value: Any, words: Words, sizes: Largest) -> Any:
+    words = sizes.resolve(words)
     if "enum" in words:
         return max(words["enum"], key=len)
     match value:
@@ -72,5 +69,5 @@ def _enlarge(value: Any, words: Words, made: Mapping[str, Words]) -> Any:
             return next((it for it in texts if re.search(words.get("pattern", ""), it)), value)
         case dict():
             fields = words.get("properties", {})
-            return {name: _enlarge(it, fields.get(name, {}), made) for name, it in value.items()}
+            return {name: _enlarge(it, fields.get(name, {}), sizes) for name, it in value.items()}
     return value

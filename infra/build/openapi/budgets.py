@@ -80,14 +80,14 @@ def totals(
     response = {it.name: declared[it.name].budget if it.name in declared else response_size(it) for it in modules}
     limit = {kinds.HTTPS_EDGE_ROUTES: ROUTE, kinds.HTTPS_EDGES: EDGE}.get(kind, RESPONSE)
     own = characters.fields(words) + _GENERATED
-    yield Total(f"The response for the kind {kind.name}", "characters", limit, own, _together(response, declared))
+    yield Total(f"The response for the kind {kind.name}", "characters", limit, own, keep_compatible(response, declared))
     words, stored = largest.of(resource.create, BYTES)
     own = stored.fields(words) + _GENERATED + MAX_REFERRERS * _REFERRER
     record = {it.name: record_size(it) for it in modules}
-    yield Total(f"The record of the kind {kind.name}", "bytes", ITEM, own, _together(record, declared))
+    yield Total(f"The record of the kind {kind.name}", "bytes", ITEM, own, keep_compatible(record, declared))
     own = 2 * audited.largest(resource.stored, words, stored) + _EVENT
     event = {it.name: event_size(it) for it in modules}
-    yield Total(f"The audit event of the kind {kind.name}", "bytes", ITEM, own, _together(event, declared))
+    yield Total(f"The audit event of the kind {kind.name}", "bytes", ITEM, own, keep_compatible(event, declared))
 
 
 def response_size(module: Module) -> int:
@@ -111,7 +111,7 @@ def event_size(module: Module) -> int:
     return 2 * audited.largest(module.stored, words, sizes, module.name)
 
 
-def _together(sizes: Mapping[str, int], declared: Mapping[str, EdgeModule[Any, Any]]) -> Mapping[str, int]:
+def keep_compatible(sizes: Mapping[str, int], declared: Mapping[str, EdgeModule[Any, Any]]) -> Mapping[str, int]:
     """Return the sizes of modules without those that a larger module excludes.
 
     If two modules exclude each other, a resource can have only one of them.

@@ -198,6 +198,7 @@ class Loader:
         return loaded is not None and not loaded.is_withdrawn
 
     async def _load(self, name: str) -> None:
+        self._outdated.discard(name)  # the search begins only now
         if bans.matches(name, self._banned):
             return await self._answer(name, "", "unserved")
         if self._reads.is_away:  # the store failed after the name was requested

@@ -22,6 +22,7 @@ from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import GATEWAYS
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import Place
+from edge.control.names.key_changes import PROVED
 from edge.control.special_account import Shared, SpecialAccount
 from edge.envoy import edge_listeners
 from edge.envoy.ads.discovery import Discovery
@@ -36,7 +37,6 @@ from edge.store.records import Unavailable
 from edge.store.table import Store
 
 _CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
-_PROVED = "domain#"  # the prefix in the partition keys of records that map a proved domain to its account
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
 
@@ -270,8 +270,8 @@ class SpecialNames:
         if place.scope == GATEWAYS:
             users = self._shared.gateway_users.of(place.id)
             return [self._accounts[it] for it in users if it in self._accounts]
-        if place.scope.startswith(_PROVED):
-            domain = place.scope.removeprefix(_PROVED)
+        if place.scope.startswith(PROVED):
+            domain = place.scope.removeprefix(PROVED)
             return [it for it in self._accounts.values() if any(_is_proved_by(host, domain) for host in it.hosts)]
         account = place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0]
         return [self._accounts[account]] if account in self._accounts else []

@@ -7,11 +7,10 @@ repeat the last OVERLAP seconds.
 
 from collections.abc import Callable
 
-from chalicelib.storage.records.change_log import Change
+from chalicelib.storage.records.change_log import OVERLAP, Change
 
 _SHORT_OVERLAP = 2.0  # seconds before the cursor that each read repeats. Writers' clocks differ by less
 _LONG_PERIOD = 15.0  # seconds between two reads that repeat the last OVERLAP seconds
-OVERLAP = 60.0  # seconds; a write takes less, even with the difference between clocks
 
 
 class Follower:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from chalicelib.storage.records import change_log
-from chalicelib.storage.records.change_log import Change, Place
-from edge.store.changes import OVERLAP, Follower
+from chalicelib.storage.records.change_log import OVERLAP, Change, Place
+from edge.store.changes import Follower
 from tests.edge.edge_table import EdgeTable
 
 POLL = 0.4  # seconds between reads

@@ -17,6 +17,7 @@ from botocore.compat import get_current_datetime
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.storage.client.aws_errors import CONDITION_FALSE
 from chalicelib.storage.client.transport import DirectAnswer, Transport
 
 OPERATIONS = {
@@ -29,7 +30,6 @@ OPERATIONS = {
     "update_item": "UpdateItem",
 }
 _EMPTY = frozenset(("DeleteItem", "GetItem", "PutItem", "UpdateItem"))  # operations with answers that may lack fields
-_CONDITION = "ConditionalCheckFailedException"  # the code of the error about a false condition
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
@@ -102,8 +102,8 @@ class DirectCaller:
         """
         fields = self._parse(answer.body)
         if fields is None or not answer.is_success:
-            if fields and str(fields.get("__type")).rpartition("#")[2] == _CONDITION:
-                raise ClientError({"Error": {"Code": _CONDITION}}, name)
+            if fields and str(fields.get("__type")).rpartition("#")[2] == CONDITION_FALSE:
+                raise ClientError({"Error": {"Code": CONDITION_FALSE}}, name)
             return None
         if isinstance(text := fields.get("Plaintext"), str):
             fields["Plaintext"] = b64decode(text, validate=True)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 
 from chalicelib.storage.client import aws, call_counts
+from chalicelib.storage.client.aws_errors import CONDITION_FALSE
 
 OLDEST_FORMAT = 2  # the oldest `schema` of records that can be read; records of 1.x have no such attribute
 
@@ -169,7 +170,7 @@ def do(write: Write) -> dict[str, Any]:
     try:
         answer = aws.call("dynamodb", _CALLS[write.action], **write.request, **wanted)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+        if error.response["Error"]["Code"] != CONDITION_FALSE:
             raise
         raise ConditionFailed from None
     return plain(answer.get("Attributes", {}))
@@ -296,5 +297,4 @@ def _plain(attribute: Mapping[str, Any]) -> Any:
             return set(kept)
         case "NULL":
             return None
-    # other types stay encoded: this API never writes them, so `decoding` rejects the value
-    return kept
+    return kept  # other types stay encoded: this API never writes them, so `decoding` rejects the value

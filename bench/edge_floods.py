@@ -102,7 +102,7 @@ def _flood(
     calls, after = host.count_calls() - calls, _measure_memory(host)
     more, beside = after.reduce(memory), f"{what}: a loaded name beside them: before"
     return [
-        results.at_least(0.9, f"{what} in {_SECONDS} s: {_RATE} a second", sent, _RATE * _SECONDS, _number),
+        results.at_least(0.9, f"{what} in {_SECONDS} s: {_RATE} a second", sent, _RATE * _SECONDS, results.number),
         _count_served(f"{what}: visits of loaded names that are served", visits),
         results.at_most(_SLOWER, beside, median(seconds for _, seconds in visits), quiet, results.ms),
         _count_served(f"{what}: cold names of other accounts that are served", others, must=make is _make_label),
@@ -125,8 +125,8 @@ def _measure_memory(host: Host) -> _Memory:
 def _count_served(figure: str, visits: list[_Visit], *, must: bool = True) -> Row:
     served, every = sum(status == "200" for status, _ in visits), len(visits)
     if must:
-        return results.exactly(figure, _number(served), _number(every), served / every)
-    return results.reported(figure, served, every, _number)
+        return results.exactly(figure, results.number(served), results.number(every), served / every)
+    return results.reported(figure, served, every, results.number)
 
 
 def _limit_growth(figure: str, more: float) -> Row:
@@ -144,7 +144,9 @@ def _ask(host: Host, loaded: list[str]) -> list[Row]:
         statuses = _ask_on(host, name, f"127.0.1.{number + 1}", _HEADERS // _CONNECTIONS)
         refused += sum(status == "421" for status in statuses)
     return [
-        results.exactly("random Host headers with 421", _number(refused), _number(_HEADERS), refused / _HEADERS),
+        results.exactly(
+            "random Host headers with 421", results.number(refused), results.number(_HEADERS), refused / _HEADERS
+        ),
         _at_most(_MOST_READS, "store calls meanwhile: those of an idle host", host.count_calls() - calls),
     ]
 
@@ -181,8 +183,4 @@ def _visit(host: Host, name: str) -> _Visit:
 
 
 def _at_most(most: int, figure: str, found: int) -> Row:
-    return results.at_most(1, figure, found, most, _number)
-
-
-def _number(count: float) -> str:
-    return f"{count:,.0f}"
+    return results.at_most(1, figure, found, most, results.number)

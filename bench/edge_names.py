@@ -35,7 +35,7 @@ def _measure_start(host: Host) -> list[Row]:
     time.sleep(_SETTLING)
     return [
         results.at_most(1, f"ready {named}: {_MOST_SECONDS} s", host.ready, _MOST_SECONDS, results.ms),
-        results.at_most(1, f"store calls: {_MOST_CALLS}", host.calls_listening, _MOST_CALLS, _number),
+        results.at_most(1, f"store calls: {_MOST_CALLS}", host.calls_listening, _MOST_CALLS, results.number),
         results.at_most(1, f"memory of Envoy {named}: 120 MiB", host.envoy_memory, _MOST_ENVOY, results.mib),
         results.at_most(1, f"memory of control {named}: 150 MiB", host.control_memory, _MOST_CONTROL, results.mib),
     ]
@@ -60,7 +60,3 @@ def _measure_many(host: Host, tunnels: Accounts) -> list[Row]:
         results.reported("control's CPU for a cold name: 3.3 ms", cpu / _VISITED, 0.0033, results.ms),
         results.at_most(1, "Envoy's memory for a name: 45 KiB", memory, _MOST_NAME, results.kib),
     ]
-
-
-def _number(count: float) -> str:
-    return f"{count:,.0f}"

@@ -69,7 +69,9 @@ def _stop_control(host: Host, tenants: Sequence[Tenant], edges: Sequence[Served]
     bound = idle + _CHANGE * _LOADED
     return [
         _all_served(f"visits of loaded names while control is stopped for {_STOPPED} s", statuses),
-        results.at_most(1, f"store calls after it: idle, and {_CHANGE} for a loaded account", calls, bound, _number),
+        results.at_most(
+            1, f"store calls after it: idle, and {_CHANGE} for a loaded account", calls, bound, results.number
+        ),
         _all_served("loaded names after it", _visit(host, edges[:_LOADED])),
     ]
 
@@ -123,7 +125,3 @@ def _count_calls(host: Host) -> int:
 def _all_served(figure: str, statuses: Sequence[str]) -> Row:
     served = statuses.count("200")
     return results.exactly(figure, f"{served:,}", f"{len(statuses):,}", served / len(statuses))
-
-
-def _number(count: float) -> str:
-    return f"{count:,.0f}"

@@ -1,4 +1,4 @@
-"""500 random changes of names while visitors use them, compared with a model of what each name must answer."""
+"""Makes 500 random changes of names while visitors use them, and compares each response with a model."""
 
 import contextlib
 import os
@@ -207,8 +207,10 @@ def _compare(visits: list[_Visit]) -> Iterator[Row]:
             continue  # a connection may end at any time
         delay = _find_delay(visit, answers)
         (served if visit.body == _REFUSED else refused).append(delay)
-    yield results.reported("random changes: visits with them", len(visits), _CHANGES, _number)
-    yield results.exactly("visits with an answer that the name never had", _number(wrong), _number(0), wrong)
+    yield results.reported("random changes: visits with them", len(visits), _CHANGES, results.number)
+    yield results.exactly(
+        "visits with an answer that the name never had", results.number(wrong), results.number(0), wrong
+    )
     yield results.at_most(1, f"the former answer is given at most: {_BOUND:g} s", max(refused), _BOUND, results.ms)
     yield results.at_most(1, f"a served name is refused at most: {_BOUND:g} s", max(served), _BOUND, results.ms)
 
@@ -221,7 +223,3 @@ def _find_delay(visit: _Visit, answers: list[tuple[float, float, str]]) -> float
             later = [end for _, end, other in answers[number + 1 :] if other != body]
             delay = max(0.0, visit.began - later[0]) if later else 0.0
     return delay
-
-
-def _number(count: float) -> str:
-    return f"{count:,.0f}"

@@ -60,17 +60,15 @@ def _rows(count: int, start: Start) -> list[Row]:
     calls, seconds, ms, mib = _MOST_CALLS, _MOST_SECONDS, results.ms, results.mib
     return [
         results.at_most(1, f"control listens {named}: {seconds} s", start.listening, seconds, ms),
-        results.at_most(1, f"store calls until it listens {named}: {calls}", start.calls_listening, calls, _number),
+        results.at_most(
+            1, f"store calls until it listens {named}: {calls}", start.calls_listening, calls, results.number
+        ),
         results.at_most(1, f"Envoy is ready {named}: {seconds} s", start.ready, seconds, ms),
         results.reported(f"the first visitor of the last edge {named}: a second later", start.visited, 1, ms),
-        results.reported(f"store calls until that visit {named}: {calls}", start.calls_visited, calls, _number),
+        results.reported(f"store calls until that visit {named}: {calls}", start.calls_visited, calls, results.number),
         results.reported(f"memory of control {named}: 100 MiB", start.control, 100 << 20, mib),
         results.reported(f"memory of Envoy {named}: 100 MiB", start.envoy, 100 << 20, mib),
     ]
-
-
-def _number(count: float) -> str:
-    return f"{count:,.0f}"
 
 
 def _create_account(number: int) -> None:

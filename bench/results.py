@@ -74,6 +74,10 @@ def per_second(rate: float) -> str:
     return f"{rate:,.0f} /s"
 
 
+def number(count: float) -> str:
+    return f"{count:,.0f}"
+
+
 def millions(count: float) -> str:
     return f"{count / 1e6:,.0f} million"
 

@@ -3,7 +3,6 @@
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
-CONDITION_FALSE = "ConditionalCheckFailedException"  # the code of the error about a write's false condition
 _BUSY = {
     "DependencyTimeoutException",
     "InternalServerError",

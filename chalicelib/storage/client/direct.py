@@ -17,7 +17,6 @@ from botocore.compat import get_current_datetime
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.storage.client.aws_errors import CONDITION_FALSE
 from chalicelib.storage.client.transport import DirectAnswer, Transport
 
 OPERATIONS = {
@@ -30,6 +29,7 @@ OPERATIONS = {
     "update_item": "UpdateItem",
 }
 _EMPTY = frozenset(("DeleteItem", "GetItem", "PutItem", "UpdateItem"))  # operations with answers that may lack fields
+CONDITION_FALSE = "ConditionalCheckFailedException"  # the code of the error about a false condition
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 
 from chalicelib.storage.client import aws, call_counts
-from chalicelib.storage.client.aws_errors import CONDITION_FALSE
+from chalicelib.storage.client.direct import CONDITION_FALSE
 
 OLDEST_FORMAT = 2  # the oldest `schema` of records that can be read; records of 1.x have no such attribute
 

@@ -52,7 +52,7 @@ def _plan(
         (_plan(1, ("bkdhr_small",)), 120),
         (_plan(1, ("bkdhr_large",)), 208),
         (_plan(50, ("bkdhr_small",)), 463),
-        (_plan(50, ("bkdhr_small",), oauth=SignInRule("github", "digest")), 463 + 380 + 50 * 6),
+        (_plan(50, ("bkdhr_small",), oauth=SignInRule("github", "digest")), 463 + 425 + 50 * 10),
         (_plan(1, (_GROUP,)), 158),
         (_plan(1, ("bkdtg_unknown",)), 158),
         (_plan(1, ("bkdhr_small", _GROUP)), 235),

@@ -120,6 +120,6 @@ MODULE = EdgeModule(
     admits_ambiguous_paths=False,
     needs_plaintext=True,
     budget=16_800,
-    memory=lambda _: Memory(edge_kib=380.0, route_kib=6.0),
+    memory=lambda _: Memory(edge_kib=425.0, route_kib=10.0),
     built_by="filters.sign_in.guard_routes",
 )

@@ -9,7 +9,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Stored
 from chalicelib.storage.client import queries
-from chalicelib.storage.records import places, unique_keys
+from chalicelib.storage.records import item_keys, unique_keys
 from tests.records import put
 
 Record = dict[str, Any]
@@ -28,7 +28,7 @@ def extend_all() -> Keys:
         put(extended)
         for kind, value in extended.get("claims", ()):
             if kind == _UNIQUE_KEY:
-                scope, id = places.of_item(record["scope"], record["id"])
+                scope, id = item_keys.of_item(record["scope"], record["id"])
                 own = {"holder": id, "home": scope, "body": {}, "revision": 1}
                 put({"scope": f"{kind}#{value}", "id": unique_keys.ID, **own})
     return frozenset((record["scope"], record["id"]) for record in before)
@@ -88,7 +88,7 @@ def _inner(value: Any, record: Any) -> Any:
 
 def _kind(record: Record) -> Kind | None:
     """Return the kind of the item of a record, or None for a unique key, list or internal record."""
-    scope, id = places.of_item(record["scope"], record["id"])
+    scope, id = item_keys.of_item(record["scope"], record["id"])
     account, _, path = scope.partition("#")
     kind = next((it for it in kinds.TABLE if it.has(id)), None)
     if kind is None or not (kinds.ACCOUNTS.has(account) or scope == accounts.SCOPE):

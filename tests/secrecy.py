@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chalicelib.storage import vault
-from chalicelib.storage.records import places
+from chalicelib.storage.records import item_keys
 from tests.transports import Record
 
 START = 11  # characters; what is shorter stands in a text by coincidence
@@ -66,7 +66,7 @@ def searched(record: Record) -> Iterator[str]:
 
 def sealed_in(record: dict[str, Any]) -> Iterator[tuple[bytes, dict[str, str]]]:
     """Yield what is sealed in a record of the table, as DynamoDB has it, each with its context."""
-    scope, id = places.of_item(record["scope"]["S"], record["id"]["S"])
+    scope, id = item_keys.of_item(record["scope"]["S"], record["id"]["S"])
     context = vault.context(scope.partition("#")[0], id)
     modules = dict(record.get("parts", {}).get("M", {}))
     for name in ("basic_auth", "webhook_verification"):

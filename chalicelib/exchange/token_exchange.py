@@ -38,7 +38,7 @@ from chalicelib.model.limits.item_counts import TooManyItems
 from chalicelib.resources.accounts import api_keys, bot_users
 from chalicelib.resources.ssh import ssh_user_certificates
 from chalicelib.storage.client.aws import AwsError
-from chalicelib.storage.records import places, writes
+from chalicelib.storage.records import item_keys, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
@@ -51,7 +51,7 @@ _REFUSED = (
 def exchange(call: Call) -> dict[str, Any]:
     """Return the response with the API key or certificate. Raises ApiError, aws.Unavailable."""
     _check_parameters(call)
-    if not places.is_latest_format():
+    if not item_keys.is_latest_format():
         raise ServiceUnavailable("This service cannot exchange tokens until its operator sets RECORD_FORMAT to 4.")
     credential = call.body.audience
     if kinds.FEDERATED_CREDENTIALS.has(credential):  # any other text may be a secret, so it is not logged

@@ -111,7 +111,7 @@ class Module:
         return writes.retried(attempt)
 
     def get(self, call: Call) -> Item:
-        holder = table.read_any(*self.place(call))
+        holder = table.read_any(*self.item_key(call))
         if holder is None:
             raise self._unset()
         return holder
@@ -131,8 +131,8 @@ class Module:
 
     def _holder(self, call: Call) -> Item:
         """Return the item to which the module belongs. If the account has no such item, its body is empty."""
-        place = self.place(call)
-        return table.read_any(*place) or Item(*place, {}, revision=0)
+        item_key = self.item_key(call)
+        return table.read_any(*item_key) or Item(*item_key, {}, revision=0)
 
     def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
         """Return the edge, route or authority with the requested module.
@@ -165,7 +165,7 @@ class Module:
         if wrong := self.conflicts(request, holder) if self.conflicts else {}:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
-    def place(self, call: Call) -> tuple[str, str]:
+    def item_key(self, call: Call) -> tuple[str, str]:
         """Return the partition key `scope` and the id of the item to which the module belongs."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path)), call.id
 

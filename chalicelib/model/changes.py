@@ -17,10 +17,10 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import NotReady, Stored
 from chalicelib.model.base.switches import OFFBOARDED, SUSPENDED
 from chalicelib.storage.client.dynamodb import Throttled, Write
-from chalicelib.storage.records import change_log, items, places, table, writes
+from chalicelib.storage.records import change_log, item_keys, items, table, writes
 from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.item_keys import ItemKey
 from chalicelib.storage.records.items import Item
-from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
 # fields with free text: if only they have changed, the audit event names them without their values
@@ -164,7 +164,7 @@ class Change:
         Each of these writes moves to another shard (partition) of its collection. Raises Throttled if these collections
         cannot be divided into shards.
         """
-        if places.written_format() < 3:
+        if item_keys.written_format() < 3:
             raise throttled
         are_spread = writes.spread([write for step in self.steps for write in step.writes], throttled.scopes)
         are_hot = any(event.scope in throttled.scopes and partitions.is_first(event) for event in self.events)
@@ -220,7 +220,7 @@ class _Endings:
     The stored type of the ended item determines the writes.
     """
 
-    def find_lease(self, home: str, attributes: Mapping[str, Any]) -> Place | None:
+    def find_lease(self, home: str, attributes: Mapping[str, Any]) -> ItemKey | None:
         kind = kinds.at(home.partition("#")[2])
         return kind.stored_type.find_lease(attributes) if kind else None
 
@@ -247,7 +247,7 @@ def _event_of_removal(by: Trail, kind: Kind, item: Item, more: Details) -> Item:
     return trail.event(by, kind, replace(item, revision=item.revision + 1), "delete", shown=shown)
 
 
-def _parent(item: Item) -> Place | None:
+def _parent(item: Item) -> ItemKey | None:
     """Return the primary key of an item's parent, for example a route's edge. None if the item has only modules."""
     return items.above(item.scope) if item.body or item.malformed else None
 

@@ -24,7 +24,7 @@ from chalicelib.model.names.special_names import SpecialOwner
 from chalicelib.model.tunnels import ends, tunnels
 from chalicelib.storage.client import dynamodb, queries
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
-from chalicelib.storage.records import items, places, table, unique_keys, writes
+from chalicelib.storage.records import item_keys, items, table, unique_keys, writes
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
@@ -102,7 +102,7 @@ def apply(record: Record, forms: Forms) -> bool:
             try:
                 dynamodb.transact(todo)
             except TransactionFailed as failed:
-                if taken := todo[failed.places[0]].failing:
+                if taken := todo[failed.indexes[0]].failing:
                     raise taken from None
                 return False
             rewritten = dynamodb.get(record["scope"], record["id"])
@@ -144,7 +144,7 @@ def _kind(record: Record) -> Kind | None:
     if record["id"] == unique_keys.ID or record["scope"].partition("#")[0] in (kinds.EDGE, "krl"):
         return None
     try:
-        return kinds.of(places.of_item(record["scope"], record["id"])[1])
+        return kinds.of(item_keys.of_item(record["scope"], record["id"])[1])
     except kinds.UnknownKind:
         return None
 
@@ -165,8 +165,8 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
-    place = trail.keys_scope(account, stored.owner_id), ids.unprefixed(key)
-    return () if dynamodb.get(*place) else (trail.keep_key(account, stored.owner_id, key, end=stored.end),)
+    item_key = trail.keys_scope(account, stored.owner_id), ids.unprefixed(key)
+    return () if dynamodb.get(*item_key) else (trail.keep_key(account, stored.owner_id, key, end=stored.end),)
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
@@ -179,7 +179,7 @@ def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
         return ()
     sets, token = {"expires": api_keys.expires(stored.end)}, api_keys.key_of(item.id)
     return (
-        Write.update(*item.place, items.unchanged(item), sets=sets),
+        Write.update(*item.key, items.unchanged(item), sets=sets),
         Write.update(token.scope, unique_keys.ID, Condition("attribute_exists(#id)"), sets=sets),
         trail.keep_key(item.account, stored.owner_id, item.id, end=stored.end),
     )
@@ -228,12 +228,12 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
     """Move a record to its primary key in the new format. For example, all routes get one collection."""
     item = Item.from_record(record)
-    scope, id = places.lasting(item.place)
-    if (scope, id) == item.place or record["id"] == unique_keys.ID:
+    scope, id = item_keys.lasting(item.key)
+    if (scope, id) == item.key or record["id"] == unique_keys.ID:
         return ()
     return (
         Write.put({**record, "scope": scope, "id": id}, Condition("attribute_not_exists(#id)")),
-        Write.delete(*item.place, items.unchanged(item)),
+        Write.delete(*item.key, items.unchanged(item)),
     )
 
 
@@ -275,12 +275,12 @@ def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
         found = special_edges.list_edge(None, item)
     if not found or not item.is_live or special_names.is_listed(owner):
         return ()
-    return (Write.check(*item.place, items.unchanged(item)), *found)
+    return (Write.check(*item.key, items.unchanged(item)), *found)
 
 
 def _selected() -> Sequence[Migration]:
     """Return the migrations to run. Those that convert records to another format run only if RECORD_FORMAT is set."""
-    return (*_ADDITIONS, *_CONVERSIONS) if places.is_format_selected() else _ADDITIONS
+    return (*_ADDITIONS, *_CONVERSIONS) if item_keys.is_format_selected() else _ADDITIONS
 
 
 _ADDITIONS = (

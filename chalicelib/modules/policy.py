@@ -18,7 +18,7 @@ from chalicelib.schema.fields import OWNER, Name
 from chalicelib.schema.rules import After, WithData, between, entries, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 from chalicelib.schema.ssh_fields import CriticalOptions, ExtensionName, Extensions
-from chalicelib.storage.records import places
+from chalicelib.storage.records import item_keys
 from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
@@ -174,7 +174,7 @@ def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
     if request is None:
         return {}
     wrong = _check_default_rules(request.user) if request.user else {}
-    if places.is_latest_format():
+    if item_keys.is_latest_format():
         return wrong
     sides = (("user", request.user), ("host", request.host))
     later = {f"{side}.{name}" for side, bounds in sides if bounds for name in _RECENT if getattr(bounds, name, None)}

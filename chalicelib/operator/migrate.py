@@ -25,7 +25,7 @@ from chalicelib.operator.bulk.progress import open_progress, progress_option, re
 from chalicelib.operator.bulk.segments import Records, ScanFolder, Selection
 from chalicelib.operator.command_line import CommandError, OperatorCommand
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.records import places
+from chalicelib.storage.records import item_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
@@ -79,7 +79,7 @@ class Run:
         migrations.require_supported_table()
         keeps = (
             ""
-            if places.is_format_selected()
+            if item_keys.is_format_selected()
             else " The format of records stays the same, because RECORD_FORMAT is not set."
         )
         self.report(f"Reading the table …{keeps}")
@@ -114,13 +114,13 @@ class Run:
             else:
                 yield from self._migrate(record)
 
-    def _migrate_last(self, places_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
+    def _migrate_last(self, item_keys_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
         """Migrate the edges that lack unique keys of their names, the oldest edge first.
 
         So if two edges have the same name, the older edge keeps it. `places_of_edges` are the primary keys of the
         edges. Yield lines of JSON as `_migrate` does.
         """
-        for scope, id in sorted(places_of_edges, key=lambda place: ids.unprefixed(place[1])):
+        for scope, id in sorted(item_keys_of_edges, key=lambda item_key: ids.unprefixed(item_key[1])):
             if record := dynamodb.get(scope, id):
                 yield from self._migrate(record)
 

@@ -11,7 +11,7 @@ from chalicelib import domains
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control import challenge_answers
 from edge.control.challenge_answers import ChallengeResponse, PendingDomains, Standing
 from edge.control.names.loading import AccountReader
@@ -48,10 +48,10 @@ class ChallengeServer:
         self._pending, self._standings = SharedReads(self._read_pending), SharedReads(self._read_standing)
         self._log_read, self._waiting = asyncio.Event(), 0
 
-    def apply(self, places: Iterable[Place]) -> None:
+    def apply(self, item_keys: Iterable[ItemKey]) -> None:
         """Handle the changes that one read of the change log returned. Wake the requests that wait for such a read."""
-        for place in places:
-            if domain := challenge_records.find_domain(place):
+        for item_key in item_keys:
+            if domain := challenge_records.find_domain(item_key):
                 self._domains.add(domain, time.time())
         self._share.forget_idle(time.monotonic())
         read, self._log_read = self._log_read, asyncio.Event()

@@ -17,7 +17,7 @@ from typing import Protocol
 from chalicelib.model.names import operator_certificate
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control import pressure
 from edge.control.challenge_server import ChallengeServer
 from edge.control.gateway_sweeps import GatewaySweeps
@@ -68,7 +68,7 @@ class NameReader(AccountReader, ItemReader, Protocol):
 
     gateways: Sequence[Gateway]
 
-    def refresh_gateways(self) -> frozenset[Place]: ...
+    def refresh_gateways(self) -> frozenset[ItemKey]: ...
 
 
 class Control:
@@ -157,18 +157,18 @@ class Control:
 
     async def _read_changes(self, follower: Follower) -> None:
         changes = await self._reads.of_change(follower.read, time.time())
-        places = {place for change in changes for place in change.places}
-        if time.monotonic() > self._gateways_at or any(it.scope == GATEWAYS for it in places):
-            places |= await self._read_gateways()
-        if operator_certificate.PLACE in places:
+        item_keys = {item_key for change in changes for item_key in change.item_keys}
+        if time.monotonic() > self._gateways_at or any(it.scope == GATEWAYS for it in item_keys):
+            item_keys |= await self._read_gateways()
+        if operator_certificate.ITEM_KEY in item_keys:
             await self._reads.of_change(self._operator.refresh)
-        self._loader.apply(places)
-        self._special.apply(places)
-        self._reporting.apply(places)
-        self._challenges.apply(places)
+        self._loader.apply(item_keys)
+        self._special.apply(item_keys)
+        self._reporting.apply(item_keys)
+        self._challenges.apply(item_keys)
         self._read_at = time.monotonic()
 
-    async def _read_gateways(self) -> frozenset[Place]:
+    async def _read_gateways(self) -> frozenset[ItemKey]:
         """Read all gateways in one query. Return the records of gateways that changed or died. Raises Unavailable."""
         changed = await self._reads.of_change(self._resolver.refresh_gateways)
         found = self._resolver.gateways

@@ -15,7 +15,7 @@ from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving import edge_states
 from chalicelib.model.serving.edge_plans import Plan
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.loading import NameErrors
 from edge.envoy.resources import PORT_PREFIX
 from edge.plan.names import NamePlan
@@ -67,14 +67,14 @@ class Rejections:
         hosts = (it for it in plan.hosts if port_of(it.name) == port)
         self._put(plan, listener, {edge_states.hostport_of(it): error for it in hosts})
 
-    def forget(self, places: Iterable[Place]) -> None:
+    def forget(self, item_keys: Iterable[ItemKey]) -> None:
         """Forget the errors that changed records may have resolved.
 
         After a change of an edge, these are all errors about the edge. After a change of any record of an account, they
         are also the errors that prevent names of the account from being served. If such a name is requested again and
         Envoy rejects it again, the error is reported again.
         """
-        changed = {it for it in places if is_relevant(it)}
+        changed = {it for it in item_keys if is_relevant(it)}
         self._forget_certificates(changed)
         owners = {it.id if it.scope == accounts.SCOPE else it.scope.partition("#")[0] for it in changed}
         for edge in self._rejected.keys() & {it.id for it in changed}:
@@ -98,10 +98,13 @@ class Rejections:
                 at = clock.rfc3339(clock.now())
                 self._write(account, id, Report(0, at, self._host, {id: redact(error, {id})}))
 
-    def _forget_certificates(self, changed: Iterable[Place]) -> None:
-        for place in changed:
-            if kinds.at(place.scope.partition("#")[2]) is kinds.TLS_CERTIFICATES and place.id in self._certificates:
-                self._write(self._certificates.pop(place.id), place.id, None)
+    def _forget_certificates(self, changed: Iterable[ItemKey]) -> None:
+        for item_key in changed:
+            if (
+                kinds.at(item_key.scope.partition("#")[2]) is kinds.TLS_CERTIFICATES
+                and item_key.id in self._certificates
+            ):
+                self._write(self._certificates.pop(item_key.id), item_key.id, None)
 
     def _put(self, plan: Plan, source: str, errors: Errors) -> None:
         edge = plan.edge
@@ -122,12 +125,12 @@ class Rejections:
             self._write(found.account, edge, report)
 
 
-def is_relevant(place: Place) -> bool:
+def is_relevant(item_key: ItemKey) -> bool:
     """Return whether a change of this record can cause or resolve errors of Envoy.
 
     Changes of tunnels cannot. They are frequent, so they are ignored.
     """
-    return kinds.at(place.scope.partition("#")[2]) is not kinds.TUNNELS
+    return kinds.at(item_key.scope.partition("#")[2]) is not kinds.TUNNELS
 
 
 def redact(sentence: str, own_ids: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.serving.edge_plans import Plan
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.account_names import AccountNames
 from edge.control.names.loading import NameErrors
 from edge.control.rejections import Errors, Rejections
@@ -53,9 +53,9 @@ class Reporting:
             if plan := self._special.find_plan(name.name):
                 self._check(plan, name.name)
 
-    def apply(self, places: Iterable[Place]) -> None:
+    def apply(self, item_keys: Iterable[ItemKey]) -> None:
         """Forget resolved errors, and schedule trials, after records have changed."""
-        changed = [*places]
+        changed = [*item_keys]
         self._rejections.forget(changed)
         self._trials.apply(changed)
 

@@ -21,7 +21,7 @@ from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import GATEWAYS
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.key_changes import PROVED
 from edge.control.special_account import Shared, SpecialAccount
 from edge.envoy import edge_listeners
@@ -85,9 +85,9 @@ class SpecialNames:
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed, unread entry in the stored list
         self._reading: set[SpecialOwner] = set()  # edges and tunnels with an entry that is being read now
-        self._waiting: dict[str, set[Place]] = {}  # by account: changed records to read after the account's entries
+        self._waiting: dict[str, set[ItemKey]] = {}  # by account: changed records to read after the account's entries
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
-        self._suspects: set[Place] = set()  # changes that a resync found, but the change log has not reported
+        self._suspects: set[ItemKey] = set()  # changes that a resync found, but the change log has not reported
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property
@@ -133,16 +133,16 @@ class SpecialNames:
                 while not all(it.is_read for it in self._accounts.values()):
                     await asyncio.sleep(_FORM_POLL)
 
-    def apply(self, places: Iterable[Place]) -> None:
+    def apply(self, item_keys: Iterable[ItemKey]) -> None:
         """Handle the changes that a read of the change log returned, if any."""
-        changed = set(places)
-        for place in self._suspects - changed:
-            log.event("change_missed", id=place.id)
-        self._suspects = {place for it in self._accounts.values() for place in it.missed} - changed
-        self._unread |= {owner for place in changed if (owner := special_names.find_owner(place))}
-        for place in changed:
-            for account in self._accounts_of(place):
-                self._change(account, place)
+        changed = set(item_keys)
+        for item_key in self._suspects - changed:
+            log.event("change_missed", id=item_key.id)
+        self._suspects = {item_key for it in self._accounts.values() for item_key in it.missed} - changed
+        self._unread |= {owner for item_key in changed if (owner := special_names.find_owner(item_key))}
+        for item_key in changed:
+            for account in self._accounts_of(item_key):
+                self._change(account, item_key)
         if self._unread or self._waiting:
             self._checking.wake()
         for account in self._accounts.values():
@@ -227,15 +227,15 @@ class SpecialNames:
         """Return whether changed entries are unread. True also if changed records wait for such entries."""
         return bool(self._unread or self._reading or self._waiting)
 
-    def _change(self, account: SpecialAccount, place: Place) -> None:
+    def _change(self, account: SpecialAccount, item_key: ItemKey) -> None:
         """Read a changed record again, but only after the changed entries of its account.
 
         If the record were read first, connections to a name would fail for a moment when a tunnel takes the name over.
         """
         if self._has_unread(account.account):
-            self._waiting.setdefault(account.account, set()).add(place)
+            self._waiting.setdefault(account.account, set()).add(item_key)
         else:
-            account.change([place])
+            account.change([item_key])
 
     def _has_unread(self, account: str) -> bool:
         """Return whether entries of an account are unread. True also if changed records wait for such entries."""
@@ -249,13 +249,13 @@ class SpecialNames:
             entries = await threads.call(self._store.read_special_names, self._reading)
         except Unavailable:
             self._unread |= self._reading
-            for id, places in waiting.items():
-                self._waiting.setdefault(id, set()).update(places)
+            for id, item_keys in waiting.items():
+                self._waiting.setdefault(id, set()).update(item_keys)
         else:
             for owner in self._reading:
                 self._account(owner.account).put(owner.id, entries.get(owner))
-            for id, places in waiting.items():
-                self._account(id).change(places)
+            for id, item_keys in waiting.items():
+                self._account(id).change(item_keys)
         finally:
             self._reading = set()
 
@@ -265,15 +265,15 @@ class SpecialNames:
             self._resync_at[account] = time.monotonic() + self._resync_period * _share_of(account)
         return self._accounts[account]
 
-    def _accounts_of(self, place: Place) -> list[SpecialAccount]:
+    def _accounts_of(self, item_key: ItemKey) -> list[SpecialAccount]:
         """Return the accounts that a changed record may affect."""
-        if place.scope == GATEWAYS:
-            users = self._shared.gateway_users.of(place.id)
+        if item_key.scope == GATEWAYS:
+            users = self._shared.gateway_users.of(item_key.id)
             return [self._accounts[it] for it in users if it in self._accounts]
-        if place.scope.startswith(PROVED):
-            domain = place.scope.removeprefix(PROVED)
+        if item_key.scope.startswith(PROVED):
+            domain = item_key.scope.removeprefix(PROVED)
             return [it for it in self._accounts.values() if any(_is_proved_by(host, domain) for host in it.hosts)]
-        account = place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0]
+        account = item_key.id if item_key.scope == accounts.SCOPE else item_key.scope.partition("#")[0]
         return [self._accounts[account]] if account in self._accounts else []
 
 

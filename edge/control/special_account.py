@@ -15,7 +15,7 @@ from chalicelib.domains import WILDCARD
 from chalicelib.model.names.special_names import SpecialEntry
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names import gateway_users
 from edge.control.names.gateway_users import GatewayUsers
 from edge.envoy.resources import Changes, Resource
@@ -31,7 +31,7 @@ class ItemReader(Protocol):
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords: ...
 
-    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords: ...
+    def read_changed(self, records: AccountRecords, item_keys: Iterable[ItemKey]) -> AccountRecords: ...
 
     def resync(self, records: AccountRecords) -> AccountRecords: ...
 
@@ -70,7 +70,7 @@ class Shared:
 class _Work:
     """The pending reads of an account: the changed records to read, and whether a resync is due."""
 
-    changed: set[Place] = field(default_factory=set)
+    changed: set[ItemKey] = field(default_factory=set)
     is_resync: bool = False
 
     def merge(self, other: "_Work") -> None:
@@ -84,7 +84,7 @@ class SpecialAccount:
     def __init__(self, account: str, shared: Shared) -> None:
         self.account = account
         self.plans = SpecialPlans()
-        self.missed: set[Place] = set()  # primary keys of changed records that only a resync found
+        self.missed: set[ItemKey] = set()  # primary keys of changed records that only a resync found
         self.was_tried = False  # whether the account's names were planned or closed since the start
         self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
@@ -137,9 +137,9 @@ class SpecialAccount:
             self._entries = {key: it for key, it in self._entries.items() if key != id} | ({id: entry} if entry else {})
             self.wake()
 
-    def change(self, places: Iterable[Place]) -> None:
+    def change(self, item_keys: Iterable[ItemKey]) -> None:
         """Schedule another read of changed records."""
-        self._work.changed.update(places)
+        self._work.changed.update(item_keys)
         self.wake()
 
     def resync(self) -> None:
@@ -294,6 +294,6 @@ class SpecialAccount:
         """Return the name under which `Publisher.hold` counts the account's clusters. No host can have this name."""
         return f"Special/{self.account}"
 
-    def _find_lapsed(self) -> set[Place]:
+    def _find_lapsed(self) -> set[ItemKey]:
         """Return the primary keys of tunnel records with an ended lease."""
         return {*self._records.list_lapsed(time.time())} if self._records else set()

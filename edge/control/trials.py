@@ -19,7 +19,7 @@ from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.serving.edge_plans import Plan
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control import rejections
 from edge.control.rejections import Errors
 from edge.control.special_account import ItemReader
@@ -79,17 +79,17 @@ class Trials:
         self._live_hosts_at = float("-inf")
         self._threads = Threads(_MAX_TRIALS * _MAX_NAMES, "trials")
 
-    def apply(self, places: Iterable[Place]) -> None:
+    def apply(self, item_keys: Iterable[ItemKey]) -> None:
         """Schedule trials of changed edges.
 
         If any record of an account has changed, also repeat the trials of the account's edges that have errors.
         """
         now, owners = time.monotonic(), set[str]()
-        for place in filter(rejections.is_relevant, places):
-            account, _, path = place.scope.partition("#")
+        for item_key in filter(rejections.is_relevant, item_keys):
+            account, _, path = item_key.scope.partition("#")
             owners.add(account)
             if kinds.at(path) in kinds.EDGES:
-                self._due[account, place.id] = now, 0
+                self._due[account, item_key.id] = now, 0
         self._due |= {key: (now, 0) for key in self._refused if key[0] in owners}
 
     def retry(self, edges: Iterable[tuple[str, str]]) -> None:

@@ -89,7 +89,7 @@ class RightsChecks:
         """
         start = time.monotonic()
         changes = await threads.call(follower.read, time.time())
-        keys = {key for change in changes for key in change.places}
+        keys = {key for change in changes for key in change.item_keys}
         self._mark_unchecked(it for it in self._tunnels.online if any(concerns(key, it.record) for key in keys))
         self._changed |= {key.id for key in keys}
         self._lease.on_log_read(start)

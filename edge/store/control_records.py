@@ -18,7 +18,7 @@ from chalicelib.model.tunnels import ends, gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items, table
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.link.authority import Authority
 from edge.process import log
 from edge.store import link_authority as sign_in_pairs
@@ -59,8 +59,8 @@ class ControlRecords:
         A special name needs a separate listener or filter chain in Envoy. An entry has the names of an edge or tunnel.
         """
         every = list(special_names.every())
-        for place in (it for it in every if isinstance(it, Place)):
-            log.event("listing_unreadable", id=place.id)
+        for item_key in (it for it in every if isinstance(it, ItemKey)):
+            log.event("listing_unreadable", id=item_key.id)
         return [it for it in every if isinstance(it, SpecialEntry)]
 
     def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:

@@ -16,7 +16,7 @@ from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import accounts
 from chalicelib.storage.records import items
-from chalicelib.storage.records.change_log import Change, Place
+from chalicelib.storage.records.change_log import Change, ItemKey
 from edge.control import control, proof_checks, statuses
 from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Limits
@@ -165,8 +165,8 @@ def test_an_edge(admin: Client) -> None:
         records.append(resolver.read(resolver.find_account(host), host, None))
 
     loaded = counted(lambda: load("app.tunnels.localhost"))
-    place = Place(items.scope(admin.account, edges), visited)
-    read = counted(lambda: resolver.read_changed(records[0], [place]))
+    item_key = ItemKey(items.scope(admin.account, edges), visited)
+    read = counted(lambda: resolver.read_changed(records[0], [item_key]))
 
     def try_edge() -> None:
         resolver.read_items(admin.account, [visited], None)

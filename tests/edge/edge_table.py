@@ -16,7 +16,7 @@ from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import bans
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_reads, edge_plans, edge_states
-from chalicelib.model.serving.account_places import Wanted
+from chalicelib.model.serving.account_item_keys import Wanted
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.sites import ServedAddress
@@ -184,7 +184,11 @@ class EdgeTable(Store):
 
     def reports(self) -> Mapping[tuple[str, str], Report]:
         """Return the reports of all live hosts, by account and edge or certificate."""
-        return {place: it for host in edge_status.list_hosts() for place, it in edge_status.read_statuses(host).items()}
+        return {
+            item_key: it
+            for host in edge_status.list_hosts()
+            for item_key, it in edge_status.read_statuses(host).items()
+        }
 
     def events(self, account: str, id: str, action: str) -> list[Mapping[str, str]]:
         """Return the details of the edge's audit events about a resource."""

@@ -79,8 +79,8 @@ def remove(*values: Value) -> None:
     for value in values:
         if isinstance(value, ServedEdge):
             _put_routes(replace(value, routes=()))
-        place = items.scope(value.account, kinds.of(value.id).path), value.id
-        if found := table.find(*place):
+        item_key = items.scope(value.account, kinds.of(value.id).path), value.id
+        if found := table.find(*item_key):
             _commit(found, None, writes.remove(found))
 
 
@@ -133,8 +133,8 @@ def remove_tunnels(*tunnels: ServedTunnel) -> None:
     """Remove tunnels from the table without events, twenty in each transaction."""
     for start in range(0, len(tunnels), 20):
         made = [item for tunnel in tunnels[start : start + 20] for item in _items_of_tunnel(tunnel)]
-        places = [it.place for it in made] + [(key.scope, unique_keys.ID) for it in made for key in it.unique_keys]
-        own = [Write.delete(*place) for place in places]
+        item_keys = [it.key for it in made] + [(key.scope, unique_keys.ID) for it in made for key in it.unique_keys]
+        own = [Write.delete(*item_key) for item_key in item_keys]
         dynamodb.transact([*own, *change_log.entries(own)])
 
 
@@ -296,7 +296,7 @@ def _put_routes(edge: ServedEdge) -> None:
     made = {it.id: _item_of_route(scope, edge, it) for it in edge.routes}
     stored = {it.id: it for it in table.every(scope)}
     for id in stored.keys() - made.keys():
-        dynamodb.do(Write.delete(*stored[id].place))
+        dynamodb.do(Write.delete(*stored[id].key))
     for id, item in made.items():
         before = stored.get(id)
         if before is None or (before.body, before.modules) != (item.body, item.modules):

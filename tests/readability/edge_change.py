@@ -8,7 +8,7 @@ from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records import change_log
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.name_builder import EnvoyNames
 from edge.control.names.name_resolver import NameResolver
 from edge.link.authority import KeyPair
@@ -52,11 +52,11 @@ class EdgeChange:
         builder = EnvoyNames(Settings(), "PEM", lambda: service, lambda: _PAIR, lambda _: None)
         return EdgeChange(client, route_path, resolver, resolver.read(client.account, _NAME, None), builder)
 
-    def request(self, seconds: int) -> frozenset[Place]:
+    def request(self, seconds: int) -> frozenset[ItemKey]:
         """Change the circuit breaker of the route, and return the changed records from the log."""
         before = time.time()
         self.put(seconds)
-        return frozenset(place for it in change_log.since(before - 0.001) for place in it.places)
+        return frozenset(item_key for it in change_log.since(before - 0.001) for item_key in it.item_keys)
 
     def put(self, seconds: int) -> None:
         self.client.put(f"{self.route}/circuit_breaker", {"tripped_duration": seconds})
@@ -66,8 +66,8 @@ class EdgeChange:
         plan = self.builder.plan(_NAME, records, datetime.now(UTC))
         return self.builder.build(plan, records, None)
 
-    def read(self, places: frozenset[Place]) -> AccountRecords:
-        return self.resolver.read_changed(self.records, places)
+    def read(self, item_keys: frozenset[ItemKey]) -> AccountRecords:
+        return self.resolver.read_changed(self.records, item_keys)
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def trace(client: Client) -> Traces:
     """Return the calls of a change. Each step has run once before."""
     change = EdgeChange.of(client)
     first = change.build(change.read(change.request(20)))
-    places, records, made = change.request(30), list[AccountRecords](), list[NameResources]()
-    read = traced(lambda: records.append(change.read(places)), "chalicelib", "edge")
+    item_keys, records, made = change.request(30), list[AccountRecords](), list[NameResources]()
+    read = traced(lambda: records.append(change.read(item_keys)), "chalicelib", "edge")
     build = traced(lambda: made.append(change.build(records[0])), "chalicelib", "edge")
     assert made[0] != first
     return Traces(traced(lambda: change.put(40), "chalicelib"), read, build)

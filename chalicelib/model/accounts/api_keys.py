@@ -19,7 +19,7 @@ from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.base import kinds, switches
 from chalicelib.model.base.records import Owned, Stored
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.records import decoding, direct_writes, places, unique_keys
+from chalicelib.storage.records import decoding, direct_writes, item_keys, unique_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.unique_keys import UniqueKey
 
@@ -148,7 +148,7 @@ def new_token(id: str) -> tuple[str, str]:
     The token has 192 random bits. From record format 4 on, it also has a checksum.
     """
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
-    if places.is_latest_format():
+    if item_keys.is_latest_format():
         token = f"{_PREFIX}{token}{_checksum(f'{_PREFIX}{token}')}"
     return token, _hash_token(token)
 

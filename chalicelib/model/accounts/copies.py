@@ -21,10 +21,10 @@ def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
     """Return the records of a user or bot and its account. A record that does not exist is an item with an empty body.
     Raises aws.Unavailable.
     """
-    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
+    item_keys = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     owner, record_of_account = (
-        _live(record) or Item(*place, {}, revision=0)
-        for place, record in zip(places, dynamodb.get_each(*places), strict=True)
+        _live(record) or Item(*item_key, {}, revision=0)
+        for item_key, record in zip(item_keys, dynamodb.get_each(*item_keys), strict=True)
     )
     return owner, record_of_account
 

@@ -211,7 +211,7 @@ def _without_expired_referrers(bot: Item) -> Item:
     expired = {path for path in keys if table.find(scope, path.rpartition("/")[2]) is None}
     if expired:
         exists = Condition("attribute_exists(#id)")
-        dynamodb.do(Write.update(*bot.place, exists, removes={"pointed_by": expired}))
+        dynamodb.do(Write.update(*bot.key, exists, removes={"pointed_by": expired}))
     return replace(bot, referrers=bot.referrers - expired)
 
 

@@ -10,11 +10,11 @@ does not have to be read. The marker is removed before the account gets anything
 from chalicelib.model.base import kinds
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import direct_writes, items, places, table
+from chalicelib.storage.records import direct_writes, item_keys, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.shards import further
 
-MARK, WITHOUT_EDGE = places.MARK, f"{places.MARKS}without-edge"
+MARK, WITHOUT_EDGE = item_keys.MARK, f"{item_keys.MARKS}without-edge"
 
 
 def first(account: str) -> str:

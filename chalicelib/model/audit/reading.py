@@ -15,8 +15,8 @@ from chalicelib.model.base import kinds
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition
 from chalicelib.storage.records import table
+from chalicelib.storage.records.item_keys import merged
 from chalicelib.storage.records.items import Item
-from chalicelib.storage.records.places import merged
 
 Page = tuple[list[Item], bool]  # events, newest first, and whether there are more
 
@@ -126,7 +126,7 @@ def latest(account: str, seconds: int, actions: Collection[str], *, is_busy: boo
 
 def _actions(actions: Collection[str]) -> Condition:
     """Return the condition that an event has one of some actions."""
-    values = {f"action{place}": action for place, action in enumerate(sorted(actions))}
+    values = {f"action{index}": action for index, action in enumerate(sorted(actions))}
     return Condition(f"#body.#action IN ({', '.join(f':{name}' for name in values)})", values)
 
 
@@ -142,13 +142,13 @@ def _keys(account: str, owner: str) -> list[str]:
 
 def _of_the_edge(account: str, before: str | None, count: int) -> Page:
     scope = _edge(account)
-    return _sound(lambda place, most: table.page(scope, before=place, count=most), {scope}, before, count)
+    return _sound(lambda last, most: table.page(scope, before=last, count=most), {scope}, before, count)
 
 
 def _indexed(index: str, account: str, name: str, before: str | None, count: int) -> Page:
     own = {_edge(account), *partitions.scopes(account)}
     value = f"{account}#{name}"
-    return _sound(lambda place, most: table.indexed(index, value, before=place, count=most), own, before, count)
+    return _sound(lambda last, most: table.indexed(index, value, before=last, count=most), own, before, count)
 
 
 def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:

@@ -25,7 +25,7 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Created
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import items, places
+from chalicelib.storage.records import item_keys, items
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
@@ -137,7 +137,7 @@ def event(
     moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
     account = account if path else item.id  # an event about an account is stored with the account's events
-    scope, shard = places.next_place(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
+    scope, shard = item_keys.next_item_key(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
     if by.actor.type == "edge":
         scope, shard = f"{account}#{OF_THE_EDGE}", 0
     stored = Event(
@@ -229,7 +229,7 @@ def spread(event: Item) -> Item:
     """
     partitions.spread(event.account)
     collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
-    scope, shard = places.next_place(collection, event.id)
+    scope, shard = item_keys.next_item_key(collection, event.id)
     acted = f"{event.account}#{acting(actor['key_id'] or actor['type'], shard)}"
     return replace(event, scope=scope, acted=acted)
 
@@ -249,9 +249,9 @@ def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
 
     `end` is the Unix second at which the key ends, or None. The list's entry expires AUDIT_DAYS later, or never.
     """
-    place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
+    item_key = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
     expires = {} if end is None else {"expires": kept_until(clock.at(end))}
-    return Write.put({**place, "body": {"owner_id": owner}, "revision": 1, **expires})
+    return Write.put({**item_key, "body": {"owner_id": owner}, "revision": 1, **expires})
 
 
 def details_of(told: Mapping[str, Any]) -> dict[str, Any]:

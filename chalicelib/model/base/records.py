@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import decoding, places
+from chalicelib.storage.records import decoding, item_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
@@ -82,7 +82,7 @@ class Stored:
     def packed(self) -> dict[str, Any]:
         """Return this value as a record. From record format 3 on, its `PACKED` fields are bytes."""
         record = self.to_record()
-        if not self.PACKED or places.written_format() < 3:
+        if not self.PACKED or item_keys.written_format() < 3:
             return record
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 

@@ -43,7 +43,7 @@ class ApplicationError:
         return _SENTENCES[self.reason]
 
 
-def place(account: str, edge_id: str) -> tuple[str, str]:
+def item_key(account: str, edge_id: str) -> tuple[str, str]:
     """Return the primary key of the record with the errors of an edge's routes."""
     return items.scope(account, "/oauth_errors"), edge_id
 
@@ -80,14 +80,14 @@ def list_keys(route: str) -> list[str]:
 def _write(account: str, edge_id: str, key: str, digest: str, reason: str) -> None:
     at = clock.rfc3339(clock.now())
     end = clock.seconds() + int(VALIDITY.total_seconds())
-    direct_writes.merge(*place(account, edge_id), {key: {"digest": digest, "at": at, "reason": reason}}, expires=end)
+    direct_writes.merge(*item_key(account, edge_id), {key: {"digest": digest, "at": at, "reason": reason}}, expires=end)
 
 
 def remove(rule: SignInRule) -> None:
     """Remove the error of a route's OAuth application, if there is one. Raises aws.Unavailable."""
     exists = Condition(f"attribute_exists(#body.#{rule.route})")
     with suppress(ConditionFailed):
-        dynamodb.do(Write.update(*place(rule.account, rule.edge), exists, sets={f"body.{rule.route}": None}))
+        dynamodb.do(Write.update(*item_key(rule.account, rule.edge), exists, sets={f"body.{rule.route}": None}))
 
 
 def decode(body: Mapping[str, Mapping[str, str]]) -> dict[str, ApplicationError]:

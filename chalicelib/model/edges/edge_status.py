@@ -148,12 +148,12 @@ def write_trial(account: str, edge_id: str, trial: Report) -> None:
     In a trial, a live host connects to a changed edge. The result replaces the edge's earlier result. Raises
     aws.Unavailable.
     """
-    _put(*_trial_place(account, edge_id), trial)
+    _put(*_trial_item_key(account, edge_id), trial)
 
 
 def remove_trial(account: str, edge_id: str) -> None:
     """Remove the stored trial result of a deleted edge. Raises aws.Unavailable."""
-    dynamodb.do(Write.delete(*_trial_place(account, edge_id)))
+    dynamodb.do(Write.delete(*_trial_item_key(account, edge_id)))
 
 
 def write(account: str, edge_id: str, report: Report) -> None:
@@ -200,19 +200,19 @@ def remove_expired_hosts(*, grace: int) -> list[str]:
 def read_reports(account: str, edge_id: str) -> Reports:
     """Return all reports about an edge. Makes two calls to the table. Raises aws.Unavailable."""
     hosts = table.newest(HOSTS)
-    own = [_trial_place(account, edge_id), application_errors.place(account, edge_id)]
-    places = [*own, *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
-    found = table.records(places) if hosts else {}
-    trial, sign_in, *written = (found.get(place) for place in places)
+    own = [_trial_item_key(account, edge_id), application_errors.item_key(account, edge_id)]
+    item_keys = [*own, *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
+    found = table.records(item_keys) if hosts else {}
+    trial, sign_in, *written = (found.get(item_key) for item_key in item_keys)
     names = frozenset(name for host in hosts for name in host.body.get("operator_names", ()))
     statuses = {
         host.id: report
-        for host, place, it in zip(hosts, places[len(own) :], written, strict=bool(hosts))
-        if it and (report := _decode(*place, host.id, it.get("body")))
+        for host, item_key, it in zip(hosts, item_keys[len(own) :], written, strict=bool(hosts))
+        if it and (report := _decode(*item_key, host.id, it.get("body")))
     }
     of_applications = application_errors.decode(sign_in["body"]) if sign_in else {}
     return Reports(
-        len(hosts), statuses, _decode_trial(*places[0], trial.get("body")) if trial else None, names, of_applications
+        len(hosts), statuses, _decode_trial(*item_keys[0], trial.get("body")) if trial else None, names, of_applications
     )
 
 
@@ -252,7 +252,7 @@ def _decode_trial(scope: str, id: str, body: Any) -> Report | None:
     return None if trial and trial.errors and clock.parse(trial.at) + _VALIDITY < clock.now() else trial
 
 
-def _trial_place(account: str, edge_id: str) -> tuple[str, str]:
+def _trial_item_key(account: str, edge_id: str) -> tuple[str, str]:
     return items.scope(account, "/edge_trials"), edge_id
 
 

@@ -25,8 +25,8 @@ class TooManyItems(LimitReached):
 
     def make_room(self) -> bool:
         """Count the items of the collection, and store this count. Return whether another item is permitted."""
-        place = record_key(self.account, self.path)
-        revision = (dynamodb.get(*place) or {}).get("revision")
+        item_key = record_key(self.account, self.path)
+        revision = (dynamodb.get(*item_key) or {}).get("revision")
         number = sum(1 for _ in table.every(items.scope(self.account, self.path)))
         if number >= self.most:
             return False
@@ -34,7 +34,7 @@ class TooManyItems(LimitReached):
         if revision is not None:
             same = Condition("#revision = :revision", {"revision": revision})
         with suppress(ConditionFailed):  # another transaction has changed the count meanwhile
-            dynamodb.do(Write.update(*place, same, sets={"count": number}, adds=_CHANGED, defaults=_SCHEMA))
+            dynamodb.do(Write.update(*item_key, same, sets={"count": number}, adds=_CHANGED, defaults=_SCHEMA))
         return True
 
 
@@ -51,8 +51,8 @@ def forget(account: str, path: str) -> Write:
     Use it for the creation of an item to which the limit does not apply. The next creation to which the limit applies
     counts all items again, and stores the count.
     """
-    place = record_key(account, path)
-    return Write.update(*place, Condition(""), sets={"count": None}, adds=_CHANGED, defaults=_SCHEMA)
+    item_key = record_key(account, path)
+    return Write.update(*item_key, Condition(""), sets={"count": None}, adds=_CHANGED, defaults=_SCHEMA)
 
 
 def record_key(account: str, path: str) -> tuple[str, str]:

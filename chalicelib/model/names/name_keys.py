@@ -1,6 +1,6 @@
 """The unique keys that decide which account owns a host, and which edge, tunnel or reservation uses it. Does no I/O.
 
-A place is the primary key (`scope` and `id`) of a record. A key is the record of a unique key.
+An item key is the primary key (`scope` and `id`) of a record. A key is the record of a unique key.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.names import base_names, proofs, reservations
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.storage.records import unique_keys
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 
 _MAX_DIRECT = 10  # if a base name has more reservations, only those that cover the host are read
 
@@ -28,7 +28,7 @@ class NameKey:
     account: str
     scope: str = ""
     holder: str = ""
-    sharers: tuple[Place, ...] = ()
+    sharers: tuple[ItemKey, ...] = ()
 
     @staticmethod
     def of(record: Mapping[str, Any]) -> "NameKey":
@@ -40,7 +40,7 @@ class NameKey:
         shared = record.get("sharers", ())
         paths = sorted(it for it in shared if isinstance(it, str)) if isinstance(shared, set | frozenset) else ()
         parts = [path.rpartition("/") for path in paths]
-        sharers = tuple(Place(f"{account}#{path}", id) for path, _, id in parts)
+        sharers = tuple(ItemKey(f"{account}#{path}", id) for path, _, id in parts)
         return NameKey(f"{account}", scope, holder if isinstance(holder, str) else "", sharers)
 
     @property
@@ -52,30 +52,30 @@ class NameKey:
         return bool(self.holder or self.sharers) and not kinds.is_internal(self.scope)
 
     @property
-    def reserved_domains(self) -> list[Place]:
+    def reserved_domains(self) -> list[ItemKey]:
         return [it for it in self.sharers if it.scope.endswith(f"#{kinds.RESERVED_DOMAINS.path}")]
 
-    def list_addresses_of(self, account: str) -> list[Place]:
+    def list_addresses_of(self, account: str) -> list[ItemKey]:
         """Return the primary keys of an account's reserved addresses that share the key."""
         shared = self.sharers if self.account == account else ()
         return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
-    def holder_of(self, kind: kinds.Kind) -> Place | None:
+    def holder_of(self, kind: kinds.Kind) -> ItemKey | None:
         """Return the primary key of the only item with the key. Return None unless the item is of this kind."""
         is_alike = self.holder and self.scope.partition("#")[2] == kind.path
-        return Place(self.scope, self.holder) if is_alike else None
+        return ItemKey(self.scope, self.holder) if is_alike else None
 
 
 # returns the record of a unique key by its primary key, or None if that record has not been read yet
-FindKey: TypeAlias = Callable[[Place], NameKey | None]
+FindKey: TypeAlias = Callable[[ItemKey], NameKey | None]
 
 
-def name_place(name: str) -> Place:
+def name_item_key(name: str) -> ItemKey:
     """Return the primary key of the record that reserves a base name, a port or a tunnel's name."""
-    return Place(f"{base_names.KIND}#{name}", unique_keys.ID)
+    return ItemKey(f"{base_names.KIND}#{name}", unique_keys.ID)
 
 
-def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
+def list_owner_item_keys(host: str, tunnel_domain: str) -> list[ItemKey]:
     """Return the primary keys of the unique keys that decide which account owns a host. The most specific domain comes
     first.
 
@@ -84,9 +84,9 @@ def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
     """
     if domains.is_below(host, tunnel_domain):
         base_name = base_names.base_name_below(host, tunnel_domain)
-        return [name_place(base_name)] if base_name else []
-    proving = [key_place(reservations.proved_key(domain)) for domain in proofs.list_proving_domains(host)]
-    return [*proving, *([] if host.startswith(domains.WILDCARD) else [name_place(host)])]
+        return [name_item_key(base_name)] if base_name else []
+    proving = [item_key_of(reservations.proved_key(domain)) for domain in proofs.list_proving_domains(host)]
+    return [*proving, *([] if host.startswith(domains.WILDCARD) else [name_item_key(host)])]
 
 
 def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
@@ -94,30 +94,30 @@ def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
 
     `find_key` returns the record of a unique key, if it has been read. `list_owner_places` lists the records to read.
     """
-    deciding = list_owner_places(host, tunnel_domain)
+    deciding = list_owner_item_keys(host, tunnel_domain)
     if not domains.is_below(host, tunnel_domain):
-        deciding = [it for it in deciding if it != name_place(host)]
+        deciding = [it for it in deciding if it != name_item_key(host)]
     found = next(filter(None, map(find_key, deciding)), None)
     return found.account if found and found.is_in_use else ""
 
 
-def list_hostport_places(account: str, host: str) -> list[Place]:
+def list_hostport_item_keys(account: str, host: str) -> list[ItemKey]:
     """Return the primary keys of the unique keys that edges of an account have for a host, or for the wildcard above
     it.
     """
     wildcard = f"{domains.WILDCARD}{host.partition('.')[2]}"
     hosts = dict.fromkeys([host, host if host.startswith(domains.WILDCARD) else wildcard])
-    return [key_place(base_names.listening_key(account, f"{it}:443")) for it in hosts]
+    return [item_key_of(base_names.listening_key(account, f"{it}:443")) for it in hosts]
 
 
-def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
+def list_reservation_item_keys(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[ItemKey]:
     """Return the primary keys of the records to read for an account's reservations of a host.
 
     Below TUNNEL_DOMAIN, the key of the base name lists all reservations with the base name. If these are at most
     _MAX_DIRECT, all of them are read. If there are more, the unique keys of the domains that cover the host are read
     first. After that, when `find_key` returns these keys, the reservations that have them are read too.
     """
-    owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
+    owner_keys = [key for item_key in list_owner_item_keys(host, tunnel_domain) if (key := find_key(item_key))]
     if not domains.is_below(host, tunnel_domain):
         found = (key.holder_of(kinds.RESERVED_DOMAINS) for key in owner_keys)
         return [it for it in found if it and it.scope.partition("#")[0] == account]
@@ -125,26 +125,26 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
     if len(reserved) <= _MAX_DIRECT:
         return reserved
     own = list_own_keys(account, host)
-    holders = (key.holder_of(kinds.RESERVED_DOMAINS) for place in own if (key := find_key(place)))
+    holders = (key.holder_of(kinds.RESERVED_DOMAINS) for item_key in own if (key := find_key(item_key)))
     return [*own, *filter(None, holders)]
 
 
-def list_own_keys(account: str, host: str) -> list[Place]:
+def list_own_keys(account: str, host: str) -> list[ItemKey]:
     """Return the primary keys of unique keys of an account's reservations.
 
     There is one for each domain that covers a host, even if the account has not reserved that domain.
     """
-    return [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
+    return [item_key_of(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 
 
-def list_reservation_keys(reservation: ServedReservation, tunnel_domain: str) -> list[Place]:
+def list_reservation_keys(reservation: ServedReservation, tunnel_domain: str) -> list[ItemKey]:
     """Return the primary keys of the unique keys of a reservation."""
-    domain, own = reservation.domain, key_place(reservations.reserved_key(reservation.account, reservation.domain))
+    domain, own = reservation.domain, item_key_of(reservations.reserved_key(reservation.account, reservation.domain))
     if domains.is_below(domain, tunnel_domain):
-        return [own, name_place(base_names.base_name_below(domain, tunnel_domain))]
-    return [own, *([key_place(reservations.proved_key(domain))] if reservation.is_proved else [])]
+        return [own, name_item_key(base_names.base_name_below(domain, tunnel_domain))]
+    return [own, *([item_key_of(reservations.proved_key(domain))] if reservation.is_proved else [])]
 
 
-def key_place(key: unique_keys.UniqueKey) -> Place:
+def item_key_of(key: unique_keys.UniqueKey) -> ItemKey:
     """Return the primary key of the record of a unique key."""
-    return Place(key.scope, unique_keys.ID)
+    return ItemKey(key.scope, unique_keys.ID)

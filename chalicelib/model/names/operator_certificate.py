@@ -10,11 +10,11 @@ from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.records import change_log, decoding, items
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 
 ID = "certificate"
 SCOPE = items.scope(EDGE, f"/{ID}")
-PLACE = Place(SCOPE, ID)  # the primary key of the certificate's record; entries of the change log contain this key
+ITEM_KEY = ItemKey(SCOPE, ID)  # the primary key of the certificate's record; entries of the change log contain this key
 _ORDER, _STATE = "order", "renewal"
 CONTEXT = vault.context(EDGE, ID)
 _ABSENT = Condition("attribute_not_exists(#id)")
@@ -102,7 +102,7 @@ def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal:
     """
     body, sealed = {"certificate_pem": chain}, {"private_key": order.key}
     put = Write.put({"scope": SCOPE, "id": ID, "body": body, "sealed": sealed, "revision": 1})
-    writes = [put, Write.delete(SCOPE, _ORDER), change_log.entry_of(PLACE)]
+    writes = [put, Write.delete(SCOPE, _ORDER), change_log.entry_of(ITEM_KEY)]
     return _commit(before, renewal, writes) is not None
 
 

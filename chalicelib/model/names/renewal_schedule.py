@@ -172,7 +172,7 @@ def has_policy(reservation: Item) -> bool:
 def copy(reservation: Item, renewal: Renewal | None) -> Write:
     """Return the write that copies a certificate's state into its reservation. With None, it removes the copy."""
     sets = {f"unseen.{RENEWAL}": asdict(renewal) if renewal else None}
-    return Write.update(*reservation.place, Condition("attribute_exists(#unseen)"), sets=sets)
+    return Write.update(*reservation.key, Condition("attribute_exists(#unseen)"), sets=sets)
 
 
 def read(reservation: Item) -> Renewal | None:

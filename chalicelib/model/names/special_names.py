@@ -14,7 +14,7 @@ from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items, table
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from chalicelib.storage.records.shards import Shards
 
 _PREFIX = items.scope(EDGE, "/special/")
@@ -43,8 +43,8 @@ class SpecialEntry:
 
 def add(entry: SpecialEntry) -> Write:
     """Return the write that adds a new edge or tunnel to the list of special names."""
-    place, body = find_place(entry.owner), {"hostports": list(entry.hostports)}
-    return Write.put({"scope": place.scope, "id": place.id, "body": body, "revision": 1})
+    item_key, body = find_item_key(entry.owner), {"hostports": list(entry.hostports)}
+    return Write.put({"scope": item_key.scope, "id": item_key.id, "body": body, "revision": 1})
 
 
 def change(entry: SpecialEntry) -> Write:
@@ -52,33 +52,33 @@ def change(entry: SpecialEntry) -> Write:
 
     One read. Raises aws.Unavailable.
     """
-    place = find_place(entry.owner)
-    before = dynamodb.get(place.scope, place.id) or {}
+    item_key = find_item_key(entry.owner)
+    before = dynamodb.get(item_key.scope, item_key.id) or {}
     body = {**before.get("body", {}), "hostports": list(entry.hostports)}
-    return Write.update(place.scope, place.id, Condition(""), sets={"body": body}, adds={"revision": 1})
+    return Write.update(item_key.scope, item_key.id, Condition(""), sets={"body": body}, adds={"revision": 1})
 
 
 def remove(owner: SpecialOwner) -> Write:
     """Return the write that removes an edge or tunnel from the list of special names."""
-    place = find_place(owner)
-    return Write.delete(place.scope, place.id)
+    item_key = find_item_key(owner)
+    return Write.delete(item_key.scope, item_key.id)
 
 
 def is_listed(owner: SpecialOwner) -> bool:
     """Return whether an edge or tunnel is in the list of special names. Raises aws.Unavailable."""
-    place = find_place(owner)
-    return dynamodb.get(place.scope, place.id) is not None
+    item_key = find_item_key(owner)
+    return dynamodb.get(item_key.scope, item_key.id) is not None
 
 
-def every() -> Iterator[SpecialEntry | Place]:
+def every() -> Iterator[SpecialEntry | ItemKey]:
     """Yield all entries of the list of special names.
 
     For a malformed entry, yield the primary key of its record instead. Raises aws.Unavailable.
     """
     for scope in _SHARDS.scopes:
         for item in table.every(scope):
-            place = Place(item.scope, item.id)
-            yield _decode(find_owner(place), item.body) or place
+            item_key = ItemKey(item.scope, item.id)
+            yield _decode(find_owner(item_key), item.body) or item_key
 
 
 def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
@@ -86,21 +86,21 @@ def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
 
     Missing and malformed entries are left out. Raises aws.Unavailable.
     """
-    owned = {(place.scope, place.id): owner for owner in owners if (place := find_place(owner))}
-    entries = (_decode(owned[place], record.get("body")) for place, record in table.records(owned).items())
+    owned = {(item_key.scope, item_key.id): owner for owner in owners if (item_key := find_item_key(owner))}
+    entries = (_decode(owned[item_key], record.get("body")) for item_key, record in table.records(owned).items())
     return {entry.owner: entry for entry in entries if entry}
 
 
-def find_place(owner: SpecialOwner) -> Place:
+def find_item_key(owner: SpecialOwner) -> ItemKey:
     """Return the primary key of an entry in the list of special names."""
-    return Place(_SHARDS.scope_of(owner.id), f"{owner.account}/{owner.id}")
+    return ItemKey(_SHARDS.scope_of(owner.id), f"{owner.account}/{owner.id}")
 
 
-def find_owner(place: Place) -> SpecialOwner | None:
+def find_owner(item_key: ItemKey) -> SpecialOwner | None:
     """Return the edge or tunnel of the entry with a primary key. Return None if no entry can have this key."""
-    account, _, id = place.id.partition("/")
+    account, _, id = item_key.id.partition("/")
     is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)
-    return SpecialOwner(account, id) if is_valid and place.scope.startswith(_PREFIX) else None
+    return SpecialOwner(account, id) if is_valid and item_key.scope.startswith(_PREFIX) else None
 
 
 def _decode(owner: SpecialOwner | None, body: Any) -> SpecialEntry | None:

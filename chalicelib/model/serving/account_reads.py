@@ -1,7 +1,7 @@
 """Reads the records that decide which edge or tunnel answers at an account's names.
 
-Results are by place: the primary key of a record, or the partition key of a list. A unique key is the record that makes
-a name unique.
+Results are by item key: the primary key of a record, or the partition key of a list. A unique key is the record that
+makes a name unique.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -15,13 +15,13 @@ from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import base_names, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
-from chalicelib.model.serving import account_places
-from chalicelib.model.serving.account_places import Found, Switch, Value, Wanted, digest, routes_place
+from chalicelib.model.serving import account_item_keys
+from chalicelib.model.serving.account_item_keys import Found, Switch, Value, Wanted, digest, routes_item_key
 from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tunnels import gateways, online_tunnels
 from chalicelib.storage.records import items, table, unique_keys
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from chalicelib.storage.records.items import Item
 
 _PARTS = frozenset(
@@ -36,47 +36,48 @@ _ROUTES = "/routes"
 _RESERVED = frozenset((kinds.RESERVED_DOMAINS.path, kinds.RESERVED_ADDRS.path))
 
 
-def read_items(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the unique keys and items at these places. One call reads up to 100. Raises aws.Unavailable."""
-    wanted = list(places)
+def read_items(item_keys: Iterable[ItemKey]) -> dict[ItemKey, Found]:
+    """Return the unique keys and items at these item keys. One call reads up to 100. Raises aws.Unavailable."""
+    wanted = list(item_keys)
     records = table.records((it.scope, it.id) for it in wanted)
     return {it: _decode(it, records.get((it.scope, it.id))) for it in wanted}
 
 
-def read_places(places: Iterable[Place]) -> dict[Place, Found]:
-    """Return the values at some places.
+def read_item_keys(item_keys: Iterable[ItemKey]) -> dict[ItemKey, Found]:
+    """Return the values at some item keys.
 
     Places are primary keys of items, or partition keys of lists. All items are read together, each list separately.
     Raises aws.Unavailable.
     """
-    wanted = list(places)
+    wanted = list(item_keys)
     found = read_items(it for it in wanted if it.id)
     return found | {it: read_list(it) for it in wanted if not it.id}
 
 
 def complete(
     wanted: Wanted,
-    known: Mapping[Place, Found],
+    known: Mapping[ItemKey, Found],
     tunnel_domain: str,
-    read: Callable[[Collection[Place]], Mapping[Place, Found]] = read_places,
-) -> dict[Place, Found]:
-    """Return the values of all records that `wanted` requires, by place.
+    read: Callable[[Collection[ItemKey]], Mapping[ItemKey, Found]] = read_item_keys,
+) -> dict[ItemKey, Found]:
+    """Return the values of all records that `wanted` requires, by item key.
 
-    Values refer to further places, so the function `read` is called until no place is missing. `known` has the values
-    of earlier reads. Edges in `known` may not be decoded yet, for example after a change. Raises the errors of `read`.
+    Values refer to further item keys, so the function `read` is called until no item key is missing. `known` has the
+    values of earlier reads. Edges in `known` may not be decoded yet, for example after a change. Raises the errors of
+    `read`.
     """
     found = {**known}
-    undecoded = [place for place, it in known.items() if isinstance(it.value, Item)]
+    undecoded = [item_key for item_key, it in known.items() if isinstance(it.value, Item)]
     found |= _decode_edges(undecoded, found, tunnel_domain)
-    while missing := (places := account_places.list_places(wanted, found, tunnel_domain)) - found.keys():
+    while missing := (item_keys := account_item_keys.list_item_keys(wanted, found, tunnel_domain)) - found.keys():
         found |= (new := read(missing))
         found |= _decode_edges(undecoded := [*undecoded, *new], found, tunnel_domain)
-    return {place: found[place] for place in places}
+    return {item_key: found[item_key] for item_key in item_keys}
 
 
-def read_list(place: Place) -> Found:
-    """Return the entries of the list at a place. Raises aws.Unavailable."""
-    account, _, path = place.scope.partition("#")
+def read_list(item_key: ItemKey) -> Found:
+    """Return the entries of the list at an item key. Raises aws.Unavailable."""
+    account, _, path = item_key.scope.partition("#")
     if path == kinds.TLS_CERTIFICATES.path:
         certificates = tuple(tls_certificates.read_certificates(account))
         return _found(certificates, *(it.certificate.id for it in certificates))
@@ -85,31 +86,33 @@ def read_list(place: Place) -> Found:
         labelled = tuple(it for it in decoded if it and it.gateway)
         return _found(labelled, *(it.id for it in labelled))
     if path.endswith(_ROUTES):
-        routes = tuple(edges.list_routes(place.scope))
+        routes = tuple(edges.list_routes(item_key.scope))
         return _found(routes, *(f"{it.id} {it.revision}" for it in routes))
-    below = place.scope.removeprefix(reservations.proved_scope(""))
-    proved = tuple(Place(*it) for it in reservations.list_proved_below(below))
+    below = item_key.scope.removeprefix(reservations.proved_scope(""))
+    proved = tuple(ItemKey(*it) for it in reservations.list_proved_below(below))
     return _found(proved, *(it.id for it in proved))
 
 
-def _decode_edges(places: Iterable[Place], found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
-    """Return the edges at some `places`, decoded together with their routes. Edges decoded earlier are left out.
+def _decode_edges(
+    item_keys: Iterable[ItemKey], found: Mapping[ItemKey, Found], tunnel_domain: str
+) -> dict[ItemKey, Found]:
+    """Return the edges at some `item_keys`, decoded together with their routes. Edges decoded earlier are left out.
 
     If the record of an edge is malformed, its hostports are taken from the unique keys that refer to the edge. So no
     tunnel can answer at them. Raises aws.Unavailable.
     """
-    made: dict[Place, Found] = {}
-    for place in places:
-        it = found[place]
+    made: dict[ItemKey, Found] = {}
+    for item_key in item_keys:
+        it = found[item_key]
         if not isinstance(item := it.value, Item):
             continue
-        routes = routes_place(place)
-        if routes in found or kinds.at(place.scope.partition("#")[2]) is not kinds.HTTPS_EDGES:
+        routes = routes_item_key(item_key)
+        if routes in found or kinds.at(item_key.scope.partition("#")[2]) is not kinds.HTTPS_EDGES:
             edge = _decode_edge(item, found.get(routes), tunnel_domain)
             if edge.error and not edge.hostports:
-                edge = replace(edge, hostports=_hostports_of_keys(place, found))
+                edge = replace(edge, hostports=_hostports_of_keys(item_key, found))
             is_served = edge.hostports or edge.error
-            made[place] = replace(it, value=edge if is_served else None)
+            made[item_key] = replace(it, value=edge if is_served else None)
             if routes in found:
                 made[routes] = replace(found[routes], value=())
     return made
@@ -126,20 +129,22 @@ def _decode_edge(item: Item, routes: Found | None, tunnel_domain: str) -> Served
     )
 
 
-def _hostports_of_keys(edge: Place, found: Mapping[Place, Found]) -> tuple[str, ...]:
-    held = ((place, it.value) for place, it in found.items() if place.scope.startswith(f"{base_names.HOSTPORTS}#"))
-    own = (place for place, key in held if isinstance(key, NameKey) and Place(key.scope, key.holder) == edge)
-    return tuple(sorted(place.scope.rpartition("/")[2] for place in own))
+def _hostports_of_keys(edge: ItemKey, found: Mapping[ItemKey, Found]) -> tuple[str, ...]:
+    held = (
+        (item_key, it.value) for item_key, it in found.items() if item_key.scope.startswith(f"{base_names.HOSTPORTS}#")
+    )
+    own = (item_key for item_key, key in held if isinstance(key, NameKey) and ItemKey(key.scope, key.holder) == edge)
+    return tuple(sorted(item_key.scope.rpartition("/")[2] for item_key in own))
 
 
-def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
+def _decode(item_key: ItemKey, record: Mapping[str, Any] | None) -> Found:
     if record is None:
         return Found()
-    if place.id == unique_keys.ID:
+    if item_key.id == unique_keys.ID:
         key = NameKey.of(record)
         return _found(key, repr(key))
     item = items.live_item(record)
-    value = _decoder(place)(item) if item and _is_whole_or_damaged(item) else None
+    value = _decoder(item_key)(item) if item and _is_whole_or_damaged(item) else None
     return _found(value, f"{item.revision}") if item and value else Found()
 
 
@@ -152,11 +157,11 @@ def _is_whole_or_damaged(item: Item) -> bool:
     return bool(item.body or item.malformed or item.path in _RESERVED)
 
 
-def _decoder(place: Place) -> Callable[[Item], Value | None]:
-    path = place.scope.partition("#")[2]
-    if place.scope == accounts.SCOPE:
+def _decoder(item_key: ItemKey) -> Callable[[Item], Value | None]:
+    path = item_key.scope.partition("#")[2]
+    if item_key.scope == accounts.SCOPE:
         return lambda item: Switch(switches.is_on(item))
-    if place.scope == gateways.GATEWAYS:
+    if item_key.scope == gateways.GATEWAYS:
         return gateways.decode
     if path in _EDGES:
         return lambda item: item

@@ -14,12 +14,12 @@ from chalicelib.model.names import name_keys, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_changes
-from chalicelib.model.serving.account_places import Found, Switch, Wanted, item_place
+from chalicelib.model.serving.account_item_keys import Found, Switch, Wanted, item_key_in
 from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 
 
 class _Identified(Protocol):
@@ -38,9 +38,9 @@ class AccountRecords:
     """The records of one account that decide which edge or tunnel answers at the hosts `names`.
 
     `reservations` can belong to other accounts. All `gateways` are live. `addresses` are the reserved addresses of
-    tunnels, by host:port. `wanted` is the request for these records. `found` has the values that were read, by place:
-    the primary key of a record, or the partition key of a list. `wanted` and `found` serve to read changed records
-    again. `versions` has a text for every place. The text changes with the value, and is "" if there is no value.
+    tunnels, by host:port. `wanted` is the request for these records. `found` has the values that were read, by item
+    key: the primary key of a record, or the partition key of a list. `wanted` and `found` serve to read changed records
+    again. `versions` has a text for every item key. The text changes with the value, and is "" if there is no value.
     """
 
     account: str
@@ -55,18 +55,18 @@ class AccountRecords:
     certificates: Mapping[str, ServedCertificate] = field(default_factory=dict)
     reservations: tuple[ServedReservation, ...] = ()
     addresses: Mapping[str, Sequence[ServedAddress]] = field(default_factory=dict)
-    versions: Mapping[Place, str] = field(default_factory=dict)
+    versions: Mapping[ItemKey, str] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)  # Envoy's error about a certificate, by its id
     wanted: Wanted = _NOTHING
-    found: Mapping[Place, Found] = field(default_factory=dict, repr=False)
+    found: Mapping[ItemKey, Found] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def of(wanted: Wanted, found: Mapping[Place, Found], rejected: Mapping[str, str]) -> "AccountRecords":
+    def of(wanted: Wanted, found: Mapping[ItemKey, Found], rejected: Mapping[str, str]) -> "AccountRecords":
         """Return the records for the request `wanted`, given all values that were read for it.
 
         `rejected` has Envoy's errors by certificate id. Ids of unknown certificates are ignored.
         """
-        switch = found.get(Place(accounts.SCOPE, wanted.account), Found()).value
+        switch = found.get(ItemKey(accounts.SCOPE, wanted.account), Found()).value
         every = _group_values(found)
         certificates = _by_id(it.certificate for it in every.list_of(SealedCertificate))
         reserved = [*every.list_of(ServedReservation), *_reservations_of_others(wanted.account, found)]
@@ -84,21 +84,21 @@ class AccountRecords:
             certificates,
             tuple(sorted(reserved, key=lambda reservation: reservation.id)),
             dict(_list_addresses(tunnels.values(), found)),
-            {place: it.version for place, it in found.items()},
+            {item_key: it.version for item_key, it in found.items()},
             {id: error for id, error in rejected.items() if id in certificates},
             wanted,
             found,
         )
 
-    def replace(self, changed: Mapping[Place, Found], removed: Set[Place]) -> "AccountRecords":
-        """Return these records with changed values, and without the values at `removed` places.
+    def replace(self, changed: Mapping[ItemKey, Found], removed: Set[ItemKey]) -> "AccountRecords":
+        """Return these records with changed values, and without the values at `removed` item keys.
 
         A usual change replaces a few values among thousands. So the other values are copied, and not grouped again.
         """
         found = {**self.found, **changed}
-        for place in removed:
-            del found[place]
-        former = [self.found[place].value for place in (*changed, *removed) if place in self.found]
+        for item_key in removed:
+            del found[item_key]
+        former = [self.found[item_key].value for item_key in (*changed, *removed) if item_key in self.found]
         new = [it.value for it in changed.values()]
         if not all(map(_is_separate, (*former, *new))):
             return AccountRecords.of(self.wanted, found, self.rejected)
@@ -108,7 +108,7 @@ class AccountRecords:
             backends=_replace_by_id(self.backends, former, new, ServedBackend),
             authorities=_replace_by_id(self.authorities, former, new, ServedAuthority),
             policies=_replace_by_id(self.policies, former, new, ServedPolicy),
-            versions={place: it.version for place, it in found.items()},
+            versions={item_key: it.version for item_key, it in found.items()},
             found=found,
         )
 
@@ -137,22 +137,22 @@ class AccountRecords:
             {**self.found, **more.found},
         )
 
-    def is_affected_by(self, place: Place) -> bool:
+    def is_affected_by(self, item_key: ItemKey) -> bool:
         """Return whether the change of a record can affect these records."""
-        return account_changes.is_affected(self.account, place, self.found)
+        return account_changes.is_affected(self.account, item_key, self.found)
 
-    def find_differences(self, after: "AccountRecords", places: Iterable[Place]) -> set[Place]:
-        """Return those `places` at which the later records `after` have another value than these records."""
+    def find_differences(self, after: "AccountRecords", item_keys: Iterable[ItemKey]) -> set[ItemKey]:
+        """Return those `item_keys` at which the later records `after` have another value than these records."""
         before, now = self.versions.get, after.versions.get
-        return {place for place in places if before(place) != now(place)}
+        return {item_key for item_key in item_keys if before(item_key) != now(item_key)}
 
-    def list_lapsed(self, now: float) -> frozenset[Place]:
-        """Return the places of tunnels with a lease in their own record that ended before a Unix time.
+    def list_lapsed(self, now: float) -> frozenset[ItemKey]:
+        """Return the item keys of tunnels with a lease in their own record that ended before a Unix time.
 
         They must be read again: the lease may have been renewed, and the change log does not contain renewals.
         """
         ended = (it for it in self.tunnels.values() if it.has_lapsed(now))
-        return frozenset(item_place(it.account, it.id) for it in ended)
+        return frozenset(item_key_in(it.account, it.id) for it in ended)
 
     def find_next_expiry(self, now: float) -> float:
         """Return the next Unix time at which a tunnel's lease ends, or a certificate begins or ends."""
@@ -174,7 +174,7 @@ class _Values:
         return self._by_type.get(of_type, [])
 
 
-def _group_values(found: Mapping[Place, Found]) -> _Values:
+def _group_values(found: Mapping[ItemKey, Found]) -> _Values:
     """Group all values and entries of lists by type. This takes one pass, because an account can have thousands."""
     values = _Values()
     for it in found.values():
@@ -208,35 +208,35 @@ def _is_https(edge: ServedEdge) -> bool:
     return kinds.HTTPS_EDGES.has(edge.id)
 
 
-def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Iterator[ServedReservation]:
+def _reservations_of_others(account: str, found: Mapping[ItemKey, Found]) -> Iterator[ServedReservation]:
     """Yield reservations for the domains that other accounts have proved.
 
     They are made from unique keys. A proved domain's unique key is a record with the id of the account that proved it.
     """
-    for place, it in found.items():
+    for item_key, it in found.items():
         if not isinstance(key := it.value, NameKey) or key.account == account:
             continue
-        kind, _, domain = place.scope.partition("#")
+        kind, _, domain = item_key.scope.partition("#")
         if kind == reservations.PROVED_DOMAIN:
             yield ServedReservation(key.account, key.holder, domain, True)
 
 
 def _list_addresses(
-    tunnels: Iterable[ServedTunnel], found: Mapping[Place, Found]
+    tunnels: Iterable[ServedTunnel], found: Mapping[ItemKey, Found]
 ) -> Iterator[tuple[str, Sequence[ServedAddress]]]:
     """Yield the names (host:port) of TCP tunnels, with the reserved addresses at that port."""
     for tunnel in tunnels:
         if tunnel.proto == "tcp":
-            key = found.get(name_keys.name_place(tunnel.name), Found()).value
+            key = found.get(name_keys.name_item_key(tunnel.name), Found()).value
             yield tunnel.name, _addresses_of(key, tunnel.account, found) if isinstance(key, NameKey) else []
 
 
-def _addresses_of(key: NameKey, account: str, found: Mapping[Place, Found]) -> list[ServedAddress]:
-    values = (found.get(place, Found()).value for place in key.list_addresses_of(account))
+def _addresses_of(key: NameKey, account: str, found: Mapping[ItemKey, Found]) -> list[ServedAddress]:
+    values = (found.get(item_key, Found()).value for item_key in key.list_addresses_of(account))
     return [it for it in values if isinstance(it, ServedAddress)]
 
 
-def _with_addresses(edge: ServedEdge, found: Mapping[Place, Found]) -> ServedEdge:
+def _with_addresses(edge: ServedEdge, found: Mapping[ItemKey, Found]) -> ServedEdge:
     """Return a TCP edge with the `proxy_protocol` of its reserved addresses.
 
     If the record of an address is malformed, the edge refuses all visitors.
@@ -246,7 +246,7 @@ def _with_addresses(edge: ServedEdge, found: Mapping[Place, Found]) -> ServedEdg
     proxied: set[str] = set()
     ports = list(filter(port_of, edge.hosts))
     for name in ports:
-        key = found.get(name_keys.name_place(name), Found()).value
+        key = found.get(name_keys.name_item_key(name), Found()).value
         addresses = _addresses_of(key, edge.account, found) if isinstance(key, NameKey) else []
         if any(it.proxy_protocol is None for it in addresses):
             return replace(edge, error=served.UNREADABLE)

@@ -8,7 +8,7 @@ from chalicelib.model.edges.edge_status import NO_STATUS
 from chalicelib.model.edges.modules import oauth
 from chalicelib.model.names import base_names
 from chalicelib.model.serving import account_reads, edge_plans, edge_states
-from chalicelib.model.serving.account_places import Wanted
+from chalicelib.model.serving.account_item_keys import Wanted
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.edge_states import ReportedStatus

@@ -45,11 +45,11 @@ def _attempt(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int
     now = clock.seconds()
     head, chunks = revocation_lists.read_for(issuer.id, [revocation.entry for revocation in group])
     live = [(chunk, crypto.packed_revocations.expire(chunk.packed, now)) for chunk in chunks]
-    new = {chunk.place: _missing(chunk, packed, group) for chunk, packed in live}
+    new = {chunk.id: _missing(chunk, packed, group) for chunk, packed in live}
     changed = [
-        (chunk, crypto.packed_revocations.add(packed, *(revocation.entry for revocation in new[chunk.place])))
+        (chunk, crypto.packed_revocations.add(packed, *(revocation.entry for revocation in new[chunk.id])))
         for chunk, packed in live
-        if new[chunk.place]
+        if new[chunk.id]
     ]
     if not changed:
         return 0

@@ -11,7 +11,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Head
 
 Entry = tuple[Issuer, Item]
-Place = tuple[str, str]
+ItemKey = tuple[str, str]
 
 
 def find(revoked: Sequence[Item], other: str) -> Iterator[Entry]:
@@ -24,21 +24,21 @@ def find(revoked: Sequence[Item], other: str) -> Iterator[Entry]:
     authorities = {item.scope: _authority(item) for item, _ in decoded}
     with dynamodb.in_table(other):
         heads = _read_heads(authorities.values())
-    places = [revocation_lists.key_of(authorities[item.scope], entry) for item, entry in decoded]
-    own_heads, stored = _read_heads(authorities.values()), table.records(places)
-    for (item, entry), place in zip(decoded, places, strict=True):
+    item_keys = [revocation_lists.key_of(authorities[item.scope], entry) for item, entry in decoded]
+    own_heads, stored = _read_heads(authorities.values()), table.records(item_keys)
+    for (item, entry), item_key in zip(decoded, item_keys, strict=True):
         authority = authorities[item.scope]
         head = heads.get(authority)
-        if head and head.count and not (own_heads.get(authority) and _holds(stored, place, entry)):
+        if head and head.count and not (own_heads.get(authority) and _holds(stored, item_key, entry)):
             yield Issuer(item.account, authority, head.public_key), item
 
 
 def _holds(
-    stored: Mapping[Place, Mapping[str, object]], place: Place, entry: "crypto.packed_revocations.Entry"
+    stored: Mapping[ItemKey, Mapping[str, object]], item_key: ItemKey, entry: "crypto.packed_revocations.Entry"
 ) -> bool:
-    if place not in stored:
+    if item_key not in stored:
         return False
-    packed = revocation_lists.of_record(stored[place]).packed
+    packed = revocation_lists.of_record(stored[item_key]).packed
     return crypto.packed_revocations.holds(crypto.packed_revocations.expire(packed, clock.seconds()), entry)
 
 

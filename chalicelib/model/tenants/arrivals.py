@@ -15,12 +15,12 @@ from chalicelib.model.base.switches import WITHOUT_KEY
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.tenants.portable import Exported, NotAnExport
 from chalicelib.model.tenants.record_classes import ACCOUNT
-from chalicelib.storage.records import places
+from chalicelib.storage.records import item_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 Record = Mapping[str, Any]
-Place = tuple[str, str]
+ItemKey = tuple[str, str]
 _FREE_TEXT = ("description", "metadata")
 _OWNED = re.compile(ACCOUNT)
 _CHANGED = "the account changed during the export. Disable the account and export it again."
@@ -107,7 +107,7 @@ class Arrivals:
 def translate(record: Record, old: str, new: str) -> dict[str, Any]:
     """Return a record in which another account's id replaces the exported one, except in free text."""
     found: dict[str, Any] = _translated(record, old, new)
-    item = places.of_item(found["scope"], found["id"])
+    item = item_keys.of_item(found["scope"], found["id"])
     kind = kinds.at(_generic(item[0].partition("#")[2]))
     if kind in _WITH_PRIVATE_KEY and kind.has(item[1]):
         found["unseen"] = {**found.get("unseen", {}), WITHOUT_KEY: True}

@@ -15,7 +15,7 @@ from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
-from chalicelib.storage.records import change_log, places
+from chalicelib.storage.records import change_log, item_keys
 
 Record = Mapping[str, Any]
 _SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS, operator_certificate.SCOPE)
@@ -79,7 +79,7 @@ def without(record: Record) -> dict[str, Any]:
 
 
 def _find(record: Record) -> Iterator[SealedValue]:
-    scope, id = places.of_item(record["scope"], record["id"])
+    scope, id = item_keys.of_item(record["scope"], record["id"])
     account, body = scope.partition("#")[0], _map(record, "body")
     own = vault.context(account, id)
     yield from (SealedValue(("sealed", name), value, own) for name, value in _map(record, "sealed").items())

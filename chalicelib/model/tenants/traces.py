@@ -31,13 +31,13 @@ def remove(record: Record, account: str) -> None:
 
     Does nothing if the record changes meanwhile. Raises UnclassifiedRecord, aws.Unavailable.
     """
-    place, removal = (record["scope"], record["id"]), record_classes.classify(record["scope"], record["id"]).removal
+    item_key, removal = (record["scope"], record["id"]), record_classes.classify(record["scope"], record["id"]).removal
     if removal == "list":
-        write = Write.update(*place, _EXISTS, sets={"body.account": portable.digest(account)})
+        write = Write.update(*item_key, _EXISTS, sets={"body.account": portable.digest(account)})
     elif removal == "name":
         write = _release(record, account)
     else:
-        write = Write.delete(*place, _unchanged(record))
+        write = Write.delete(*item_key, _unchanged(record))
     with suppress(ConditionFailed):  # the record has changed; the next scan of the table finds it again
         dynamodb.do(write)
 
@@ -63,15 +63,15 @@ def forget_changes(account: str) -> int:
 
 def _others(entry: Record, account: str) -> list[list[str]]:
     """Return the primary keys in an entry of the change log that do not contain the account's id."""
-    return [place for place in entry["body"]["places"] if not any(account in text for text in place)]
+    return [item_key for item_key in entry["body"]["places"] if not any(account in text for text in item_key)]
 
 
-def _reduced(entry: Record, places: list[list[str]]) -> Write:
-    place = entry["scope"], entry["id"]
+def _reduced(entry: Record, item_keys: list[list[str]]) -> Write:
+    item_key = entry["scope"], entry["id"]
     return (
-        Write.update(*place, Condition("attribute_exists(#body)"), sets={"body.places": places})
-        if places
-        else Write.delete(*place)
+        Write.update(*item_key, Condition("attribute_exists(#body)"), sets={"body.places": item_keys})
+        if item_keys
+        else Write.delete(*item_key)
     )
 
 
@@ -80,17 +80,17 @@ def _release(record: Record, account: str) -> Write:
 
     Only the name's cooldown and the operator's ban stay in the record. Without both, the record is deleted.
     """
-    place, now = (record["scope"], record["id"]), clock.seconds()
+    item_key, now = (record["scope"], record["id"]), clock.seconds()
     is_own = record.get("account") == account
     is_banned = bool(record.get("holder")) and not str(record.get("home", "")).startswith(f"{account}#")
     until = record.get("rests", 0)
     if is_own and record.get("sharers"):
         until = now + cooldowns.PERIOD
     if until <= now and not is_banned:
-        return Write.delete(*place, _unchanged(record))
+        return Write.delete(*item_key, _unchanged(record))
     left = {"sharers": None} if is_banned else {**dict.fromkeys(_OWN), "body": {}, "expires": until}
     owner = {"account": portable.digest(account) if until > now else None, "rests": until if until > now else None}
-    return Write.update(*place, _unchanged(record), sets={**left, **owner}, adds={"revision": 1})
+    return Write.update(*item_key, _unchanged(record), sets={**left, **owner}, adds={"revision": 1})
 
 
 def _unchanged(record: Record) -> Condition:

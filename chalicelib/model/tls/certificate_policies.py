@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib import domains
-from chalicelib.storage.records import places
+from chalicelib.storage.records import item_keys
 
 Authority = Literal["letsencrypt"]
 PolicyKeyType = Literal["ecdsa", "rsa"]
@@ -42,7 +42,7 @@ def find_objection(domain: str, tunnel_domain: str) -> str:
     """Return the reason why a domain cannot have a policy, or "". Raises ValueError if ACME_DNS_ZONE is malformed."""
     if not is_offered():
         return NOT_OFFERED
-    if places.written_format() < 4:  # earlier versions cannot read a reservation with a certificate policy
+    if item_keys.written_format() < 4:  # earlier versions cannot read a reservation with a certificate policy
         return EARLIER_FORMAT
     if domains.is_below(domain, tunnel_domain):
         return COVERED

@@ -10,7 +10,7 @@ from chalicelib import clock
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import change_log, decoding
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 
 PREFIX = "acme_challenge#"  # the start of partition keys; each partition has one record, with the domain as its id
 LIFETIME = 60 * 60  # seconds for which the answer to a challenge is stored
@@ -28,7 +28,7 @@ def put(domain: str, challenge: PendingChallenge) -> None:
     """Store the answer to a domain's challenge for an hour. Raises aws.Unavailable."""
     expires = clock.seconds() + LIFETIME
     record = {"scope": f"{PREFIX}{domain}", "id": domain, "body": vars(challenge), "expires": expires, "revision": 1}
-    dynamodb.transact([Write.put(record), change_log.entry_of(Place(f"{PREFIX}{domain}", domain))])
+    dynamodb.transact([Write.put(record), change_log.entry_of(ItemKey(f"{PREFIX}{domain}", domain))])
 
 
 def find(domain: str) -> PendingChallenge | None:
@@ -44,6 +44,6 @@ def remove(domain: str) -> None:
     dynamodb.do(Write.delete(f"{PREFIX}{domain}", domain))
 
 
-def find_domain(place: Place) -> str | None:
+def find_domain(item_key: ItemKey) -> str | None:
     """Return the domain of an answer, given its primary key. Return None if the primary key is not one of an answer."""
-    return place.id if place.scope == f"{PREFIX}{place.id}" else None
+    return item_key.id if item_key.scope == f"{PREFIX}{item_key.id}" else None

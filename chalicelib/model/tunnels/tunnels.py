@@ -25,7 +25,7 @@ from chalicelib.model.tunnels.gateways import GATEWAYS
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.records import change_log, direct_writes, items, table, unique_keys, writes
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
@@ -255,7 +255,7 @@ def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
     refusal = {"body.refusal": reason}
     write = Write.update(ends.gateway_scope(tunnel.gateway), tunnel.id, exists, sets=refusal)
     with suppress(TransactionFailed):
-        dynamodb.transact([write, change_log.entry_of(Place(scope(tunnel.account), tunnel.id))])
+        dynamodb.transact([write, change_log.entry_of(ItemKey(scope(tunnel.account), tunnel.id))])
 
 
 def read_refusal(tunnel: ServedTunnel) -> str:

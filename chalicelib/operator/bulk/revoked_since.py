@@ -70,9 +70,9 @@ class Comparison:
         """Yield a line for each item that is active only in the restored table. `page` is a page of this table."""
         admitted = [item for item in table.well_formed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._reading_later():
-            found = table.records(item.place for item in admitted)
+            found = table.records(item.key for item in admitted)
         for item in admitted:
-            later = found.get(item.place)
+            later = found.get(item.key)
             if item.scope == accounts.SCOPE and later is None:
                 self._require_deletion(item.id)
             if not (later and any(map(_is_admitted, table.well_formed([Item.from_record(later)])))):

@@ -37,7 +37,7 @@ from chalicelib.operator.command_line import (
 from chalicelib.operator.tenants.exporting import select
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import change_log, items, places, shards, table, writes
+from chalicelib.storage.records import change_log, item_keys, items, shards, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 from chalicelib.storage.records.revocation_lists import ListFull
@@ -149,7 +149,7 @@ def _names_account(scope: str) -> bool:
 
 def _every(scope: str) -> Iterator[Item]:
     """Yield all items of a collection. `scope` is its partition key, or the key of its first shard."""
-    further = shards.further(scope).scopes if places.is_sharded(scope) else []
+    further = shards.further(scope).scopes if item_keys.is_sharded(scope) else []
     for part in (scope, *further):
         yield from table.every(part)
 

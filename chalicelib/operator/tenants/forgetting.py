@@ -54,7 +54,7 @@ def forget_user(account: str, name: str) -> tuple[str, int]:
     for event in _events(account):
         if sets := _without_name(event, name, id):
             with suppress(ConditionFailed):  # the event has expired since it was read
-                dynamodb.do(Write.update(*event.place, _EXISTS, sets=sets))
+                dynamodb.do(Write.update(*event.key, _EXISTS, sets=sets))
                 count += 1
     return id, count
 

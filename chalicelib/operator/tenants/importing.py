@@ -71,8 +71,8 @@ class Import:
 
     def _begin(self, old: str) -> None:
         """Check for conflicts, and record that the import has begun. Raises CommandError."""
-        place = (_IMPORTS, portable.digest(old))
-        marker = dynamodb.get(*place)
+        item_key = (_IMPORTS, portable.digest(old))
+        marker = dynamodb.get(*item_key)
         body = {"account": self.account, "is_complete": False}
         if marker and marker["body"] == body:
             return  # an earlier run of the command has begun this import
@@ -84,7 +84,7 @@ class Import:
             shown = "\n".join(conflicts[:_MAX_SHOWN])
             raise CommandError(f"Nothing was imported. There are {len(conflicts)} conflicts:\n{shown}")
         with suppress(ConditionFailed):  # another process has just begun the same import; the next run reports it
-            dynamodb.do(Write.put({"scope": place[0], "id": place[1], "body": body, "revision": 1}, _ABSENT))
+            dynamodb.do(Write.put({"scope": item_key[0], "id": item_key[1], "body": body, "revision": 1}, _ABSENT))
 
     def _check_target(self) -> None:
         """Raise CommandError if the account has more records than a new one."""
@@ -100,11 +100,11 @@ class Import:
             yield f"The exported account {old} still exists: delete it first."
         for some in _batches(self._records(old, "all")):
             wanted = {_place(record): record for record in some}
-            for place, present in table.records(wanted).items():
+            for item_key, present in table.records(wanted).items():
                 # A revocation list has many records. Only its first record (its head) is checked, so that a list counts
                 # as one conflict. Records with the attribute `packed` are the others.
                 if not (_may_replace(present, old) or "packed" in present):
-                    yield f"{place[0]} is taken: {_advice(place)}"
+                    yield f"{item_key[0]} is taken: {_advice(item_key)}"
 
     def _write(self, old: str, part: str) -> None:
         """Write the records that do not exist yet.
@@ -116,17 +116,17 @@ class Import:
             wanted = {_place(record): record for record in some}
             present = table.records(wanted)
             missing = [
-                _put(record, present.get(place), self.account)
-                for place, record in wanted.items()
-                if place not in present or _may_replace(present[place], old)
+                _put(record, present.get(item_key), self.account)
+                for item_key, record in wanted.items()
+                if item_key not in present or _may_replace(present[item_key], old)
             ]
-            if taken := [place for place, it in present.items() if self._is_taken(wanted[place], it, old)]:
+            if taken := [item_key for item_key, it in present.items() if self._is_taken(wanted[item_key], it, old)]:
                 raise CommandError(f"{taken[0][0]} was taken during the import: {_advice(taken[0])}")
             try:
                 if missing:
                     dynamodb.transact([*missing, *change_log.entries(missing)])
             except TransactionFailed as failed:
-                request = missing[failed.places[0]].request
+                request = missing[failed.indexes[0]].request
                 taken = (request.get("Item") or request["Key"])["scope"]["S"]
                 raise CommandError(f"{taken} was taken during the import. Run the command again.") from None
             count += len(some)
@@ -222,8 +222,8 @@ def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
         yield some
 
 
-def _advice(place: tuple[str, str]) -> str:
-    kind = place[0].partition("#")[0]
+def _advice(item_key: tuple[str, str]) -> str:
+    kind = item_key[0].partition("#")[0]
     if kind in ("user_name", "name"):
         return "create the account with another --admin NAME."
     return "another account owns it, or this export was already imported."

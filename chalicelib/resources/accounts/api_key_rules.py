@@ -14,7 +14,7 @@ from chalicelib.model.accounts import accounts, key_rules, networks, scopes, swi
 from chalicelib.model.accounts.key_rules import ApiKeyRules
 from chalicelib.model.accounts.networks import MAX_NETWORKS
 from chalicelib.schema.rules import After, between, entries, if_null
-from chalicelib.storage.records import places
+from chalicelib.storage.records import item_keys
 from chalicelib.storage.records.items import Item
 
 _MAX_LIFETIME = 5 * 365 * 24 * 60 * 60  # seconds
@@ -51,12 +51,12 @@ class _AccountModule(Module):
         put, *others = super().endpoints()
         return (put, *(it._replace(errors=(*it.errors, NotFound)) for it in others))
 
-    def place(self, call: Call) -> tuple[str, str]:
+    def item_key(self, call: Call) -> tuple[str, str]:
         return accounts.SCOPE, call.caller.account
 
     def put(self, call: Call) -> Item | None:
         """Set the rules, and copy them to the records of all tokens. If a call was interrupted, repeat it."""
-        if not places.is_latest_format():
+        if not item_keys.is_latest_format():
             raise Conflict("Rules for API keys are not accepted until the operator sets RECORD_FORMAT to 4.")
         allowed = call.body.allowed_networks if call.body.enabled else None
         if allowed and not call.has_if_match and not networks.contain(allowed, call.change.by.source_ip):

@@ -34,13 +34,13 @@ from chalicelib.resources.owned import OwnedResource, only_own
 from chalicelib.schema.fields import SECRET, DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
-from chalicelib.storage.records import places, table
+from chalicelib.storage.records import item_keys, table
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 
 def _scope(text: str) -> str:
-    if scopes.is_recent(scopes.check(text)) and not places.is_latest_format():
+    if scopes.is_recent(scopes.check(text)) and not item_keys.is_latest_format():
         raise ValueError("must have no id and end with :read or :write, until the operator sets RECORD_FORMAT to 4")
     return text
 
@@ -56,7 +56,7 @@ BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
 
 
 def _network(text: str) -> str:
-    if not places.is_latest_format():
+    if not item_keys.is_latest_format():
         raise ValueError("must be absent until the operator sets RECORD_FORMAT to 4")
     return networks.check(text)
 

@@ -25,14 +25,14 @@ from chalicelib.resources.accounts.federated_fields import (
 )
 from chalicelib.resources.accounts.offboarding import MakerOffboard
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.records import places, table, writes
+from chalicelib.storage.records import item_keys, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 
 def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     """Return a new credential. Raises InvalidRequest, UnknownReference, Conflict, aws.Unavailable."""
-    if not places.is_latest_format():
+    if not item_keys.is_latest_format():
         raise Conflict("Federated credentials are not accepted until the operator sets RECORD_FORMAT to 4.")
     if bool(request.owner_id) == bool(request.owner_claim):
         raise InvalidRequest.of(

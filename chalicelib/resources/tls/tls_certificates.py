@@ -156,7 +156,7 @@ def _require_unused(certificate: Item) -> Sequence[Write]:
     stored = ReservedDomain.of(reservation.body)
     if stored.policy and stored.certificate_id == certificate.id:
         raise Conflict(_IN_USE.format(stored.domain))
-    return [Write.check(*reservation.place, items.unchanged(reservation))]
+    return [Write.check(*reservation.key, items.unchanged(reservation))]
 
 
 RESOURCE = EditableResource(

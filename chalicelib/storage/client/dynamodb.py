@@ -122,14 +122,14 @@ class ConditionFailed(Exception):
 
 
 class TransactionFailed(Exception):
-    """No write of a transaction happened. `places` are the indexes of the writes with false conditions.
+    """No write of a transaction happened. `indexes` are the positions of the writes with false conditions.
 
     If `was_retried` is true, an earlier attempt without an answer may have succeeded.
     """
 
-    def __init__(self, places: list[int], was_retried: bool) -> None:
+    def __init__(self, indexes: list[int], was_retried: bool) -> None:
         super().__init__()
-        self.places = places
+        self.indexes = indexes
         self.was_retried = was_retried
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from chalicelib.storage.client import queries
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import places
+from chalicelib.storage.records import item_keys
 from chalicelib.storage.records.shards import Shards
 
 OVERLAP = 60  # seconds: more than the longest write takes, plus the largest difference between two writers' clocks
@@ -33,7 +33,7 @@ _LOGGED = (
 )
 
 
-class Place(NamedTuple):
+class ItemKey(NamedTuple):
     """The primary key of an item or a record. It consists of the partition key `scope` and the `id`."""
 
     scope: str
@@ -44,12 +44,12 @@ class Place(NamedTuple):
 class Change:
     """An entry of the change log: one transaction.
 
-    `places` are the primary keys of the items that the transaction changed. `at` is the Unix time of the transaction,
-    by the clock of the process that wrote it.
+    `item_keys` are the primary keys of the items that the transaction changed. `at` is the transaction's Unix time, by
+    the clock of the process that wrote it.
     """
 
     id: str
-    places: tuple[Place, ...]
+    item_keys: tuple[ItemKey, ...]
 
     @property
     def at(self) -> float:
@@ -58,21 +58,21 @@ class Change:
 
 def entries(writes: Iterable[Write]) -> list[Write]:
     """Return the write of the log entry for a transaction. The list is empty if the log skips all its items."""
-    places = [place for write in writes if (place := _item_of(write)) and re.fullmatch(_LOGGED, place[0])]
-    return [_record(places)] if places else []
+    item_keys = [item_key for write in writes if (item_key := _item_of(write)) and re.fullmatch(_LOGGED, item_key[0])]
+    return [_record(item_keys)] if item_keys else []
 
 
-def entry_of(place: Place) -> Write:
+def entry_of(item_key: ItemKey) -> Write:
     """Return the write of a log entry for one item. The edge then reads this item again."""
-    return _record([(place.scope, place.id)])
+    return _record([(item_key.scope, item_key.id)])
 
 
-def _record(places: Sequence[Sequence[str]]) -> Write:
+def _record(item_keys: Sequence[Sequence[str]]) -> Write:
     now = time.time()
     record = {
         "scope": random.choice(SHARDS),
         "id": f"{int(now * 1000):013}-{secrets.token_hex(8)}",
-        "body": {"places": places},
+        "body": {"places": item_keys},
         "expires": int(now) + _RETENTION,
     }
     return Write.put(record)
@@ -96,7 +96,11 @@ def _of_shard(shard: str, after: str) -> list[Change]:
     pages = queries.pages(
         {"shard": shard, "after": after}, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"
     )
-    return [Change(it["id"], tuple(Place(*place) for place in it["body"]["places"])) for page in pages for it in page]
+    return [
+        Change(it["id"], tuple(ItemKey(*item_key) for item_key in it["body"]["places"]))
+        for page in pages
+        for it in page
+    ]
 
 
 def _item_of(write: Write) -> Sequence[str] | None:
@@ -105,4 +109,4 @@ def _item_of(write: Write) -> Sequence[str] | None:
         return None
     key = write.request.get("Key") or write.request["Item"]
     scope, id = key["scope"]["S"], key["id"]["S"]
-    return (scope, id) if re.fullmatch(_LOGGED, scope) else places.of_item(scope, id)
+    return (scope, id) if re.fullmatch(_LOGGED, scope) else item_keys.of_item(scope, id)

@@ -6,7 +6,7 @@ from typing import Any
 
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
-from chalicelib.storage.records import change_log, items, places, unique_keys
+from chalicelib.storage.records import change_log, item_keys, items, unique_keys
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
@@ -18,13 +18,13 @@ def spread(collection: str) -> None:
 
     From then on, this process puts new items of the collection into the shards.
     """
-    dynamodb.do(Write.update(collection, places.MARK, Condition(""), adds={"revision": 1}))
-    places.spread(collection)
+    dynamodb.do(Write.update(collection, item_keys.MARK, Condition(""), adds={"revision": 1}))
+    item_keys.spread(collection)
 
 
 def drop(item: Item) -> None:
     """Remove an item without a body, for example a route with only modules. Raises ConditionFailed, aws.Unavailable."""
-    dynamodb.do(Write.delete(*item.place, Condition("attribute_not_exists(#body)")))
+    dynamodb.do(Write.delete(*item.key, Condition("attribute_not_exists(#body)")))
 
 
 def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool:
@@ -60,9 +60,9 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: S
                 dynamodb.transact([*checks, *left])
                 break
             except TransactionFailed as failed:
-                if failed.places[0] < len(checks):
+                if failed.indexes[0] < len(checks):
                     return False
-                left = [write for place, write in enumerate(left, len(checks)) if place not in failed.places]
+                left = [write for index, write in enumerate(left, len(checks)) if index not in failed.indexes]
     return True
 
 
@@ -107,7 +107,7 @@ def set_mark(item: Item, name: str, value: Any) -> None:
     """
     marked = Condition("attribute_exists(#unseen)")
     with suppress(ConditionFailed):
-        dynamodb.do(Write.update(*item.place, marked, sets={f"unseen.{name}": value}))
+        dynamodb.do(Write.update(*item.key, marked, sets={f"unseen.{name}": value}))
 
 
 def merge(scope: str, id: str, body: Mapping[str, Any], **attributes: int) -> None:

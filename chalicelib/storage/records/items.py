@@ -11,9 +11,9 @@ from typing import Any
 
 from chalicelib import clock, ids
 from chalicelib.storage.client.dynamodb import OLDEST_FORMAT, Condition, Write
-from chalicelib.storage.records import decoding, places, references
+from chalicelib.storage.records import decoding, item_keys, references
 from chalicelib.storage.records.decoding import MalformedRecord
-from chalicelib.storage.records.places import Place
+from chalicelib.storage.records.item_keys import ItemKey
 from chalicelib.storage.records.references import Reference
 from chalicelib.storage.records.unique_keys import UniqueKey
 
@@ -92,7 +92,7 @@ class Item:
     lease: int | None = None
     acted: str | None = None
     changed: int | None = field(default=None, compare=False)
-    read_at: Place | None = field(default=None, compare=False)
+    read_at: ItemKey | None = field(default=None, compare=False)
     malformed: MalformedRecord | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -105,9 +105,9 @@ class Item:
         return self.scope.partition("#")[2]
 
     @property
-    def place(self) -> Place:
+    def key(self) -> ItemKey:
         """Return the primary key of the record that was read. For a new item, return the primary key for its record."""
-        return self.read_at or places.written(self.scope, self.id)
+        return self.read_at or item_keys.written(self.scope, self.id)
 
     @property
     def is_live(self) -> bool:
@@ -122,7 +122,7 @@ class Item:
     def from_record(record: Mapping[str, Any]) -> "Item":
         """Return the item of a record. The body is empty if the record has only modules."""
         read_at = record["scope"], record["id"]
-        scope, id = places.of_item(*read_at)
+        scope, id = item_keys.of_item(*read_at)
         try:
             found = decoding.decode(Record, record)
             values = {
@@ -164,7 +164,7 @@ class Item:
             **({"expires": self.expires} if self.lease is None else leased(self.lease)),
         }
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
-        scope, id = self.place
+        scope, id = self.key
         return {"scope": scope, "id": id, "body": self.body, "revision": self.revision, **present}
 
 
@@ -199,7 +199,7 @@ def rewrite(before: Item, after: Item) -> Write:
     If the new state has no body and no modules, the write deletes the item.
     """
     if not after.body and not after.modules:
-        return Write.delete(*before.place, unchanged(before))
+        return Write.delete(*before.key, unchanged(before))
     old, new = _relations(before), _relations(after)
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
@@ -208,7 +208,7 @@ def rewrite(before: Item, after: Item) -> Write:
     schema = {} if before.body else {"schema": OLDEST_FORMAT}
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
-    return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
+    return Write.update(*before.key, unchanged(before), sets=sets, adds={"revision": step})
 
 
 def following(item: Item) -> int:

@@ -46,10 +46,10 @@ class Head:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One of the 64 records with the entries of a revocation list. `place` is the record's id."""
+    """One of the 64 records with the entries of a revocation list. `id` is the record's id."""
 
     authority: str
-    place: str
+    id: str
     packed: bytes = b""
     stamp: str = ""
 
@@ -101,9 +101,9 @@ def read_each(authorities: Iterable[str]) -> list[Head | None]:
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
     """Return the chunk for an entry. It is empty if the table has none. Makes one read. Raises aws.Unavailable."""
-    scope, place = key_of(authority, entry)
-    record = dynamodb.get(scope, place)
-    return of_record(record) if record else Chunk(authority, place)
+    scope, id = key_of(authority, entry)
+    record = dynamodb.get(scope, id)
+    return of_record(record) if record else Chunk(authority, id)
 
 
 def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"]) -> tuple[Head | None, list[Chunk]]:
@@ -114,17 +114,17 @@ def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"
     keys = list(dict.fromkeys(key_of(authority, entry) for entry in entries))
     head, *found = dynamodb.get_each((_scope(authority), HEAD), *keys)
     stored = zip(keys, found, strict=True)
-    return _live(head), [of_record(record) if record else Chunk(authority, place) for (_, place), record in stored]
+    return _live(head), [of_record(record) if record else Chunk(authority, id) for (_, id), record in stored]
 
 
 def is_for(chunk: Chunk, entry: "crypto.packed_revocations.Entry") -> bool:
     """Return whether `chunk` is the chunk in which an entry is stored."""
-    return chunk.place == _place(entry)
+    return chunk.id == _id_of(entry)
 
 
 def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[str, str]:
     """Return the primary key of the chunk in which an entry is stored."""
-    return _scope(authority), _place(entry)
+    return _scope(authority), _id_of(entry)
 
 
 def chunks(authority: str) -> list[Chunk]:
@@ -211,9 +211,9 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
     scope = _scope(chunk.authority)
     same = Condition("#stamp = :was", {"was": chunk.stamp}) if chunk.stamp else Condition("attribute_not_exists(#id)")
     if chunk.stamp and not crypto.packed_revocations.count(packed):
-        return Write.delete(scope, chunk.place, same)
+        return Write.delete(scope, chunk.id, same)
     sets = {"packed": packed, "expires": crypto.packed_revocations.last_end(packed), **_marks()}
-    return Write.update(scope, chunk.place, same, sets=sets, adds={"revision": 1})
+    return Write.update(scope, chunk.id, same, sets=sets, adds={"revision": 1})
 
 
 def _count(head: Head, end: int | None, added: int) -> Write:
@@ -259,7 +259,7 @@ def _expiry(end: int | None) -> dict[str, int]:
     return {} if end is None else {"expires": end}
 
 
-def _place(entry: "crypto.packed_revocations.Entry") -> str:
+def _id_of(entry: "crypto.packed_revocations.Entry") -> str:
     """Return the id of an entry's chunk. It depends on a digest, because clients can choose consecutive serials."""
     key = entry[0]
     content = key if isinstance(key, bytes) else key.to_bytes(8)

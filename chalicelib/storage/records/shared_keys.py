@@ -143,9 +143,9 @@ def _read_holder(
     The holder is None if it does not exist, and the record is None if there is none. The writes are None while the
     lease runs, or if the holder has no separate record for its lease.
     """
-    place = record.get("home", ""), record["holder"]
-    leased_at = endings.find_lease(place[0], record.get("body", {})) if endings else None
-    before, lease = dynamodb.get_each(place, leased_at) if leased_at else (dynamodb.get(*place), None)
+    item_key = record.get("home", ""), record["holder"]
+    leased_at = endings.find_lease(item_key[0], record.get("body", {})) if endings else None
+    before, lease = dynamodb.get_each(item_key, leased_at) if leased_at else (dynamodb.get(*item_key), None)
     item = Item.from_record(before) if before else None
     is_leased = item is not None and not (item.malformed or item.has_own_lease)
     return item, lease, endings.end_lease(item, lease) if endings and leased_at and item and is_leased else None

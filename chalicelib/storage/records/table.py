@@ -15,7 +15,7 @@ from typing import Any
 from chalicelib import clock
 from chalicelib.storage.client import dynamodb, queries
 from chalicelib.storage.client.dynamodb import Condition
-from chalicelib.storage.records import decoding, items, places, shards, unique_keys
+from chalicelib.storage.records import decoding, item_keys, items, shards, unique_keys
 from chalicelib.storage.records.items import Item
 
 _INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # for each index, the attribute that is its partition key
@@ -25,7 +25,7 @@ _KEYS = {
     "scope": "#scope = :scope",
 }
 _AT_ONCE = 100  # the most writes in one transaction, and the most records in one read
-_MAX_MARKS = 2  # the most markers that a collection can have (see `places`)
+_MAX_MARKS = 2  # the most markers that a collection can have (see `item_keys`)
 _OR_MARKS = " OR begins_with(#id, :marks)"
 _LISTED = "#scope, #id, #body, #parts, #unseen, #claims, #points, #pointed_by, #expires, #lease, #revision"
 _read: ContextVar[dict[tuple[str, str], dict[str, Any] | None]] = ContextVar("read")
@@ -71,14 +71,14 @@ def well_formed(found: Iterable[Item]) -> Iterator[Item]:
             yield item
 
 
-def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
+def records(item_keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the existing records with some primary keys, by key. Reads 100 per call. Raises aws.Unavailable."""
-    wanted, found = list(dict.fromkeys(places)), _read.get({})
+    wanted, found = list(dict.fromkeys(item_keys)), _read.get({})
     unknown = [it for it in wanted if it not in found]
     for start in range(0, len(unknown), _AT_ONCE):
         some = unknown[start : start + _AT_ONCE]
         found.update(zip(some, dynamodb.get_each(*some), strict=True))
-    return {place: record for place in wanted if (record := found[place]) is not None}
+    return {item_key: record for item_key in wanted if (record := found[item_key]) is not None}
 
 
 @contextmanager
@@ -120,13 +120,13 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     Encrypted secrets and expired items are left out. A page of large items is shorter: DynamoDB reads at most 1 MB at
     once, and a larger response would exceed Lambda's limit. Raises aws.Unavailable.
     """
-    if not places.is_sharded(scope):
+    if not item_keys.is_sharded(scope):
         return _page(_older(scope, before), count)
     found, has_more, marks = marked_page(scope, before=before, count=count)
-    if places.MARK not in marks and not (before and is_spread(scope)):
+    if item_keys.MARK not in marks and not (before and is_spread(scope)):
         return found, has_more
     others = (_page(_older(shard, before), count) for shard in shards.further(scope).scopes)
-    return _bounded(*places.merged([(found, has_more), *others], count))
+    return _bounded(*item_keys.merged([(found, has_more), *others], count))
 
 
 def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -> tuple[list[Item], bool]:
@@ -142,15 +142,15 @@ def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Ite
     """Return a page of a partition, whether there are more items, and ids of markers. Only the first page has these."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
-    found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
-    marks = frozenset(item.id for item in found if item.id.startswith(places.MARKS))
+    found, has_more = _page({**_older(scope, None), "marks": item_keys.MARKS}, count + _MAX_MARKS)
+    marks = frozenset(item.id for item in found if item.id.startswith(item_keys.MARKS))
     others = [item for item in found if item.id not in marks]
     return others[:count], has_more or len(others) > count, marks
 
 
 def is_spread(collection: str) -> bool:
     """Return whether a collection has shards. Makes one read. Raises aws.Unavailable."""
-    return dynamodb.get(collection, places.MARK) is not None
+    return dynamodb.get(collection, item_keys.MARK) is not None
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
@@ -207,8 +207,8 @@ def beneath(scopes: Sequence[str]) -> Iterator[Item]:
     `scopes` are the partition keys of these items. The items of all parents between the first and the last one are
     read. Malformed items are included, encrypted secrets are left out. Raises aws.Unavailable.
     """
-    collection, first = places.collected(min(scopes))
-    last = places.collected(max(scopes))[1]
+    collection, first = item_keys.collected(min(scopes))
+    last = item_keys.collected(max(scopes))[1]
     for records in _pages({"scope": collection, "first": first, "last": f"{last}~"}, None):
         yield from map(Item.from_record, records)
 
@@ -235,7 +235,7 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record of an item, or None. Tries the possible primary keys one by one. Raises aws.Unavailable."""
-    return next(filter(None, (_get(*place) for place in places.possible(scope, id))), None)
+    return next(filter(None, (_get(*item_key) for item_key in item_keys.possible(scope, id))), None)
 
 
 def _get(scope: str, id: str) -> dict[str, Any] | None:
@@ -246,7 +246,7 @@ def _get(scope: str, id: str) -> dict[str, Any] | None:
 
 
 def _possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return (place for id in ids for place in places.possible(scope, id))
+    return (item_key for id in ids for item_key in item_keys.possible(scope, id))
 
 
 def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
@@ -275,7 +275,7 @@ def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
     """Return the values of a query for a partition's items. If `before` is set, it reads only items with lower ids."""
-    collection, begin = places.collected(scope)
+    collection, begin = item_keys.collected(scope)
     if begin:
         below = (
             f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""

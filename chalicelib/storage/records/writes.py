@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from chalicelib import clock
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
-from chalicelib.storage.records import direct_writes, items, places, references, shared_keys, table, unique_keys
+from chalicelib.storage.records import direct_writes, item_keys, items, references, shared_keys, table, unique_keys
+from chalicelib.storage.records.item_keys import ItemKey
 from chalicelib.storage.records.items import Item
-from chalicelib.storage.records.places import Place
 from chalicelib.storage.records.references import InUse, MissingTarget, Reference, TooManyReferrers
 from chalicelib.storage.records.shared_keys import Endings
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
@@ -38,7 +38,7 @@ class TransactionTooLarge(Exception):
         self.field = next((reference.field for reference in named if reference.field), "")
 
 
-def put(item: Item, holder: Place | None = None) -> list[Write]:
+def put(item: Item, holder: ItemKey | None = None) -> list[Write]:
     """Return the writes of a new item. A retry after a lost answer succeeds, because it writes the same item.
 
     With `holder`, they also increment the revision of this parent item: its responses contain the new item. Raises
@@ -50,7 +50,7 @@ def put(item: Item, holder: Place | None = None) -> list[Write]:
     return [write, *_relations(replace(item, unique_keys=(), references=()), item, holder)]
 
 
-def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Write]:
+def rewrite(before: Item, after: Item, holder: ItemKey | None = None) -> list[Write]:
     """Return the writes that replace an item by a new state. They fail if the item has changed meanwhile.
 
     They also set the attributes of unique keys that stay. Raises TransactionTooLarge.
@@ -58,7 +58,7 @@ def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Writ
     return [items.rewrite(before, after), *_relations(before, after, holder)]
 
 
-def remove(item: Item, holder: Place | None = None) -> list[Write]:
+def remove(item: Item, holder: ItemKey | None = None) -> list[Write]:
     """Return the writes that remove an item. They fail if it has changed. Raises InUse if another item refers to it.
 
     If the item is malformed, the writes skip unique keys that another item holds, and references to missing targets.
@@ -67,18 +67,18 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
         raise InUse(item.referrers)
     if item.malformed:
         gone = replace(item, unique_keys=(), references=())
-        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_keep_removable(item), gone, holder)]
+        return [Write.delete(*item.key, items.unchanged(item)), *_relations(_keep_removable(item), gone, holder)]
     same = items.unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     gone = replace(item, unique_keys=(), references=())
-    return [Write.delete(*item.place, unused), *_relations(item, gone, holder)]
+    return [Write.delete(*item.key, unused), *_relations(item, gone, holder)]
 
 
 def end(item: Item) -> list[Write]:
     """Return the writes that remove an item whose lease is over. They fail if the lease has been renewed."""
     gone = replace(item, unique_keys=(), references=())
     condition = items.lapsed() if item.has_own_lease else _UNLEASED
-    return [Write.delete(*item.place, condition), *_relations(item, gone, None)]
+    return [Write.delete(*item.key, condition), *_relations(item, gone, None)]
 
 
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
@@ -88,7 +88,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
     changes the write of a new item so that it writes to the shard. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
-    busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
+    busy = [scope for scope in new & {*throttled} if item_keys.is_sharded(scope)]
     for scope in busy:
         direct_writes.spread(scope)
     return bool(busy)
@@ -99,14 +99,14 @@ def moved(write: Write) -> Write:
     if write.action != "Put":
         return write
     item = write.request["Item"]
-    scope, id = places.written(item["scope"]["S"], item["id"]["S"])
+    scope, id = item_keys.written(item["scope"]["S"], item["id"]["S"])
     return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
 
 
 def commit(
     writes: Sequence[Write],
     *,
-    proof: Place | None = None,
+    proof: ItemKey | None = None,
     created: Sequence[Item] = (),
     endings: Endings | None = None,
 ) -> None:
@@ -129,7 +129,7 @@ def commit(
         except TransactionFailed as failed:
             if failed.was_retried and proof and dynamodb.get(*proof):
                 return None
-            failing = every[failed.places[0]].failing
+            failing = every[failed.indexes[0]].failing
         if not isinstance(failing, Taken):
             raise _error_of(failing)
         taken.pop(failing.key, None)  # by now, another item may hold the key
@@ -250,7 +250,7 @@ def _take_over(
     return [take, Write.delete(before.scope, before.id, gone, taken)]
 
 
-def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
+def _relations(before: Item, after: Item, holder: ItemKey | None) -> list[Write]:
     """Return the writes that change an item's unique keys and references. Raises TransactionTooLarge."""
     changes = [*_unique_keys(before, after), *_references(before, after, holder)]
     if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
@@ -277,7 +277,7 @@ def _shared(keys: Iterable[UniqueKey]) -> list[UniqueKey]:
     return [key for key in keys if key.kind in shared_keys.KINDS]
 
 
-def _references(before: Item, after: Item, holder: Place | None) -> Iterator[Write]:
+def _references(before: Item, after: Item, holder: ItemKey | None) -> Iterator[Write]:
     def changed(named: list[Reference]) -> int | None:
         return clock.seconds() if named[0].target == holder else None
 

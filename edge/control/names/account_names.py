@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from chalicelib.model.accounts import accounts
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels import gateways
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.account_plans import AccountPlans
 from edge.control.names.gateway_users import GatewayUsers
 from edge.control.names.key_changes import BASE_NAME, PROVED
@@ -29,7 +29,7 @@ _MAX_WAITING = 200  # names that wait to be loaded
 class _Steps:
     """The pending steps for an account. They are done in the order of these fields."""
 
-    changed: set[Place] = field(default_factory=set)
+    changed: set[ItemKey] = field(default_factory=set)
     is_replanned: bool = False
     ended_pages: set[str] = field(default_factory=set)
     wanted: dict[str, Found | None] = field(default_factory=dict)
@@ -92,9 +92,9 @@ class AccountNames:
         """Forget a name that is not served any more and now belongs to another account."""
         self._plans.release(name)
 
-    def change(self, places: Iterable[Place]) -> None:
+    def change(self, item_keys: Iterable[ItemKey]) -> None:
         """Read changed records again, and update the names that use them."""
-        self._work.changed.update(places)
+        self._work.changed.update(item_keys)
         self._work.wanted = dict.fromkeys(self._work.wanted)  # without search results, which may be outdated now
         self._wake()
 
@@ -150,8 +150,8 @@ class AccountNames:
 
     async def _do_next(self, work: _Steps) -> None:
         if work.changed:
-            places, work.changed = work.changed, set()
-            await self._read_changed(places)
+            item_keys, work.changed = work.changed, set()
+            await self._read_changed(item_keys)
             self._plans.report_again()
         elif work.is_replanned:
             work.is_replanned = False
@@ -171,10 +171,10 @@ class AccountNames:
             work.is_resynced = False
             await self._resync()
 
-    async def _read_changed(self, places: set[Place]) -> None:
+    async def _read_changed(self, item_keys: set[ItemKey]) -> None:
         is_loaded = bool(self._plans.names)  # without loaded names, nothing is read: the next load reads all records
-        used = {it for it in places if is_loaded and self._plans.records.is_affected_by(it)}
-        self._plans.unread -= places - used
+        used = {it for it in item_keys if is_loaded and self._plans.records.is_affected_by(it)}
+        self._plans.unread -= item_keys - used
         if not used:
             return
         try:
@@ -244,12 +244,12 @@ class AccountNames:
         await self._plans.replace(records)
 
 
-def find_affected(place: Place, every: Mapping[str, AccountNames], gateway_users: GatewayUsers) -> Iterable[str]:
+def find_affected(item_key: ItemKey, every: Mapping[str, AccountNames], gateway_users: GatewayUsers) -> Iterable[str]:
     """Return the accounts that a changed record may affect. `every` has the loaded accounts by id."""
-    if place.scope == gateways.GATEWAYS:
-        return gateway_users.of(place.id)
-    if place.scope.startswith(PROVED):
-        return [id for id, it in every.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
-    if place.scope.startswith(BASE_NAME):
+    if item_key.scope == gateways.GATEWAYS:
+        return gateway_users.of(item_key.id)
+    if item_key.scope.startswith(PROVED):
+        return [id for id, it in every.items() if it.has_name_of(item_key.scope.removeprefix(PROVED))]
+    if item_key.scope.startswith(BASE_NAME):
         return ()  # nothing to do: the log also reports the tunnel, edge or reservation with this base name
-    return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
+    return (item_key.id if item_key.scope == accounts.SCOPE else item_key.scope.partition("#")[0],)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from chalicelib.model.serving import certificate_choice
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.sites import OPERATOR
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names import gateway_users
 from edge.control.names.loading import Loading, NameErrors, Outcome
 from edge.link.authority import KeyPair
@@ -35,7 +35,7 @@ class AccountPlans:
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
         self._records_by_name: dict[str, AccountRecords] = {}  # a cache: at most _AT_ONCE results of `_records_of`
-        self.used: dict[str, frozenset[Place]] = {}  # by loaded name: primary keys of its records
+        self.used: dict[str, frozenset[ItemKey]] = {}  # by loaded name: primary keys of its records
         self.expires_at = float("inf")  # the Unix time at which the next lease or certificate begins or ends
         self.has_unread_keys = False  # whether the store failed when a loaded name's new key was read
         self._account = account
@@ -45,7 +45,7 @@ class AccountPlans:
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
         self._rejected: dict[str, str] = {}  # by certificate id: why Envoy has rejected the certificate
         self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # by loaded name: the errors that were reported
-        self.unread: set[Place] = set()  # changed records that could not be read
+        self.unread: set[ItemKey] = set()  # changed records that could not be read
         self.unreadable: set[str] = set()  # names refused because a changed record could not be read
 
     @property
@@ -104,9 +104,9 @@ class AccountPlans:
                 self._report_refused(plan)
             await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
 
-    async def refuse_unreadable(self, places: Set[Place]) -> None:
+    async def refuse_unreadable(self, item_keys: Set[ItemKey]) -> None:
         """Stop serving the names that use changed records, until the records can be read."""
-        plans = [plan for name, plan in self.plans.items() if not self.used[name].isdisjoint(places)]
+        plans = [plan for name, plan in self.plans.items() if not self.used[name].isdisjoint(item_keys)]
         self.unreadable.update(it.name for it in plans)
         await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib import domains
 from chalicelib.model.names import bans
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names import loading
 from edge.control.names.account_names import AccountNames, find_affected
 from edge.control.names.key_changes import KeyChanges
@@ -62,7 +62,8 @@ class Loader:
         bounds = limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
-        self._missed, self._suspects = set[Place](), set[Place]()  # changes found by a resync; also missing in the log
+        self._missed = set[ItemKey]()  # changes that a resync has found
+        self._suspects = set[ItemKey]()  # the changes among them that the log has not named either
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._outdated: set[str] = set()  # pending names whose account may have changed after it was found
@@ -112,18 +113,18 @@ class Loader:
         self._restored.update(name for it in names if cold_reads.is_host(name := it.lower()))
         self._restore_next()
 
-    def apply(self, places: Iterable[Place]) -> None:
+    def apply(self, item_keys: Iterable[ItemKey]) -> None:
         """Handle the changes that a read of the change log returned, if any."""
-        changed = set(places)
+        changed = set(item_keys)
         self._searches.apply(changed)
-        for place in self._suspects - changed:
-            log.event("change_missed", id=place.id)
+        for item_key in self._suspects - changed:
+            log.event("change_missed", id=item_key.id)
         self._suspects = self._missed - changed
         self._missed.clear()
-        by_account: defaultdict[str, set[Place]] = defaultdict(set)
-        for place in changed:
-            for account in find_affected(place, self._accounts, self._shared.gateway_users):
-                by_account[account].add(place)
+        by_account: defaultdict[str, set[ItemKey]] = defaultdict(set)
+        for item_key in changed:
+            for account in find_affected(item_key, self._accounts, self._shared.gateway_users):
+                by_account[account].add(item_key)
         for account in by_account.keys() & self._accounts.keys():
             self._accounts[account].change(by_account[account])
         self._drop_answers(by_account.keys(), KeyChanges((it.scope for it in changed), self._domain).concern)

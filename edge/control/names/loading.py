@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from chalicelib.model.serving.account_records import AccountRecords
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.gateway_users import GatewayUsers
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
@@ -45,7 +45,7 @@ class AccountReader(Protocol):
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords: ...
 
     def read_changed(
-        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = ...
+        self, records: AccountRecords, item_keys: Iterable[ItemKey], used: Mapping[str, Set[ItemKey]] = ...
     ) -> AccountRecords: ...
 
     def resync(self, records: AccountRecords) -> AccountRecords: ...
@@ -113,7 +113,7 @@ class Loading:
     reads: StoreReads
     loaded: LoadedNames
     pages: Answers
-    missed: set[Place]
+    missed: set[ItemKey]
     report: Report
     answer: Answer
     resync_period: float

@@ -12,20 +12,20 @@ from dataclasses import replace
 from chalicelib import domains
 from chalicelib.model.names import name_keys
 from chalicelib.model.names.name_keys import NameKey
-from chalicelib.model.serving import account_changes, account_places, account_reads
-from chalicelib.model.serving.account_places import Found, Wanted
+from chalicelib.model.serving import account_changes, account_item_keys, account_reads
+from chalicelib.model.serving.account_item_keys import Found, Wanted
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tls.tls_certificates import SealedCertificate
 from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.client import aws
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.link.authority import KeyPair
 from edge.process import log
 
 _MAX_READS = 32  # the most lists of records that are read at the same time
-_NOTHING: Mapping[str, Set[Place]] = {}
+_NOTHING: Mapping[str, Set[ItemKey]] = {}
 _MAX_RESOLVED = 1_000  # the most results of `find_account` that wait for a call of `read`
 
 
@@ -38,9 +38,9 @@ class NameResolver:
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways, as the latest `refresh_gateways` read them
-        self._gateways: dict[Place, Found] = {}  # the live gateways, by primary key
+        self._gateways: dict[ItemKey, Found] = {}  # the live gateways, by primary key
         # Records that `find_account` has read, by host: `read` does not read them again.
-        self._resolved: dict[str, Mapping[Place, Found]] = {}
+        self._resolved: dict[str, Mapping[ItemKey, Found]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
     def find_account(self, host: str) -> str:
@@ -48,11 +48,11 @@ class NameResolver:
 
         Calls the store once, or not at all if no account can own the host.
         """
-        places = self._owner_places(host)
-        if not places:
+        item_keys = self._owner_item_keys(host)
+        if not item_keys:
             return ""
-        found = account_reads.read_items(places)
-        keys = {place: it.value for place, it in found.items() if isinstance(it.value, NameKey)}
+        found = account_reads.read_items(item_keys)
+        keys = {item_key: it.value for item_key, it in found.items() if isinstance(it.value, NameKey)}
         account = name_keys.find_owner(host, self._tunnel_domain, keys.get)
         if account:
             while len(self._resolved) >= _MAX_RESOLVED:
@@ -69,15 +69,15 @@ class NameResolver:
         return self._add(Wanted(account, ids=frozenset(ids)), known, {})
 
     def read_changed(
-        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
+        self, records: AccountRecords, item_keys: Iterable[ItemKey], used: Mapping[str, Set[ItemKey]] = _NOTHING
     ) -> AccountRecords:
-        """Return the records of an account after a change. `places` are primary keys of changed records.
+        """Return the records of an account after a change. `item_keys` are primary keys of changed records.
 
         Reads only the changed records, and records to which they refer now but did not refer before. `used` has the
         primary keys of the records that each loaded name uses, if known. Does not read gateways: call
         `refresh_gateways` before.
         """
-        changed, account = frozenset(places), records.account
+        changed, account = frozenset(item_keys), records.account
         fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
         updates = account_changes.find_updates(account, changed, records.found, fresh, self._tunnel_domain)
         return self._update(records, {**updates, **self._find_gateways({*records.found, *updates})}, used)
@@ -88,28 +88,30 @@ class NameResolver:
         One call reads the records that were known before, and a concurrent call reads each list. An unchanged record
         stays the same object, because plans refer to it.
         """
-        known = self._read([place for place in records.found if place.scope != gateways.GATEWAYS])
+        known = self._read([item_key for item_key in records.found if item_key.scope != gateways.GATEWAYS])
         read = account_reads.complete(records.wanted, known, self._tunnel_domain, self._read)
-        same = {place: it for place, it in records.found.items() if read.get(place) == it}
+        same = {item_key: it for item_key, it in records.found.items() if read.get(item_key) == it}
         return AccountRecords.of(
-            records.wanted, same | {place: read[place] for place in read.keys() - same.keys()}, records.rejected
+            records.wanted,
+            same | {item_key: read[item_key] for item_key in read.keys() - same.keys()},
+            records.rejected,
         )
 
     def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
         """Return only the records that these names use. Reads nothing from the store."""
         wanted = replace(records.wanted, hosts=records.names.intersection(names))
-        places = account_places.list_places(wanted, records.found, self._tunnel_domain)
-        found = {place: records.found[place] for place in places & records.found.keys()}
+        item_keys = account_item_keys.list_item_keys(wanted, records.found, self._tunnel_domain)
+        found = {item_key: records.found[item_key] for item_key in item_keys & records.found.keys()}
         return AccountRecords.of(wanted, found, records.rejected)
 
     def key_pair(self, certificate_id: str, records: AccountRecords) -> KeyPair | None:
         """Return a certificate with its decrypted key. Return None without the certificate, or if decryption fails."""
-        listed = records.found.get(account_places.certificates_place(records.account), Found()).value
+        listed = records.found.get(account_item_keys.certificates_item_key(records.account), Found()).value
         sealed = (it for it in listed if isinstance(it, SealedCertificate)) if isinstance(listed, tuple) else ()
         found = next((it for it in sealed if it.certificate.id == certificate_id), None)
         return _unseal(found) if found else None
 
-    def refresh_gateways(self) -> frozenset[Place]:
+    def refresh_gateways(self) -> frozenset[ItemKey]:
         """Read all gateways. Return the primary keys of the changed gateways.
 
         A gateway with an ended lease counts as changed, although the change log does not report this end.
@@ -117,68 +119,75 @@ class NameResolver:
         self.gateways, before = gateways.list_gateways(), self._gateways
         live = (self._locate(it) for it in self.gateways if it.is_live)
         self._gateways = {
-            Place(gateways.GATEWAYS, it.id): Found(f"{it.host}:{it.port} {it.region} {it.draining}", it) for it in live
+            ItemKey(gateways.GATEWAYS, it.id): Found(f"{it.host}:{it.port} {it.region} {it.draining}", it)
+            for it in live
         }
         differing = before.items() ^ self._gateways.items()
-        return frozenset(place for place, _ in differing)
+        return frozenset(item_key for item_key, _ in differing)
 
-    def _owner_places(self, host: str) -> list[Place]:
+    def _owner_item_keys(self, host: str) -> list[ItemKey]:
         try:
             is_normal = domains.normal(host) == host and not host.startswith(domains.WILDCARD)
         except ValueError:
             is_normal = False
-        return name_keys.list_owner_places(host, self._tunnel_domain) if is_normal else []
+        return name_keys.list_owner_item_keys(host, self._tunnel_domain) if is_normal else []
 
-    def _find_gateways(self, places: Iterable[Place]) -> dict[Place, Found]:
+    def _find_gateways(self, item_keys: Iterable[ItemKey]) -> dict[ItemKey, Found]:
         """Return the gateways among these primary keys, as the latest `refresh_gateways` read them."""
-        used = [place for place in places if place.scope == gateways.GATEWAYS]
-        return {place: self._gateways.get(place, Found()) for place in used}
+        used = [item_key for item_key in item_keys if item_key.scope == gateways.GATEWAYS]
+        return {item_key: self._gateways.get(item_key, Found()) for item_key in used}
 
     def _update(
-        self, before: AccountRecords, updates: Mapping[Place, Found | None], used: Mapping[str, Set[Place]]
+        self, before: AccountRecords, updates: Mapping[ItemKey, Found | None], used: Mapping[str, Set[ItemKey]]
     ) -> AccountRecords:
         """Return the records `before`, with `updates`.
 
         The references between records are followed again only for names with a changed record. `used` has the primary
         keys of the records that each name uses.
         """
-        found = {**before.found, **{place: it for place, it in updates.items() if it}}
-        for place in [place for place, it in updates.items() if it is None]:
-            found.pop(place, None)
-        different = {place for place, it in updates.items() if before.found.get(place) != it}
+        found = {**before.found, **{item_key: it for item_key, it in updates.items() if it}}
+        for item_key in [item_key for item_key, it in updates.items() if it is None]:
+            found.pop(item_key, None)
+        different = {item_key for item_key, it in updates.items() if before.found.get(item_key) != it}
         known = frozenset(found)  # a frozenset, so that comparisons do not compute its hashes again
-        same = {name for name, places in used.items() if places.isdisjoint(different) and places <= known}
+        same = {name for name, item_keys in used.items() if item_keys.isdisjoint(different) and item_keys <= known}
         changed = replace(before.wanted, hosts=before.wanted.hosts - same)
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
-        others = set[Place]().union(*(used[name] for name in before.wanted.hosts & same))
-        changed_values = {place: it for place, it in left.items() if before.found.get(place) is not it}
-        changed_values |= {place: found[place] for place in others & updates.keys()}  # equal, except for leases
+        others = set[ItemKey]().union(*(used[name] for name in before.wanted.hosts & same))
+        changed_values = {item_key: it for item_key, it in left.items() if before.found.get(item_key) is not it}
+        changed_values |= {
+            item_key: found[item_key] for item_key in others & updates.keys()
+        }  # equal, except for leases
         return before.replace(changed_values, before.found.keys() - left.keys() - others)
 
-    def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
+    def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[ItemKey, Found]) -> AccountRecords:
         """Read more records. Return them together with `known`, the records already loaded."""
         if known is None:
             return self._complete(more, keys, {})
         return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))
 
-    def _complete(self, wanted: Wanted, known: Mapping[Place, Found], rejected: Mapping[str, str]) -> AccountRecords:
+    def _complete(self, wanted: Wanted, known: Mapping[ItemKey, Found], rejected: Mapping[str, str]) -> AccountRecords:
         """Return all wanted records. Read from the store only the records that `known` lacks."""
         return AccountRecords.of(
             wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
         )
 
-    def _read(self, places: Collection[Place]) -> dict[Place, Found]:
+    def _read(self, item_keys: Collection[ItemKey]) -> dict[ItemKey, Found]:
         """Read records in one call, and each list of records in a concurrent call.
 
-        If some of the primary keys `places` belong to live gateways, return only these gateways, as the latest
+        If some of the primary keys `item_keys` belong to live gateways, return only these gateways, as the latest
         `refresh_gateways` read them.
         """
-        if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
+        if cached := {item_key: self._gateways[item_key] for item_key in item_keys if item_key in self._gateways}:
             return cached
-        lists = {place: self._threads.submit(account_reads.read_list, place) for place in places if not place.id}
-        found = account_reads.read_items(it for it in places if it.id)
-        located = {place: self._located(it) for place, it in found.items()}
-        return {**located, **{place: it.result() for place, it in lists.items()}}
+        lists = {
+            item_key: self._threads.submit(account_reads.read_list, item_key)
+            for item_key in item_keys
+            if not item_key.id
+        }
+        found = account_reads.read_items(it for it in item_keys if it.id)
+        located = {item_key: self._located(it) for item_key, it in found.items()}
+        return {**located, **{item_key: it.result() for item_key, it in lists.items()}}
 
     def _located(self, found: Found) -> Found:
         return replace(found, value=self._locate(found.value)) if isinstance(found.value, Gateway) else found

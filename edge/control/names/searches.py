@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.key_changes import KeyChanges
 from edge.control.names.loading import AccountReader
 from edge.control.names.reads import StoreReads
@@ -38,7 +38,7 @@ class Searches:
         self, reader: AccountReader, reads: StoreReads, tunnel_domain: str, is_loaded: Callable[[str], bool]
     ) -> None:
         self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
-        self._changed: dict[str, set[Place]] = {}  # by name: primary keys of records that changed during its search
+        self._changed: dict[str, set[ItemKey]] = {}  # by name: primary keys of records that changed during its search
         self._claims: dict[str, str] = {}  # by account: the name for which a search reads the account's records
 
     async def find(self, name: str) -> Found:
@@ -55,10 +55,10 @@ class Searches:
         is_stale = found.records and any(map(found.records.is_affected_by, changed))
         return replace(found, records=None) if is_stale else found
 
-    def apply(self, places: Iterable[Place]) -> None:
+    def apply(self, item_keys: Iterable[ItemKey]) -> None:
         """Notify running searches of changed records, so that they return no outdated records."""
         for changed in self._changed.values():
-            changed.update(places)
+            changed.update(item_keys)
 
     def _read(self, name: str) -> Found:
         """Find the account of a name, and read its records and the key pair of its certificate. Blocks."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from chalicelib import ids
 from chalicelib.model.tunnels import tunnels
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.link import client
 from edge.link.authority import Authority
 from edge.link.held import Held
@@ -77,7 +77,7 @@ class Handover:
         self._since = time.time()
         self._follower = Follower(store.list_changes, self._since)
         self._tunnels: dict[str, HeldTunnel] = {}
-        self._unread: set[Place] = set()
+        self._unread: set[ItemKey] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.passed = self.failed = 0
 
@@ -136,10 +136,10 @@ class Handover:
         changes = await threads.call(self._follower.read, time.time())
         scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}
         own = {it.tunnel.id for it in self._tunnels.values()}
-        self._unread |= {it for change in changes for it in change.places if it.scope in scopes and it.id not in own}
-        for place in list(self._unread):
-            found = await threads.call(self._store.find_successor, place.scope.partition("#")[0], place.id)
-            self._unread.discard(place)
+        self._unread |= {it for change in changes for it in change.item_keys if it.scope in scopes and it.id not in own}
+        for item_key in list(self._unread):
+            found = await threads.call(self._store.find_successor, item_key.scope.partition("#")[0], item_key.id)
+            self._unread.discard(item_key)
             if found:
                 self._on_opened(found)
 

@@ -10,7 +10,7 @@ from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.name_resolver import NameResolver
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
@@ -90,9 +90,9 @@ class Reads:
         self._count("items", account, {*wanted, *(known.wanted.ids if known else ())})
         return self._wait(self.resolver.read_items(account, wanted, known))
 
-    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
+    def read_changed(self, records: AccountRecords, item_keys: Iterable[ItemKey]) -> AccountRecords:
         self._count("changed", records.account, records.wanted.ids)
-        return self._wait(self.resolver.read_changed(records, places))
+        return self._wait(self.resolver.read_changed(records, item_keys))
 
     def resync(self, records: AccountRecords) -> AccountRecords:
         self._count("resync", records.account, records.wanted.ids)
@@ -145,13 +145,13 @@ class World:
         """Apply what the log has, and wait until all of it is done."""
         self.apply(*self.read_log())
 
-    def read_log(self) -> list[Place]:
-        """Return the changed places that the log has now."""
-        return [place for it in self._follower.read(_LATER) for place in it.places]
+    def read_log(self) -> list[ItemKey]:
+        """Return the changed item keys that the log has now."""
+        return [item_key for it in self._follower.read(_LATER) for item_key in it.item_keys]
 
-    def apply(self, *places: Place) -> None:
+    def apply(self, *item_keys: ItemKey) -> None:
         async def act() -> None:
-            self.special.apply(places)
+            self.special.apply(item_keys)
             await self.settle()
 
         self.run(act)

@@ -11,7 +11,7 @@ import pytest
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control import challenge_answers
 from edge.control.challenge_answers import ChallengeResponse
 from edge.control.challenge_server import ChallengeServer
@@ -63,7 +63,7 @@ class World:
         self.server = ChallengeServer(self.settings, self.store, self.resolver, StoreReads(2), budget)
 
     def follow(self) -> None:
-        self.server.apply(place for change in self.store.list_changes(0) for place in change.places)
+        self.server.apply(item_key for change in self.store.list_changes(0) for item_key in change.item_keys)
 
     async def respond(self, host: str, path: str = PATH) -> ChallengeResponse:
         """Return the response to a request, while the log is read."""
@@ -132,7 +132,7 @@ def test_only_domains_in_the_log_have_their_answers_read(edge_table: EdgeTable, 
         for entry in records.with_scope("changes#"):
             records.remove(entry)
         assert await world.respond(DOMAIN) == redirect(DOMAIN)
-        world.server.apply([Place(f"acme_challenge#{DOMAIN}", DOMAIN)])
+        world.server.apply([ItemKey(f"acme_challenge#{DOMAIN}", DOMAIN)])
         assert await world.respond(DOMAIN) == ANSWER
 
     run(edge_table, tmp_path, work)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.control import Control
 from edge.control.names.name_resolver import NameResolver
 from edge.process.progress import ENVOY, Progress
@@ -28,7 +28,7 @@ class CountingResolver(NameResolver):
 
     reads = 0
 
-    def refresh_gateways(self) -> frozenset[Place]:
+    def refresh_gateways(self) -> frozenset[ItemKey]:
         self.reads += 1
         return super().refresh_gateways()
 

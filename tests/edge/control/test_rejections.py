@@ -9,7 +9,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.tunnels import tunnels
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control import rejections
 from edge.control.names.loading import NameErrors
 from edge.control.rejections import Rejections
@@ -127,27 +127,27 @@ def test_a_listener_refuses_the_hostports_of_its_port() -> None:
     assert world.reported.keys() == {WILD.id}
 
 
-CERTIFICATE, TUNNEL = Place(f"{A}#{kinds.TLS_CERTIFICATES.path}", OWN), Place(tunnels.scope(A), "tn_1")
-MADE = Place(f"{A}#{kinds.HTTPS_EDGES.path}", WILD.id)
+CERTIFICATE, TUNNEL = ItemKey(f"{A}#{kinds.TLS_CERTIFICATES.path}", OWN), ItemKey(tunnels.scope(A), "tn_1")
+MADE = ItemKey(f"{A}#{kinds.HTTPS_EDGES.path}", WILD.id)
 
 
 @pytest.mark.parametrize(
-    ("errors", "place", "stays"),
+    ("errors", "item_key", "stays"),
     [
         (REFUSED, TUNNEL, True),
         (REFUSED, CERTIFICATE, False),
-        (REFUSED, Place(accounts.SCOPE, A), False),
-        (REFUSED, Place(accounts.SCOPE, B), True),
+        (REFUSED, ItemKey(accounts.SCOPE, A), False),
+        (REFUSED, ItemKey(accounts.SCOPE, B), True),
         (REFUSED, MADE, False),
         (NameErrors(routes="bad"), CERTIFICATE, True),  # of a loaded name, which is sent again if it differs
         (NameErrors(routes="bad"), MADE, False),
     ],
 )
-def test_errors_are_forgotten_when_they_may_not_apply(errors: NameErrors, place: Place, stays: bool) -> None:
+def test_errors_are_forgotten_when_they_may_not_apply(errors: NameErrors, item_key: ItemKey, stays: bool) -> None:
     world = World()
     world.report(errors)
 
-    world.rejections.forget([place])
+    world.rejections.forget([item_key])
 
     assert (WILD.id in world.reported) == stays
 

@@ -18,7 +18,7 @@ from chalicelib.model.tunnels.gateways import GATEWAYS
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.special_account import SpecialAccount
 from edge.envoy.resources import Key
 from tests import records
@@ -136,7 +136,7 @@ def test_a_tunnel_at_a_port_follows_its_gateway(world: World) -> None:
     assert world.special.tunnel_at("20001") == tunnel
     for seconds, names in ((0, set()), (60, {"port/20001"})):
         world.set_lease(seconds)
-        world.apply(Place(GATEWAYS, GATEWAY.id))
+        world.apply(ItemKey(GATEWAYS, GATEWAY.id))
         assert world.envoy.names == names
     world.store.close(tunnel, Traffic())
     world.follow()
@@ -177,7 +177,7 @@ def test_a_tunnel_that_takes_its_name_over_during_a_read_leaves_no_moment_withou
 
     async def act() -> None:
         world.reads.can_return.clear()
-        world.special.apply([Place(GATEWAYS, GATEWAY.id)])
+        world.special.apply([ItemKey(GATEWAYS, GATEWAY.id)])
         await until(lambda: world.reads.counts[f"{A} changed"] == 1)
         new = world.open(BYTES, "tls")
         world.special.apply(world.read_log())
@@ -326,9 +326,9 @@ def test_only_the_names_of_malformed_records_are_closed(world: World, is_at_star
 def test_a_change_that_cannot_be_read_is_read_later(world: World) -> None:
     world.load()
     world.keep(mutual())
-    places = world.read_log()
+    item_keys = world.read_log()
     world.store.is_away = True
-    world.apply(*places)
+    world.apply(*item_keys)
     assert world.envoy.names == set()
     world.store.is_away = False
     world.apply()

@@ -61,14 +61,14 @@ class Host:
 
     def follow(self) -> list[str]:
         """Apply what the log has. Return the calls of the store, without those that read the log and gateways."""
-        places = {place for it in self._follower.read(time.time()) for place in it.places}
-        places |= self.resolver.refresh_gateways()
+        item_keys = {item_key for it in self._follower.read(time.time()) for item_key in it.item_keys}
+        item_keys |= self.resolver.refresh_gateways()
         with calls() as made:
-            self._runner.run(self._apply(places))
+            self._runner.run(self._apply(item_keys))
         return made
 
-    async def _apply(self, places: Any) -> None:
-        self.special.apply(places)
+    async def _apply(self, item_keys: Any) -> None:
+        self.special.apply(item_keys)
         for _ in range(2):
             await self.special.check()
             while self.special.is_busy:

@@ -13,7 +13,7 @@ from tests.edge.control.waiting import until
 from tests.edge.edge_table import EdgeTable, fail
 
 A, EDGE, HOST = "acct_a", "edghts_1", "one"
-PLACE = (A, EDGE)
+ITEM_KEY = (A, EDGE)
 FIRST = Report(1, "2026-01-01T00:00:00Z", HOST, {"a.example.com:443": "no"})
 SECOND = Report(2, "2026-01-01T00:00:09Z", HOST, {"a.example.com:443": "again"})
 FOUND: list[tuple[str, str]] = []  # reports of an earlier process
@@ -53,7 +53,7 @@ def test_a_report_is_written_and_removed(edge_table: EdgeTable) -> None:
     async def test(store: EdgeTable, statuses: Statuses) -> None:
         found = written(store)
         statuses.schedule(A, EDGE, FIRST)
-        await until(lambda: edge_status.read_statuses(HOST) == {PLACE: FIRST})
+        await until(lambda: edge_status.read_statuses(HOST) == {ITEM_KEY: FIRST})
         statuses.schedule(A, EDGE, None)
         await until(lambda: edge_status.read_statuses(HOST) == {})
         assert found == ["UpdateItem", "PutItem", "DeleteItem"]  # there is none to update
@@ -65,10 +65,10 @@ def test_changes_in_quick_succession_are_written_together(edge_table: EdgeTable)
     async def test(store: EdgeTable, statuses: Statuses) -> None:
         found = written(store)
         statuses.schedule(A, EDGE, FIRST)
-        await until(lambda: edge_status.read_statuses(HOST) == {PLACE: FIRST})
+        await until(lambda: edge_status.read_statuses(HOST) == {ITEM_KEY: FIRST})
         for report in (None, FIRST, SECOND):
             statuses.schedule(A, EDGE, report)
-        await until(lambda: edge_status.read_statuses(HOST) == {PLACE: SECOND})
+        await until(lambda: edge_status.read_statuses(HOST) == {ITEM_KEY: SECOND})
         assert found == ["UpdateItem", "PutItem", "UpdateItem"]
 
     run(test, edge_table)
@@ -85,7 +85,7 @@ def test_a_failed_write_is_repeated(edge_table: EdgeTable) -> None:
         statuses.schedule("acct_b", "edghts_2", FIRST)
         await until(lambda: edge_status.read_statuses(HOST) == {("acct_b", "edghts_2"): FIRST})
         store.before = lambda *_: None
-        await until(lambda: edge_status.read_statuses(HOST).get(PLACE) == FIRST)
+        await until(lambda: edge_status.read_statuses(HOST).get(ITEM_KEY) == FIRST)
 
     run(test, edge_table)
 
@@ -101,7 +101,7 @@ def test_reports_of_an_earlier_process_are_removed_unless_they_apply_again(edge_
     FOUND.clear()
     run(test, edge_table)
     assert sorted(FOUND) == [(A, EDGE), (A, "edghts_2")]
-    assert edge_status.read_statuses("other") == {PLACE: other}
+    assert edge_status.read_statuses("other") == {ITEM_KEY: other}
 
 
 def test_a_host_is_live_while_its_envoy_is_connected(edge_table: EdgeTable) -> None:

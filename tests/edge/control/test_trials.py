@@ -17,7 +17,7 @@ from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels import tunnels
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control import trials
 from edge.control.names.name_resolver import NameResolver
 from edge.control.trials import EdgeHost, Trials
@@ -31,9 +31,9 @@ from tests.edge.plan.worlds import DOMAIN, SERVICE, A
 
 NAMES = [f"{it}.{DOMAIN}" for it in "abcde"]
 MADE = replace(worlds.edge(hosts=NAMES), revision=3)
-PLACE = Place(f"{A}#{kinds.HTTPS_EDGES.path}", MADE.id)
-TUNNEL = Place(tunnels.scope(A), "tn_1")
-CERTIFICATE = Place(f"{A}#{kinds.TLS_CERTIFICATES.path}", "cert_1")
+ITEM_KEY = ItemKey(f"{A}#{kinds.HTTPS_EDGES.path}", MADE.id)
+TUNNEL = ItemKey(tunnels.scope(A), "tn_1")
+CERTIFICATE = ItemKey(f"{A}#{kinds.TLS_CERTIFICATES.path}", "cert_1")
 
 
 @dataclass
@@ -53,11 +53,11 @@ class World:
 
     def change(self, made: ServedEdge) -> None:
         self.store.keep(made)
-        self.apply(PLACE)
+        self.apply(ITEM_KEY)
 
-    def apply(self, *places: Place) -> None:
+    def apply(self, *item_keys: ItemKey) -> None:
         for host in self.hosts:
-            host.apply(places)
+            host.apply(item_keys)
 
     async def result(self, revision: int) -> dict[str, str]:
         """Wait for the trial of a revision. Return its errors."""
@@ -125,7 +125,7 @@ def test_one_host_connects_to_four_names_and_stores_the_result(edge_table: EdgeT
         assert world.visited[4:] == NAMES[4:]
         assert world.chosen == {trials.choose_host(("one", "two", "three"), MADE.id)}
         world.store.forget(MADE)
-        world.apply(PLACE)
+        world.apply(ITEM_KEY)
         await until(lambda: world.trial() is None)
 
     run(test, edge_table, tmp_path, ids=("one", "two", "three"))
@@ -136,7 +136,7 @@ def test_the_trial_of_a_loaded_edge_reads_no_records(edge_table: EdgeTable, tmp_
         calls: list[str] = []
         world.store.before = lambda operation, body: calls.append(operation)
         world.is_changing = True
-        world.apply(PLACE)
+        world.apply(ITEM_KEY)
         await asyncio.sleep(0.5)
         assert world.trial() is None
         world.loaded[A, MADE.id] = worlds.plan_of(MADE.id, MADE)
@@ -146,7 +146,7 @@ def test_the_trial_of_a_loaded_edge_reads_no_records(edge_table: EdgeTable, tmp_
         # the live hosts, and the result, whose record is new
         assert calls == ["Query", "UpdateItem", "PutItem"]
         world.loaded[A, MADE.id] = worlds.plan_of(MADE.id, replace(MADE, revision=4))
-        world.apply(PLACE)
+        world.apply(ITEM_KEY)
         assert await world.result(4) == {}
         assert calls[3:] == ["UpdateItem"]
 
@@ -190,7 +190,7 @@ def test_a_slow_account_delays_no_other(edge_table: EdgeTable, tmp_path: Path) -
 
         world.store.before = delay
         for it in range(8):
-            world.apply(Place(f"acct_slow#{kinds.HTTPS_EDGES.path}", f"edghts_slow{it}"))
+            world.apply(ItemKey(f"acct_slow#{kinds.HTTPS_EDGES.path}", f"edghts_slow{it}"))
         world.change(MADE)
         async with asyncio.timeout(1.5):
             assert await world.result(3) == {}

@@ -174,8 +174,8 @@ def test_a_session_whose_tokens_cannot_be_decrypted_ends_with_its_interval(
 ) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
         assert isinstance(await browser.open("/"), Forward)
-        place = sessions.scope_of(browser.session_id()), sessions.ID
-        dynamodb.do(Write.update(*place, Condition("attribute_exists(#id)"), sets={"body.tokens": b"damaged"}))
+        item_key = sessions.scope_of(browser.session_id()), sessions.ID
+        dynamodb.do(Write.update(*item_key, Condition("attribute_exists(#id)"), sets={"body.tokens": b"damaged"}))
         assert isinstance(await browser.get("/"), Forward)
         clock.now += 101
         answers = [await browser.get("/", "POST"), await browser.get("/", **NAVIGATES)]

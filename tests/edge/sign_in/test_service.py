@@ -23,7 +23,7 @@ from tests.transports import Client
 def application_error(browser: Browser) -> str:
     """Return the stored error of the application of a browser's route."""
     rule = browser.rule
-    record = dynamodb.get(*application_errors.place(rule.account, rule.edge))
+    record = dynamodb.get(*application_errors.item_key(rule.account, rule.edge))
     found = application_errors.decode(record["body"]).get(rule.route) if record else None
     assert found is None or found.digest == rule.digest
     return found.sentence if found else ""

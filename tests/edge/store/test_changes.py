@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from chalicelib.storage.records import change_log
-from chalicelib.storage.records.change_log import OVERLAP, Change, Place
+from chalicelib.storage.records.change_log import OVERLAP, Change, ItemKey
 from edge.store.changes import Follower
 from tests.edge.edge_table import EdgeTable
 
@@ -23,7 +23,7 @@ class Log:
     since: list[float] = field(default_factory=list)
 
     def write(self, at: float, id: str = "x") -> None:
-        self.changes.append(Change(f"{int(at * 1000):013}-{id}", (Place("acct_a#/tunnels", id),)))
+        self.changes.append(Change(f"{int(at * 1000):013}-{id}", (ItemKey("acct_a#/tunnels", id),)))
 
     def list_changes(self, since: float) -> list[Change]:
         self.since.append(since)
@@ -31,7 +31,7 @@ class Log:
 
 
 def ids(changes: list[Change]) -> list[str]:
-    return [place.id for change in changes for place in change.places]
+    return [item_key.id for change in changes for item_key in change.item_keys]
 
 
 def test_each_change_is_returned_once() -> None:
@@ -136,10 +136,10 @@ def test_nothing_is_missed_where_clocks_are_five_seconds_apart_and_writers_slow(
             pending.remove(due)
             log.write(*due[1:])
             written.append(due[2])
-        for place, skew in enumerate((-2.5, 2.5)):
+        for item_key, skew in enumerate((-2.5, 2.5)):
             if chance.random() < 0.5:
-                heard[place] += ids(followers[place].read(now + skew))
-    for place, follower in enumerate(followers):
+                heard[item_key] += ids(followers[item_key].read(now + skew))
+    for item_key, follower in enumerate(followers):
         for number in range(20):
-            heard[place] += ids(follower.read(now + number))
+            heard[item_key] += ids(follower.read(now + number))
     assert sorted(heard[0]) == sorted(heard[1]) == sorted(written)

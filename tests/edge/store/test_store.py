@@ -77,7 +77,7 @@ def lost(store: Store, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
 
 def changed_ids(store: Store, since: float) -> set[str]:
     """Return the ids of the records that the log names since a second."""
-    return {place.id for change in store.list_changes(since) for place in change.places}
+    return {item_key.id for change in store.list_changes(since) for item_key in change.item_keys}
 
 
 def credential(client: Client, folder: Path, **fields: Any) -> tuple[Key, str]:
@@ -137,10 +137,10 @@ def test_a_certificate_with_malformed_bind_rules_does_not_sign_in(records: Store
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
     id = admin.create("/ssh_user_certificates", {**body, "extensions": {"bind@tunnel-edge": "*"}})["id"]
-    grant, place = Grant(admin.account, id, ("*",)), (f"{admin.account}#/ssh_user_certificates", id)
+    grant, item_key = Grant(admin.account, id, ("*",)), (f"{admin.account}#/ssh_user_certificates", id)
     assert records.find_grant_by_certificate(fingerprint(authority), id) == grant
     damaged = {"body.extensions": {"bind@tunnel-edge": value}}
-    dynamodb.do(Write.update(*place, Condition("attribute_exists(#id)"), sets=damaged))
+    dynamodb.do(Write.update(*item_key, Condition("attribute_exists(#id)"), sets=damaged))
     assert (records.find_grant_by_certificate(fingerprint(authority), id), records.refresh_grant(grant)) == (None, None)
 
 
@@ -419,7 +419,7 @@ def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(re
     for reason in ("Address already in use", ""):
         records.record_refusal(tunnel, reason)
         assert records.read_refusal(tunnel) == reason
-    assert len([it for change in records.list_changes(since) for it in change.places if it.id == tunnel.id]) == 3
+    assert len([it for change in records.list_changes(since) for it in change.item_keys if it.id == tunnel.id]) == 3
     records.close(tunnel, USAGE)
     records.record_refusal(tunnel, "Address already in use")
     assert records.list_tunnels("gw-1") == []
@@ -633,7 +633,7 @@ def test_a_check_of_rights_reads_each_record_once(records: Store, admin: Client,
 
 def test_what_a_right_rests_on_is_told_when_it_changes(records: Store, admin: Client, tmp_path: Path) -> None:
     def changed(since: float) -> set[str]:
-        return {place.scope for change in records.list_changes(since) for place in change.places}
+        return {item_key.scope for change in records.list_changes(since) for item_key in change.item_keys}
 
     authority = admin.create("/ssh_certificate_authorities", {})
     bot = admin.create("/bot_users", {"name": "bot"})
@@ -696,8 +696,8 @@ def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(records: S
     assert records.find_challenge(domain) is None
     challenge_records.put(domain, pending)
     assert records.find_challenge(domain) == pending
-    places = {place for change in records.list_changes(since) for place in change.places}
-    assert domain in map(challenge_records.find_domain, places)
+    item_keys = {item_key for change in records.list_changes(since) for item_key in change.item_keys}
+    assert domain in map(challenge_records.find_domain, item_keys)
 
 
 def test_special_names_of_edges_and_tunnels_are_listed_together(records: Store, admin: Client, tmp_path: Path) -> None:
@@ -717,7 +717,7 @@ def test_special_names_of_edges_and_tunnels_are_listed_together(records: Store, 
     assert {*records.list_special_names()} == entries
     assert records.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
     assert records.read_special_names([SpecialOwner(admin.account, tunnels[2].id)]) == {}
-    named = {special_names.find_owner(place) for change in records.list_changes(0) for place in change.places}
+    named = {special_names.find_owner(item_key) for change in records.list_changes(0) for item_key in change.item_keys}
     assert {it.owner for it in entries} <= named
 
 

@@ -78,11 +78,11 @@ def test_events_of_2_0_0_are_found_by_their_actor_after_the_migration(
 
     store = aws.client("dynamodb")
     for record in store.scan(TableName="tunnel-edge")["Items"]:
-        place = {"TableName": "tunnel-edge", "Key": {name: record[name] for name in ("scope", "id")}}
+        item_key = {"TableName": "tunnel-edge", "Key": {name: record[name] for name in ("scope", "id")}}
         if "acted" in record:
-            store.update_item(**place, UpdateExpression="REMOVE acted")
+            store.update_item(**item_key, UpdateExpression="REMOVE acted")
         if "/audit_events/keys/" in record["scope"]["S"]:
-            store.delete_item(**place)
+            store.delete_item(**item_key)
     assert [events_of(admin, actor) for actor in listed] == [[], [], [], []]
 
     operator.main(["migrate", "--apply"])

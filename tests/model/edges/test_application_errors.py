@@ -17,7 +17,7 @@ OTHER = replace(RULE, route="edghtsrt_2")
 
 
 def read() -> dict[str, ApplicationError]:
-    record = dynamodb.get(*application_errors.place(RULE.account, RULE.edge))
+    record = dynamodb.get(*application_errors.item_key(RULE.account, RULE.edge))
     return application_errors.decode(record["body"]) if record else {}
 
 

@@ -22,7 +22,7 @@ def listed() -> set[tuple[str, str]]:
 def places(since: int) -> set[tuple[str, str]]:
     """Return what the log tells, without its first so many changes."""
     changes = sorted(change_log.since(0), key=lambda change: change.id)
-    return {(place.scope, place.id) for change in changes[since:] for place in change.places}
+    return {(item_key.scope, item_key.id) for change in changes[since:] for item_key in change.item_keys}
 
 
 @pytest.mark.parametrize("path", EDGES)

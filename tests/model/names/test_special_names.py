@@ -17,7 +17,7 @@ from chalicelib.model.tunnels.tunnels import AgentTunnel, Proto
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import change_log, items, table
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from tests import openssl
 from tests.queries import calls
 from tests.transports import Client
@@ -35,7 +35,9 @@ def listed() -> dict[SpecialOwner, tuple[str, ...]]:
 def logged(since: int) -> set[SpecialOwner]:
     """Return the owners of the entries that the log names after its first changes."""
     changes = sorted(change_log.since(0), key=lambda change: change.id)[since:]
-    return {owner for change in changes for place in change.places if (owner := special_names.find_owner(place))}
+    return {
+        owner for change in changes for item_key in change.item_keys if (owner := special_names.find_owner(item_key))
+    }
 
 
 def opened(account: str, name: str, proto: Proto, *, lease: int = 60, credential: str = "") -> str:
@@ -196,8 +198,8 @@ def test_a_malformed_entry_harms_no_other(admin: Client) -> None:
     for id, body in wrong:
         dynamodb.do(Write.put({"scope": "edge#/special/3", "id": id, "body": body}))
     assert listed() == {SpecialOwner(admin.account, edge): (HOSTPORT,)}
-    malformed = {it for it in special_names.every() if isinstance(it, Place)}
-    assert malformed == {Place("edge#/special/3", id) for id, _ in wrong}
+    malformed = {it for it in special_names.every() if isinstance(it, ItemKey)}
+    assert malformed == {ItemKey("edge#/special/3", id) for id, _ in wrong}
 
 
 def test_migrate_lists_what_earlier_versions_wrote(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import change_log
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 
 DOMAIN, CHALLENGE = "app.example.com", PendingChallenge("token", "token.print")
 
@@ -33,5 +33,5 @@ def test_an_answer_ends_after_an_hour() -> None:
 def test_the_change_log_names_the_domain() -> None:
     challenge_records.put(DOMAIN, CHALLENGE)
     (change,) = change_log.since(0)
-    assert [challenge_records.find_domain(place) for place in change.places] == [DOMAIN]
-    assert challenge_records.find_domain(Place("edge#/special/1", DOMAIN)) is None
+    assert [challenge_records.find_domain(item_key) for item_key in change.item_keys] == [DOMAIN]
+    assert challenge_records.find_domain(ItemKey("edge#/special/1", DOMAIN)) is None

@@ -23,7 +23,7 @@ def announced(admin: Client) -> None:
 def logged() -> int:
     """Return how many entries of the log name the gateway."""
     changes = change_log.since(clock.seconds() - 60)
-    return sum(place == (GATEWAYS, "gw-1") for change in changes for place in change.places)
+    return sum(item_key == (GATEWAYS, "gw-1") for change in changes for item_key in change.item_keys)
 
 
 def fields(gateway: Gateway | None) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.served import decode_part
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import change_log, items, table
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from tests.refusals import assert_refused
 from tests.transports import Client
 
@@ -48,7 +48,7 @@ def test_the_edge_reads_the_rules_of_a_policy(admin: Client) -> None:
 
 def test_edges_are_told_of_each_change(admin: Client) -> None:
     id = admin.create(POLICIES, {})["id"]
-    place = Place(items.scope(admin.account, kinds.IP_POLICIES.path), id)
+    item_key = ItemKey(items.scope(admin.account, kinds.IP_POLICIES.path), id)
     for change in (
         lambda: admin.create(RULES, {"ip_policy_id": id, "cidr": "192.0.2.1", "action": "allow"}),
         lambda: admin.patch(f"{RULES}/{rule_of(admin)}", {"cidr": "192.0.2.2"}),
@@ -57,7 +57,7 @@ def test_edges_are_told_of_each_change(admin: Client) -> None:
     ):
         known = {it.id for it in change_log.since(0)}
         change()
-        assert [it.places for it in change_log.since(0) if it.id not in known] == [(place,)]
+        assert [it.item_keys for it in change_log.since(0) if it.id not in known] == [(item_key,)]
 
 
 def rule_of(admin: Client) -> str:

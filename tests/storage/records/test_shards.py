@@ -6,7 +6,7 @@ from chalicelib.model.names import listed_edges
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import change_log, shards
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from chalicelib.storage.records.items import Item
 
 
@@ -34,9 +34,9 @@ def test_further_shards_are_numbered_from_one() -> None:
 
 
 def test_the_log_of_changes_has_four_shards_and_all_are_read() -> None:
-    places = [Place("acct_x#/tunnels", f"tn_{number}") for number in range(40)]
-    for place in places:
-        write: Write = change_log.entry_of(place)
+    item_keys = [ItemKey("acct_x#/tunnels", f"tn_{number}") for number in range(40)]
+    for item_key in item_keys:
+        write: Write = change_log.entry_of(item_key)
         assert write.request["Item"]["scope"]["S"] in [f"changes#{number}" for number in range(4)]
         dynamodb.do(write)
-    assert {place for change in change_log.since(0) for place in change.places} == {*places}
+    assert {item_key for change in change_log.since(0) for item_key in change.item_keys} == {*item_keys}

@@ -8,12 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from chalicelib.model.edges.served import ServedEdge, ServedRoute
-from chalicelib.model.serving.account_places import Found
+from chalicelib.model.serving.account_item_keys import Found
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.envoy.resources import Key, Resource
 from edge.link.authority import KeyPair
 from edge.plan.names import NamePlan
@@ -23,17 +23,17 @@ from edge.store.records import Unavailable
 CLOSED = "closed"  # a value: the edge of the name refuses handshakes
 
 
-_NOTHING: Mapping[str, Set[Place]] = {}
+_NOTHING: Mapping[str, Set[ItemKey]] = {}
 
 
-def place(account: str, name: str) -> Place:
-    """Return the place of the record that says how an account serves a name."""
-    return Place(f"{account}#/edges/https", name)
+def item_key(account: str, name: str) -> ItemKey:
+    """Return the item key of the record that says how an account serves a name."""
+    return ItemKey(f"{account}#/edges/https", name)
 
 
-def owner_key(host: str) -> Place:
-    """Return the place of the key of the account that has proved a host."""
-    return Place(f"domain#{host}", "claim")
+def owner_key(host: str) -> ItemKey:
+    """Return the item key of the key of the account that has proved a host."""
+    return ItemKey(f"domain#{host}", "claim")
 
 
 class Records:
@@ -41,7 +41,7 @@ class Records:
 
     def __init__(self) -> None:
         self.owners: dict[str, str] = {}
-        self.served: dict[Place, str] = {}
+        self.served: dict[ItemKey, str] = {}
         self.gateways: dict[str, Gateway] = {}  # that an account's tunnels use, by account
         self.certificates: dict[str, ServedCertificate] = {}  # of all accounts, only for reports
         self.reads: Counter[str] = Counter()
@@ -52,9 +52,9 @@ class Records:
         self.may_answer.set()
         self.may_change.set()
 
-    def serve(self, account: str, name: str, value: str = "cert_1 1") -> Place:
-        self.owners[name], self.served[place(account, name)] = account, value
-        return place(account, name)
+    def serve(self, account: str, name: str, value: str = "cert_1 1") -> ItemKey:
+        self.owners[name], self.served[item_key(account, name)] = account, value
+        return item_key(account, name)
 
     def find_account(self, host: str) -> str:
         self._count("find")
@@ -65,23 +65,23 @@ class Records:
         self._count("read")
         found = known or AccountRecords(account, frozenset())
         hosts = (host, f"*.{host.partition('.')[2]}")
-        versions = {place(account, it): self.served.get(place(account, it), "") for it in hosts}
+        versions = {item_key(account, it): self.served.get(item_key(account, it), "") for it in hosts}
         keys = {**found.found, owner_key(host): Found()}
         self.may_answer.wait()
         used = {it.id: it for owner, it in self.gateways.items() if owner == account}
-        keys |= {Place(GATEWAYS, it): Found() for it in used}
+        keys |= {ItemKey(GATEWAYS, it): Found() for it in used}
         names, all_versions = found.names | {host}, {**found.versions, **versions}
         certificates = self.certificates
         return replace(found, names=names, versions=all_versions, found=keys, gateways=used, certificates=certificates)
 
     def read_changed(
-        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
+        self, records: AccountRecords, item_keys: Iterable[ItemKey], used: Mapping[str, Set[ItemKey]] = _NOTHING
     ) -> AccountRecords:
         self._count("read_changed")
         names = [*used]
         self.may_change.wait()
         assert {name: used[name] for name in names}.keys() == used.keys()
-        changed = {*places}
+        changed = {*item_keys}
         is_owned_anew = not changed.isdisjoint(records.found)
         new = {it: self.served.get(it, "") for it in records.versions if is_owned_anew or it in changed}
         return replace(records, versions={**records.versions, **new})
@@ -114,7 +114,7 @@ class Plans:
 
     def plan(self, name: str, records: AccountRecords, now: datetime) -> NamePlan:
         hosts = (name, f"*.{name.partition('.')[2]}")
-        found = ((it, records.versions.get(place(records.account, it))) for it in hosts)
+        found = ((it, records.versions.get(item_key(records.account, it))) for it in hosts)
         host, value = next(((host, value) for host, value in found if value), ("", ""))
         if not value:
             return NamePlan(name, records.account, refusal="unknown")

@@ -7,7 +7,7 @@ from functools import cache
 
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.loader import Loader
 from edge.control.names.name_builder import EnvoyNames
 from edge.control.names.name_resolver import NameResolver
@@ -89,9 +89,9 @@ class Host:
         for name in names:
             self._do(lambda name=name: self.loader.request([name]))  # type: ignore[misc]
 
-    def apply(self, places: Set[Place]) -> None:
+    def apply(self, item_keys: Set[ItemKey]) -> None:
         """Handle changed records."""
-        changed = places | self.resolver.refresh_gateways()
+        changed = item_keys | self.resolver.refresh_gateways()
 
         def change() -> None:
             self.loader.apply(changed)

@@ -16,7 +16,7 @@ from chalicelib.operator import names as operator_names
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items, table
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.edge.control.names.random_host import PORTS, STORE, D
@@ -71,8 +71,8 @@ class Owner:
         for path in (*_PARTS, "/reserved_domains"):
             self._create(path, self._draw(path))
 
-    def change(self, gateway: str) -> set[Place]:
-        """Change something. Return the places that the log does not name: damage is not a change of the API."""
+    def change(self, gateway: str) -> set[ItemKey]:
+        """Change something. Return the item keys that the log does not name: damage is not a change of the API."""
         self._gateway = gateway
         often = (self._create_edge, self._create_route, self._put_module, self._put_module, self._open, self._patch)
         acts = (*often, *often, self._create_part, self._prove, self._delete, self._close, self._damage, self._repair)
@@ -212,7 +212,7 @@ class Owner:
         self._is_on = not self._is_on or self._chance.random() < 0.5
         accounts.switch_account(self.client.account, "on" if self._is_on else "off")
 
-    def _damage(self) -> set[Place]:
+    def _damage(self) -> set[ItemKey]:
         """Store a malformed record of any kind."""
         if (found := self._pick("/")) is None:
             return set()
@@ -225,15 +225,15 @@ class Owner:
         broken = {"hostports": 1, "labels": 2, "body": 3, "match": 4, "backends": 5, "domain": 6, "chain": 7, "cidr": 8}
         return self._write(scope, id, self._chance.choice(("no map", broken, {**item.body, **broken})))
 
-    def _repair(self) -> set[Place]:
+    def _repair(self) -> set[ItemKey]:
         return self._write(*self._damaged.pop()) if self._damaged else set()
 
-    def _write(self, scope: str, id: str, body: Any) -> set[Place]:
+    def _write(self, scope: str, id: str, body: Any) -> set[ItemKey]:
         self._writes += 1000
         with suppress(dynamodb.ConditionFailed):  # it was deleted
             sets = {"body": body, "revision": self._writes}
             dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), sets=sets))
-        return {Place(scope, id)}
+        return {ItemKey(scope, id)}
 
     def _text(self) -> str:
         return f"text {self._chance.randrange(100)}"

@@ -6,18 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from chalicelib.model.edges.edge_status import Report
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.loader import Loader
 from edge.control.names.reads import StoreReads
 from edge.control.rejections import Rejections
 from edge.process.settings import Limits, Settings
 from edge.serving.order import Rejection
-from tests.edge.control.names.loading_fakes import Envoy, Plans, Records, place
+from tests.edge.control.names.loading_fakes import Envoy, Plans, Records, item_key
 from tests.edge.control.waiting import until
 from tests.edge.plan import worlds
 
 A, NAME = "acct_a", "app.shop.example"
-CERTIFICATE = Place(f"{A}#/tls_certificates", "cert_bad")
+CERTIFICATE = ItemKey(f"{A}#/tls_certificates", "cert_bad")
 
 
 @dataclass
@@ -37,10 +37,10 @@ class World:
         self.loader.request([NAME])
         await until(lambda: NAME in self.envoy.secrets)
 
-    async def read_log(self, *places: Place) -> None:
+    async def read_log(self, *item_keys: ItemKey) -> None:
         """Handle changes in the order of control."""
-        self.loader.apply(places)
-        self.rejections.forget(places)
+        self.loader.apply(item_keys)
+        self.rejections.forget(item_keys)
         await until(lambda: not self.loader.is_busy)
 
     def _write(self, account: str, id: str, report: Report | None) -> None:
@@ -84,7 +84,7 @@ def test_rejected_routes_that_a_resync_read_before_the_log_stay_reported() -> No
         world.records.serve(A, NAME, "cert_1 2")
         await until(lambda: bool(world.reported))
         before = dict(world.reported)
-        await world.read_log(Place(f"{A}#/edges/https", "edghts_1"), place(A, NAME))
+        await world.read_log(ItemKey(f"{A}#/edges/https", "edghts_1"), item_key(A, NAME))
         assert world.reported == before == {"edghts_1": {"r0": "a bad route", "r1": "a bad route"}}
 
     run(test)

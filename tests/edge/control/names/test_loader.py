@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pytest
 
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.loader import Loader
 from edge.control.names.loading import NameErrors
 from edge.control.names.reads import StoreReads
@@ -18,7 +18,7 @@ from edge.plan.names import NamePlan
 from edge.process import log
 from edge.process.settings import Limits, Settings
 from edge.serving.order import Rejection
-from tests.edge.control.names.loading_fakes import CLOSED, Envoy, Plans, Records, owner_key, place
+from tests.edge.control.names.loading_fakes import CLOSED, Envoy, Plans, Records, item_key, owner_key
 
 A, B, D = "acct_a", "acct_b", "tunnels.example"
 NAME, UNKNOWN = "app.shop.example", f"none.{D}"
@@ -39,8 +39,8 @@ class World:
         self.loader.request(names)
         await until(lambda: all(it in self.envoy.secrets or self.envoy.refused[it] > before[it] for it in names))
 
-    async def change(self, *places: Place) -> None:
-        self.loader.apply(places)
+    async def change(self, *item_keys: ItemKey) -> None:
+        self.loader.apply(item_keys)
         await self.rest()
 
     async def rest(self) -> None:
@@ -266,7 +266,7 @@ def test_a_name_with_a_page_is_loaded_when_it_gets_an_account(key: str) -> None:
         world.records.owners[UNKNOWN] = A if key.startswith(A) else ""
         await world.visit(UNKNOWN)
         world.records.serve(A, UNKNOWN)
-        await world.change(Place(key, "1"))
+        await world.change(ItemKey(key, "1"))
         await until(lambda: (world.envoy.scopes, world.envoy.secrets) == ({UNKNOWN: "1"}, {UNKNOWN: "cert_1"}))
 
     run(test)
@@ -280,7 +280,7 @@ def test_a_refusal_is_forgotten_when_a_domain_is_proved(key: str) -> None:
         world.records.serve(A, name)
         await world.visit(name)
         assert world.envoy.secrets == {}
-        await world.change(Place(key, "claim"))
+        await world.change(ItemKey(key, "claim"))
         await world.visit(name)
         assert world.envoy.secrets == {name: "cert_1"}
 
@@ -292,7 +292,7 @@ def test_a_name_whose_keys_change_during_the_search_is_searched_again() -> None:
         world.records.may_read.clear()
         world.loader.request([UNKNOWN])
         await until(lambda: world.records.reads["find"] == 1)
-        world.loader.apply([Place(f"tunnel_name#{UNKNOWN}", "claim")])
+        world.loader.apply([ItemKey(f"tunnel_name#{UNKNOWN}", "claim")])
         world.records.may_read.set()
         await world.visit(UNKNOWN)
         assert world.records.reads == {"find": 2}
@@ -307,7 +307,7 @@ def test_a_change_reaches_the_loaded_names_of_its_account_only() -> None:
         await world.visit(NAME, "other.example")
         world.records.reads.clear()
         world.records.serve(A, NAME, "cert_2 5")
-        await world.change(changed, place("acct_unloaded", "x"))
+        await world.change(changed, item_key("acct_unloaded", "x"))
         assert world.envoy.scopes == {NAME: "5", "other.example": "1"}
         assert world.envoy.secrets == {NAME: "cert_2", "other.example": "cert_1"}
         assert world.records.reads == {"read_changed": 1, "key_pair": 1}
@@ -323,9 +323,9 @@ def test_a_change_of_a_gateway_reaches_the_accounts_that_use_it() -> None:
         await world.visit(NAME, "b.example")
         await world.rest()
         world.records.reads.clear()
-        await world.change(Place(GATEWAYS, "gw-2"))
+        await world.change(ItemKey(GATEWAYS, "gw-2"))
         assert world.records.reads == {}
-        await world.change(Place(GATEWAYS, "gw-1"))
+        await world.change(ItemKey(GATEWAYS, "gw-1"))
         assert world.records.reads == {"read_changed": 1}
 
     run(test)
@@ -368,7 +368,7 @@ def test_a_withdrawn_name_is_served_for_its_next_account() -> None:
         await world.change(former)
         await world.visit(NAME)
         assert (world.envoy.secrets, world.envoy.scopes) == ({}, {})
-        await world.change(world.records.serve(B, NAME, "cert_2 2"), Place(f"domain#{NAME}", "owner"))
+        await world.change(world.records.serve(B, NAME, "cert_2 2"), ItemKey(f"domain#{NAME}", "owner"))
         await world.visit(NAME)
         assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_2"}, {NAME: "2"})
         for value in ("", "cert_1 1"):  # the former account has forgotten the name
@@ -458,7 +458,7 @@ def test_a_name_that_passes_to_another_account_while_it_is_read_is_not_refused(n
         await until(lambda: world.records.reads["read"] == 1)
         changed = world.records.serve(B, name, "cert_2 2")
         key = f"tunnel_name#{name}" if name.endswith(D) else f"domain#{name}"
-        world.loader.apply([changed, Place(key, "claim")])
+        world.loader.apply([changed, ItemKey(key, "claim")])
         world.records.may_answer.set()
         await world.rest()
         assert (world.envoy.secrets, world.envoy.scopes) == ({name: "cert_2"}, {name: "2"})

@@ -20,7 +20,7 @@ from chalicelib.model.tunnels.tunnels import Proto
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import change_log, items
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.name_resolver import NameResolver
 from edge.plan import names
 from edge.plan.names import NamePlan
@@ -132,8 +132,8 @@ def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
 
     def refusals() -> str:
         nonlocal records
-        places = {place for it in follower.read(time.time()) for place in it.places}
-        records = resolver.read_changed(records, places)
+        item_keys = {item_key for it in follower.read(time.time()) for item_key in it.item_keys}
+        records = resolver.read_changed(records, item_keys)
         site = plan(domain, records).site
         assert site == plan(domain, load(resolver, domain)).site
         return repr(site and site.refusals)
@@ -166,8 +166,8 @@ def test_a_tunnel_follows_a_reservation_that_is_not_proved_beside_a_proved_wildc
 
     def refusals() -> str:
         nonlocal records
-        places = {place for it in follower.read(time.time()) for place in it.places}
-        records = resolver.read_changed(records, places)
+        item_keys = {item_key for it in follower.read(time.time()) for item_key in it.item_keys}
+        records = resolver.read_changed(records, item_keys)
         site = plan(OWN, records).site
         assert site == plan(OWN, load(resolver, OWN)).site
         return repr(site and site.refusals)
@@ -205,7 +205,9 @@ def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
     def read(known: AccountRecords | None) -> AccountRecords:
         if known is None:
             return resolver.read_items(admin.account, [tunnel.id], None)
-        return resolver.read_changed(known, {place for it in follower.read(time.time()) for place in it.places})
+        return resolver.read_changed(
+            known, {item_key for it in follower.read(time.time()) for item_key in it.item_keys}
+        )
 
     def refusals(records: AccountRecords) -> str:
         if ":" in name:
@@ -243,8 +245,8 @@ def test_the_log_names_each_change_of_passwords(
 
     def digest() -> str:
         nonlocal records
-        places = {place for it in follower.read(time.time()) for place in it.places}
-        records = resolver.read_changed(records, places)
+        item_keys = {item_key for it in follower.read(time.time()) for item_key in it.item_keys}
+        records = resolver.read_changed(records, item_keys)
         found = plan(NAME, records)
         assert found == plan(NAME, load(resolver, NAME))
         if found.site:
@@ -408,8 +410,8 @@ def test_a_banned_base_name_is_unknown(resolver: NameResolver, admin: Client) ->
 
 def read_logged(resolver: NameResolver, known: AccountRecords, since: float) -> AccountRecords:
     """Return the records after the logged changes that can affect them."""
-    places = {place for change in change_log.since(since - 0.001) for place in change.places}
-    return resolver.read_changed(known, filter(known.is_affected_by, places))
+    item_keys = {item_key for change in change_log.since(since - 0.001) for item_key in change.item_keys}
+    return resolver.read_changed(known, filter(known.is_affected_by, item_keys))
 
 
 Act = Callable[[Store, Client], object]
@@ -507,19 +509,19 @@ def test_a_resync_takes_no_memory_for_values_that_did_not_change(resolver: NameR
     known = load(resolver, DEEP, load(resolver, NAME))
     assert admin.patch(f"/edges/https/{edge}", {"description": "changed"}).status == 200
     read = resolver.resync(known)
-    replaced = {place.id for place, it in read.found.items() if it.value is not known.found[place].value}
+    replaced = {item_key.id for item_key, it in read.found.items() if it.value is not known.found[item_key].value}
     assert (replaced, read.found.keys()) == ({edge}, known.found.keys())
 
 
 def test_a_gateway_that_is_down_takes_its_tunnels_along(resolver: NameResolver, table: Store, admin: Client) -> None:
     open_tunnel(table, admin)
     known = load(resolver, NAME)
-    place = Place(gateways.GATEWAYS, "gw-1")
-    assert (resolver.refresh_gateways(), known.is_affected_by(place)) == (frozenset(), True)
+    item_key = ItemKey(gateways.GATEWAYS, "gw-1")
+    assert (resolver.refresh_gateways(), known.is_affected_by(item_key)) == (frozenset(), True)
     gateways.leave("gw-1")
-    assert resolver.refresh_gateways() == {place}
+    assert resolver.refresh_gateways() == {item_key}
     with calls() as made:
-        records = resolver.read_changed(known, [place])
+        records = resolver.read_changed(known, [item_key])
     assert (made, plan(NAME, records).is_served) == ([], False)
 
 
@@ -527,8 +529,8 @@ def test_a_name_that_used_a_record_which_is_no_longer_known_is_read_again(
     resolver: NameResolver, table: Store, admin: Client
 ) -> None:
     open_tunnel(table, admin)
-    known, changed = load(resolver, NAME), [Place(gateways.GATEWAYS, "gw-1")]
-    used = {NAME: frozenset({*known.versions, Place("gone", "claim")})}
+    known, changed = load(resolver, NAME), [ItemKey(gateways.GATEWAYS, "gw-1")]
+    used = {NAME: frozenset({*known.versions, ItemKey("gone", "claim")})}
     assert resolver.read_changed(known, changed, used) == resolver.read_changed(known, changed) == known
 
 
@@ -546,11 +548,11 @@ def test_a_tunnel_of_an_earlier_version_is_read_again_at_the_end_of_its_lease(
 ) -> None:
     id = opened(admin.account, name=NAME, lease=60)
     known = load(resolver, NAME)
-    place = Place(tunnels.scope(admin.account), id)
+    item_key = ItemKey(tunnels.scope(admin.account), id)
     assert known.list_lapsed(time.time()) == frozenset()
-    assert known.list_lapsed(time.time() + 60) == {place}
+    assert known.list_lapsed(time.time() + 60) == {item_key}
     tunnels.renew_lease(admin.account, id, lease=120)
-    assert resolver.read_changed(known, [place]).list_lapsed(time.time() + 60) == frozenset()
+    assert resolver.read_changed(known, [item_key]).list_lapsed(time.time() + 60) == frozenset()
 
 
 def test_a_tunnel_of_its_gateway_has_no_lease_to_follow(resolver: NameResolver, table: Store, admin: Client) -> None:

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from chalicelib.model.serving.account_view import Service
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.process.settings import Limits
 from edge.store.changes import Follower
 from tests.edge import case_counts
@@ -57,9 +57,9 @@ class Case:
         elif kind < 0.5:
             self.host.unload(name)
 
-    def _follow(self, damaged: set[Place]) -> None:
-        places = {place for it in self._follower.read(time.time()) for place in it.places}
-        self.host.apply(places | damaged)
+    def _follow(self, damaged: set[ItemKey]) -> None:
+        item_keys = {item_key for it in self._follower.read(time.time()) for item_key in it.item_keys}
+        self.host.apply(item_keys | damaged)
         self.host.read_blocks()
 
 

@@ -10,24 +10,24 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chalicelib.model.names.base_names import KIND
-from chalicelib.model.serving.account_places import Found as Value
+from chalicelib.model.serving.account_item_keys import Found as Value
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.reads import StoreReads
 from edge.control.names.searches import Found, Searches
 from edge.link.authority import KeyPair
 
 A, NAME, OTHER = "acct_a", "x.tunnels.example", "y.tunnels.example"
 TUNNEL = ServedTunnel(A, "tn_1", "gw-1", NAME, 0)
-PLACE = Place(f"{A}#/tunnels", "tn_1")
+PLACE = ItemKey(f"{A}#/tunnels", "tn_1")
 NOW = datetime.now(UTC)
 CERTIFICATE = ServedCertificate(A, "cert_1", "chain", ("*.tunnels.example",), NOW - timedelta(1), NOW + timedelta(1))
 PAIR = KeyPair("chain", "key")
 
 
-_NOTHING: Mapping[str, Set[Place]] = {}
+_NOTHING: Mapping[str, Set[ItemKey]] = {}
 
 
 class Reader:
@@ -55,7 +55,7 @@ class Reader:
         return PAIR
 
     def read_changed(
-        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
+        self, records: AccountRecords, item_keys: Iterable[ItemKey], used: Mapping[str, Set[ItemKey]] = _NOTHING
     ) -> AccountRecords:
         return records
 
@@ -90,8 +90,8 @@ def test_an_unknown_name_takes_one_read() -> None:
     assert (asyncio.run(searches(reader).find(NAME)), reader.reads) == (Found(""), {"find": 1})
 
 
-@pytest.mark.parametrize(("changed", "is_kept"), [(PLACE, False), (Place("acct_b#/tunnels", "tn_2"), True)])
-def test_records_that_changed_during_the_search_are_dropped(changed: Place, is_kept: bool) -> None:
+@pytest.mark.parametrize(("changed", "is_kept"), [(PLACE, False), (ItemKey("acct_b#/tunnels", "tn_2"), True)])
+def test_records_that_changed_during_the_search_are_dropped(changed: ItemKey, is_kept: bool) -> None:
     async def run() -> Found:
         reader.may_read.clear()
         search = asyncio.create_task(made.find(NAME))
@@ -111,7 +111,7 @@ def test_an_unknown_name_is_searched_again_if_its_key_changed() -> None:
         search = asyncio.create_task(made.find(NAME))
         await asyncio.to_thread(reader.is_reading.wait, 5)
         reader.owner = A
-        made.apply([Place(f"{KIND}#{NAME}", "key")])
+        made.apply([ItemKey(f"{KIND}#{NAME}", "key")])
         reader.may_read.set()
         return await search
 

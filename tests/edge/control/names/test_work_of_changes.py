@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from bench import calls
-from chalicelib.model.serving import account_places
+from chalicelib.model.serving import account_item_keys
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.storage.records import change_log
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.name_resolver import NameResolver
 from tests.transports import Client
 
@@ -35,10 +35,10 @@ def load(resolver: NameResolver, account: str, count: int) -> AccountRecords:
     return records
 
 
-def list_used(records: AccountRecords) -> dict[str, set[Place]]:
-    """Return the places that each name uses."""
-    wanted = {name: account_places.Wanted(records.account, frozenset({name})) for name in records.names}
-    return {name: account_places.list_places(it, records.found, DOMAIN) for name, it in wanted.items()}
+def list_used(records: AccountRecords) -> dict[str, set[ItemKey]]:
+    """Return the item keys that each name uses."""
+    wanted = {name: account_item_keys.Wanted(records.account, frozenset({name})) for name in records.names}
+    return {name: account_item_keys.list_item_keys(it, records.found, DOMAIN) for name, it in wanted.items()}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_change_of_an_edge_takes_little_work_for_others(admin: Client, edges: 
     resolver = NameResolver(DOMAIN)
     since = time.time()
     admin.create(f"/edges/https/{edges[0]}/routes", {"match_type": "exact_path", "match": "/a"})
-    changed = {place for it in change_log.since(since - 0.001) for place in it.places}
+    changed = {item_key for it in change_log.since(since - 0.001) for item_key in it.item_keys}
     before = {it: load(resolver, admin.account, it) for it in (FEW, MANY)}
     used = {it: list_used(records) for it, records in before.items()}
     work = {it: count(lambda it=it: resolver.read_changed(before[it], changed, used[it])) for it in (FEW, MANY)}  # type: ignore[misc]
@@ -74,7 +74,7 @@ def test_a_change_takes_few_calls(admin: Client, path: str, names: list[str]) ->
     else:
         new = {**route, "match": "/new", "backend": {"backend_id": other["id"]}}
         admin.create(f"/edges/https/{edge}/routes", new)
-    changed = {place for it in change_log.since(since - 0.001) for place in it.places}
+    changed = {item_key for it in change_log.since(since - 0.001) for item_key in it.item_keys}
     with calls.recording() as made:
         resolver.read_changed(records, changed, list_used(records))
     assert [it.operation for it in made] == names

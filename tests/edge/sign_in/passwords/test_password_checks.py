@@ -123,7 +123,7 @@ def test_a_store_or_key_that_cannot_be_used_closes(
     checks, right = PasswordChecks(), request(admin, module)
     with broken_keys.failing(monkeypatch, error):
         assert check(checks, right) == [PasswordAnswer(503)]
-    reported = table.find(*application_errors.place(admin.account, right.edge)) if right.edge else None
+    reported = table.find(*application_errors.item_key(admin.account, right.edge)) if right.edge else None
     assert bool(reported) is (isinstance(error, ClientError) and bool(right.edge))
     assert check(checks, right) == [PASSES]
 

@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from edge.process.settings import Limits
 from edge.ssh.auth.rights import concerns
 from edge.ssh.lease import GatewayLease
@@ -41,7 +41,7 @@ TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com")
     ],
 )
 def test_a_change_concerns_the_tunnels_whose_rights_rest_on_it(scope: str, id: str, concerned: bool) -> None:
-    assert concerns(Place(scope, id), TUNNEL) is concerned
+    assert concerns(ItemKey(scope, id), TUNNEL) is concerned
 
 
 GRANT = Grant("acct_a", "sshcr_1", ("bind:*.tunnels.localhost",))

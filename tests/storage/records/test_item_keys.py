@@ -2,14 +2,14 @@
 
 import pytest
 
-from chalicelib.storage.records import places
+from chalicelib.storage.records import item_keys
 
 EDGE, ROUTE = "edghts_1", "edghtsrt_1"
 OF_A_ROUTE = (f"acct_1#/edges/https/{EDGE}/routes", ROUTE)
 
 
 @pytest.mark.parametrize(
-    ("place", "item"),
+    ("item_key", "item"),
     [
         (("acct_1#/api_keys", "ak_1"), ("acct_1#/api_keys", "ak_1")),
         (OF_A_ROUTE, OF_A_ROUTE),
@@ -19,16 +19,16 @@ OF_A_ROUTE = (f"acct_1#/edges/https/{EDGE}/routes", ROUTE)
         (("acct_1#/reserved_domains", "a/b"), ("acct_1#/reserved_domains", "a/b")),
     ],
 )
-def test_a_record_of_any_format_is_of_one_item(place: tuple[str, str], item: tuple[str, str]) -> None:
-    assert places.of_item(*place) == item
+def test_a_record_of_any_format_is_of_one_item(item_key: tuple[str, str], item: tuple[str, str]) -> None:
+    assert item_keys.of_item(*item_key) == item
 
 
 def test_routes_of_all_edges_are_one_collection_since_format_3(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert places.collected(OF_A_ROUTE[0]) == ("acct_1#/edges/https/routes", f"{EDGE}/")
+    assert item_keys.collected(OF_A_ROUTE[0]) == ("acct_1#/edges/https/routes", f"{EDGE}/")
     for setting, written in (("2", OF_A_ROUTE), ("3", ("acct_1#/edges/https/routes", f"{EDGE}/{ROUTE}"))):
         monkeypatch.setenv("RECORD_FORMAT", setting)
-        assert places.written(*OF_A_ROUTE) == places.lasting(places.latest(*OF_A_ROUTE)) == written
-        assert {OF_A_ROUTE, places.latest(*OF_A_ROUTE)} == {*places.possible(*OF_A_ROUTE)}
+        assert item_keys.written(*OF_A_ROUTE) == item_keys.lasting(item_keys.latest(*OF_A_ROUTE)) == written
+        assert {OF_A_ROUTE, item_keys.latest(*OF_A_ROUTE)} == {*item_keys.possible(*OF_A_ROUTE)}
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_the_format_is_a_setting(monkeypatch: pytest.MonkeyPatch, settings: dict
         monkeypatch.delenv(name, raising=False)
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    assert (places.written_format(), places.is_latest_format()) == (number, number == 4)
-    assert places.is_format_selected() is bool(settings)
+    assert (item_keys.written_format(), item_keys.is_latest_format()) == (number, number == 4)
+    assert item_keys.is_format_selected() is bool(settings)

@@ -1,7 +1,7 @@
-"""Lists the places of the records that decide which edge or tunnel answers at an account's names. Does no I/O.
+"""Lists the item keys of the records that decide which edge or tunnel answers at an account's names. Does no I/O.
 
-The place of a record is its primary key: `scope` and `id`. The place of a list is a partition key with the id "".
-Records refer to other records, so each read can add places. A unique key is the record that makes a name unique: it
+The item key of a record is its primary key: `scope` and `id`. The item key of a list is a partition key with the id "".
+Records refer to other records, so each read can add item keys. A unique key is the record that makes a name unique: it
 refers to the items that have the name.
 """
 
@@ -27,7 +27,7 @@ from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items
-from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.change_log import ItemKey
 from chalicelib.storage.records.items import Item
 
 
@@ -52,13 +52,13 @@ Value: TypeAlias = (
     | Gateway
     | tuple[SealedCertificate, ...]
     | tuple[ServedTunnel, ...]
-    | tuple[Place, ...]
+    | tuple[ItemKey, ...]
 )
 
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a read: the value at a place, or None. `version` changes with the value, and is "" if there is
+    """The result of a read: the value at an item key, or None. `version` changes with the value, and is "" if there is
     none.
     """
 
@@ -84,29 +84,29 @@ def digest(versions: Iterable[str]) -> str:
     return hashlib.blake2b("\n".join(versions).encode(), digest_size=8).hexdigest()
 
 
-def item_place(account: str, id: str) -> Place:
-    """Return the place of the item with an id in an account."""
-    return Place(items.scope(account, kinds.of(id).path), id)
+def item_key_in(account: str, id: str) -> ItemKey:
+    """Return the item key of the item with an id in an account."""
+    return ItemKey(items.scope(account, kinds.of(id).path), id)
 
 
-def certificates_place(account: str) -> Place:
-    return Place(items.scope(account, kinds.TLS_CERTIFICATES.path), "")
+def certificates_item_key(account: str) -> ItemKey:
+    return ItemKey(items.scope(account, kinds.TLS_CERTIFICATES.path), "")
 
 
-def tunnels_place(account: str) -> Place:
-    return Place(items.scope(account, kinds.TUNNELS.path), "")
+def tunnels_item_key(account: str) -> ItemKey:
+    return ItemKey(items.scope(account, kinds.TUNNELS.path), "")
 
 
-def routes_place(edge: Place) -> Place:
-    """Return the place of the routes of an HTTPS edge."""
-    return Place(edges.routes_scope(edge.scope, edge.id), "")
+def routes_item_key(edge: ItemKey) -> ItemKey:
+    """Return the item key of the routes of an HTTPS edge."""
+    return ItemKey(edges.routes_scope(edge.scope, edge.id), "")
 
 
-def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
-    """Return the places of all records about the wanted hosts, ports, edges and tunnels.
+def list_item_keys(wanted: Wanted, found: Mapping[ItemKey, Found], tunnel_domain: str) -> set[ItemKey]:
+    """Return the item keys of all records about the wanted hosts, ports, edges and tunnels.
 
-    The values at these places can refer to further places. Read the places that are missing in `found`, and call this
-    function again until none is missing.
+    The values at these item keys can refer to further item keys. Read the item keys that are missing in `found`, and
+    call this function again until none is missing.
     """
     walk = _Walk(wanted.account, found, tunnel_domain)
     for host in wanted.hosts:
@@ -115,125 +115,125 @@ def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str
         walk.add_port(port)
     for id in wanted.ids:
         walk.add_item(id)
-    return walk.places
+    return walk.item_keys
 
 
 class _Walk:
-    """Collects the places of an account's records. They include places to which the values in `found` refer."""
+    """Collects the item keys of an account's records. They include item keys to which the values in `found` refer."""
 
-    def __init__(self, account: str, found: Mapping[Place, Found], tunnel_domain: str) -> None:
-        self.places = {Place(accounts.SCOPE, account), certificates_place(account)}
+    def __init__(self, account: str, found: Mapping[ItemKey, Found], tunnel_domain: str) -> None:
+        self.item_keys = {ItemKey(accounts.SCOPE, account), certificates_item_key(account)}
         self._account, self._found, self._tunnel_domain = account, found, tunnel_domain
 
     def add_host(self, host: str) -> None:
         """Add the records that decide which account owns a host, and which edge or tunnel answers there."""
         self._add_owner(host)
-        hostports = name_keys.list_hostport_places(self._account, host)
+        hostports = name_keys.list_hostport_item_keys(self._account, host)
         for key in self._add_keys(hostports):
             self._add_holder(key, kinds.EDGES)
         if not host.startswith(WILDCARD):
-            for key in self._add_keys(self._tunnel_places(host)):
+            for key in self._add_keys(self._tunnel_item_keys(host)):
                 if self._add_holder(key, [kinds.TUNNELS]):
                     self._add_restrictions_of(host)
 
     def add_port(self, port: str) -> None:
         """Add the tunnel and the TCP edges of a port."""
-        for key in self._add_keys([name_keys.name_place(f"{self._tunnel_domain}:{port}")]):
+        for key in self._add_keys([name_keys.name_item_key(f"{self._tunnel_domain}:{port}")]):
             if self._add_holder(key, [kinds.TUNNELS]):
                 self._add_addresses(key)
-            for place in key.sharers:
-                if kinds.TCP_EDGES.has(place.id):
-                    self._add_edge(place)
+            for item_key in key.sharers:
+                if kinds.TCP_EDGES.has(item_key.id):
+                    self._add_edge(item_key)
 
     def add_item(self, id: str) -> None:
         """Add an edge or tunnel by id, with the records that it refers to."""
-        place = item_place(self._account, id)
+        item_key = item_key_in(self._account, id)
         if kinds.of(id) in kinds.EDGES:
-            self._add_edge(place)
-            if isinstance(edge := self._value(place), ServedEdge):
+            self._add_edge(item_key)
+            if isinstance(edge := self._value(item_key), ServedEdge):
                 self._add_proved_below(edge)
-        elif tunnel := self._add_tunnel(place):
+        elif tunnel := self._add_tunnel(item_key):
             if port := port_of(tunnel.name):
                 self.add_port(port)
             elif tunnel.name:
                 self.add_host(tunnel.name)
 
-    def _tunnel_places(self, host: str) -> list[Place]:
-        place = name_keys.name_place(host)
-        return [it for it in name_keys.list_owner_places(host, self._tunnel_domain) if it == place]
+    def _tunnel_item_keys(self, host: str) -> list[ItemKey]:
+        item_key = name_keys.name_item_key(host)
+        return [it for it in name_keys.list_owner_item_keys(host, self._tunnel_domain) if it == item_key]
 
     def _add_owner(self, host: str) -> None:
-        self._add_keys(name_keys.list_owner_places(host, self._tunnel_domain))
-        for place in name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key):
-            self.places.add(place)
+        self._add_keys(name_keys.list_owner_item_keys(host, self._tunnel_domain))
+        for item_key in name_keys.list_reservation_item_keys(self._account, host, self._tunnel_domain, self._find_key):
+            self.item_keys.add(item_key)
 
-    def _add_keys(self, places: Iterable[Place]) -> list[NameKey]:
-        """Add the places of unique keys. Return those unique keys that were read already."""
-        wanted = list(places)
-        self.places.update(wanted)
-        return [key for place in wanted if (key := self._find_key(place))]
+    def _add_keys(self, item_keys: Iterable[ItemKey]) -> list[NameKey]:
+        """Add the item keys of unique keys. Return those unique keys that were read already."""
+        wanted = list(item_keys)
+        self.item_keys.update(wanted)
+        return [key for item_key in wanted if (key := self._find_key(item_key))]
 
     def _add_restrictions_of(self, host: str) -> None:
         """Add the account's reservations that cover a tunnel's host. Their domains may be unproved.
 
         If a reservation was read already, also add its IP policies.
         """
-        covering = name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key)
+        covering = name_keys.list_reservation_item_keys(self._account, host, self._tunnel_domain, self._find_key)
         if not domains.is_below(host, self._tunnel_domain):
             own = self._add_keys(name_keys.list_own_keys(self._account, host))
-            covering += [place for key in own if (place := self._holder(key, kinds.RESERVED_DOMAINS))]
-        for place in covering:
-            self.places.add(place)
-            found = self._value(place)
+            covering += [item_key for key in own if (item_key := self._holder(key, kinds.RESERVED_DOMAINS))]
+        for item_key in covering:
+            self.item_keys.add(item_key)
+            found = self._value(item_key)
             if isinstance(found, ServedReservation) and found.domain in proofs.list_proving_domains(host):
                 self._add_parts(sites.list_policies(found))
 
     def _add_addresses(self, key: NameKey) -> None:
         """Add the account's reserved addresses at the port of a tunnel, with their IP policies."""
-        for place in key.list_addresses_of(self._account):
-            self.places.add(place)
-            if isinstance(found := self._value(place), ServedAddress):
+        for item_key in key.list_addresses_of(self._account):
+            self.item_keys.add(item_key)
+            if isinstance(found := self._value(item_key), ServedAddress):
                 self._add_parts(sites.list_policies(found))
 
     def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
         """Add the account's items of some kinds to which a unique key refers. Return whether there are any."""
-        places = [place for kind in of_kinds if (place := self._holder(key, kind))]
-        for place in places:
-            if kinds.of(place.id) is kinds.TUNNELS:
-                self._add_tunnel(place)
+        item_keys = [item_key for kind in of_kinds if (item_key := self._holder(key, kind))]
+        for item_key in item_keys:
+            if kinds.of(item_key.id) is kinds.TUNNELS:
+                self._add_tunnel(item_key)
             else:
-                self._add_edge(place)
-        return bool(places)
+                self._add_edge(item_key)
+        return bool(item_keys)
 
-    def _add_tunnel(self, place: Place) -> ServedTunnel | None:
+    def _add_tunnel(self, item_key: ItemKey) -> ServedTunnel | None:
         """Add a tunnel, its gateway and its IP policies. Return the tunnel if it was read already."""
-        self.places.add(place)
-        tunnel = self._value(place)
+        self.item_keys.add(item_key)
+        tunnel = self._value(item_key)
         if not isinstance(tunnel, ServedTunnel):
             return None
-        self.places.add(Place(gateways.GATEWAYS, tunnel.gateway))
+        self.item_keys.add(ItemKey(gateways.GATEWAYS, tunnel.gateway))
         self._add_parts(filter(kinds.IP_POLICIES.has, tunnel.ip_policies))
         return tunnel
 
-    def _holder(self, key: NameKey, kind: kinds.Kind) -> Place | None:
+    def _holder(self, key: NameKey, kind: kinds.Kind) -> ItemKey | None:
         found = key.holder_of(kind)
-        return found if found and found == Place(items.scope(self._account, kind.path), found.id) else None
+        return found if found and found == ItemKey(items.scope(self._account, kind.path), found.id) else None
 
-    def _add_edge(self, place: Place) -> None:
+    def _add_edge(self, item_key: ItemKey) -> None:
         """Add an edge with all records that it refers to.
 
         An HTTPS edge is added after its routes were read, because it is decoded together with them.
         """
-        if kinds.of(place.id) is kinds.HTTPS_EDGES:
-            routes = routes_place(place)
-            self.places.add(routes)
+        if kinds.of(item_key.id) is kinds.HTTPS_EDGES:
+            routes = routes_item_key(item_key)
+            self.item_keys.add(routes)
             if routes not in self._found:
                 return
             self._add_parts(served.list_parts_of(it for it in self._entries(routes) if isinstance(it, Item)))
-        if place in self.places:
+        if item_key in self.item_keys:
             return
-        self.places.add(place)
-        if isinstance(edge := self._value(place), ServedEdge):
+        self.item_keys.add(item_key)
+        if isinstance(edge := self._value(item_key), ServedEdge):
             self._add_parts(edge.named)
             for host in edge.hosts:
                 self._add_owner_of(host)
@@ -243,11 +243,11 @@ class _Walk:
         host, _, port = name.partition(":")
         self._add_owner(host)
         if port:
-            address = name_keys.name_place(name)
-            self.places.add(address)
+            address = name_keys.name_item_key(name)
+            self.item_keys.add(address)
             self.add_port(port)
             for key in self._add_keys([address]):
-                self.places.update(it for it in key.sharers if kinds.RESERVED_ADDRS.has(it.id))
+                self.item_keys.update(it for it in key.sharers if kinds.RESERVED_ADDRS.has(it.id))
 
     def _add_proved_below(self, edge: ServedEdge) -> None:
         """Add the list of domains that are proved one label below an edge's wildcards.
@@ -256,9 +256,9 @@ class _Walk:
         """
         for host in edge.hosts:
             if host.startswith(WILDCARD) and not domains.is_below(host, self._tunnel_domain):
-                below = Place(reservations.proved_scope(host.removeprefix(WILDCARD)), "")
-                self.places.add(below)
-                self.places.update(it for it in self._entries(below) if isinstance(it, Place))
+                below = ItemKey(reservations.proved_scope(host.removeprefix(WILDCARD)), "")
+                self.item_keys.add(below)
+                self.item_keys.update(it for it in self._entries(below) if isinstance(it, ItemKey))
 
     def _add_parts(self, ids: Iterable[str]) -> None:
         """Add the backends, certificate authorities and IP policies with these ids.
@@ -266,31 +266,31 @@ class _Walk:
         A weighted backend also adds its child backends. A tunnel group adds the account's labelled tunnels.
         """
         for id in ids:
-            place = item_place(self._account, id)
-            if kinds.of(id) is kinds.OTHER_BACKENDS or place in self.places:
+            item_key = item_key_in(self._account, id)
+            if kinds.of(id) is kinds.OTHER_BACKENDS or item_key in self.item_keys:
                 continue
-            self.places.add(place)
-            match self._value(place):
+            self.item_keys.add(item_key)
+            match self._value(item_key):
                 case ServedBackend(value=Weighted(backends=shared)):
                     self._add_parts(shared)
                 case ServedBackend(value=TunnelGroup()):
                     self._add_tunnels()
 
     def _add_tunnels(self) -> None:
-        place = tunnels_place(self._account)
-        self.places.add(place)
-        found = (it for it in self._entries(place) if isinstance(it, ServedTunnel))
-        self.places.update(Place(gateways.GATEWAYS, it.gateway) for it in found)
+        item_key = tunnels_item_key(self._account)
+        self.item_keys.add(item_key)
+        found = (it for it in self._entries(item_key) if isinstance(it, ServedTunnel))
+        self.item_keys.update(ItemKey(gateways.GATEWAYS, it.gateway) for it in found)
 
-    def _entries(self, place: Place) -> tuple[object, ...]:
-        """Return the entries of the list at a place. Return () if the list has not been read."""
-        value = self._value(place)
+    def _entries(self, item_key: ItemKey) -> tuple[object, ...]:
+        """Return the entries of the list at an item key. Return () if the list has not been read."""
+        value = self._value(item_key)
         return value if isinstance(value, tuple) else ()
 
-    def _find_key(self, place: Place) -> NameKey | None:
-        value = self._value(place)
+    def _find_key(self, item_key: ItemKey) -> NameKey | None:
+        value = self._value(item_key)
         return value if isinstance(value, NameKey) else None
 
-    def _value(self, place: Place) -> Value | None:
-        found = self._found.get(place)
+    def _value(self, item_key: ItemKey) -> Value | None:
+        found = self._found.get(item_key)
         return found.value if found else None

@@ -1,4 +1,4 @@
-"""Primary keys of records ("places"). They can differ from the `scope` and `id` of the items in the records.
+"""Primary keys of records ("item keys"). They can differ from the `scope` and `id` of the items in the records.
 
 All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges:
 the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
@@ -21,7 +21,7 @@ from typing import Protocol, TypeVar
 
 from chalicelib.storage.records import shards
 
-Place = tuple[str, str]  # the primary key of a record: `scope` and `id`
+ItemKey = tuple[str, str]  # the primary key of a record: `scope` and `id`
 
 MARKS = "~"  # the first character of a marker's id
 MARK = f"{MARKS}shards"
@@ -34,46 +34,46 @@ _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
 _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
-def latest(scope: str, id: str) -> Place:
+def latest(scope: str, id: str) -> ItemKey:
     """Return the primary key of an item's record in format 3 or 4. If there are shards, it is that of the first one."""
     collection, before = collected(scope)
     return collection, f"{before}{id}"
 
 
-def written(scope: str, id: str) -> Place:
+def written(scope: str, id: str) -> ItemKey:
     """Return the primary key of a new item's record, in the format that RECORD_FORMAT selects."""
     if written_format() < 3:
         return scope, id
     if is_sharded(scope):
-        return next_place(scope, id)[0], id
+        return next_item_key(scope, id)[0], id
     return latest(scope, id)
 
 
-def possible(scope: str, id: str) -> list[Place]:
+def possible(scope: str, id: str) -> list[ItemKey]:
     """Return the primary keys that an item's record can have.
 
     Reads in this order also find a record that another process moves at the same time.
     """
     own, last = (scope, id), latest(scope, id)
-    places = [last]
+    item_keys = [last]
     if is_sharded(scope):
-        places.append((shards.further(scope).scope_of(id), id))
+        item_keys.append((shards.further(scope).scope_of(id), id))
     if last != own:
-        places.append(own)
+        item_keys.append(own)
     if last != own or (is_sharded(scope) and written_format() < 3):
-        places.append(last)
-    return places
+        item_keys.append(last)
+    return item_keys
 
 
-def lasting(place: Place) -> Place:
+def lasting(item_key: ItemKey) -> ItemKey:
     """Return the primary key that a record has after its migration to the format of new records.
 
     A record in a collection that can have shards keeps its primary key.
     """
-    scope, id = of_item(*place)
+    scope, id = of_item(*item_key)
     if written_format() < 3:
         return scope, id
-    return place if is_sharded(scope) else latest(scope, id)
+    return item_key if is_sharded(scope) else latest(scope, id)
 
 
 def is_sharded(scope: str) -> bool:
@@ -131,7 +131,7 @@ class Identified(Protocol):
 T = TypeVar("T", bound=Identified)
 
 
-def next_place(collection: str, id: str) -> tuple[str, int]:
+def next_item_key(collection: str, id: str) -> tuple[str, int]:
     """Return the partition key and the shard's number for the record of a new item.
 
     In a collection without shards, the number is 0.

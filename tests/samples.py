@@ -183,10 +183,10 @@ class Collection:
 
     def address(self, endpoint: Endpoint, id: str) -> str:
         """Return the path of an endpoint of the kind, for the resource of that id if it is about one."""
-        return endpoint.path.replace(self.kind.one, f"{self.path}/{id}").replace(self.kind.path, self.path)
+        return endpoint.path.replace(self.kind.item_path, f"{self.path}/{id}").replace(self.kind.path, self.path)
 
     def request(self, method: str) -> type[Shape]:
         return request_of(self.resource, method)
 
     def endpoints_of_one(self) -> list[Endpoint]:
-        return [endpoint for endpoint in self.resource.endpoints() if endpoint.path.startswith(self.kind.one)]
+        return [endpoint for endpoint in self.resource.endpoints() if endpoint.path.startswith(self.kind.item_path)]

@@ -58,7 +58,7 @@ class Listeners(EditableResource):
     """
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        path, shape = f"{self.kind.one}/status", status.SHAPES[self.kind]
+        path, shape = f"{self.kind.item_path}/status", status.SHAPES[self.kind]
         shown = Endpoint("GET", path, 200, self.get, status.show, "status", response=shape, is_versioned=False)
         return (*super().endpoints(), shown)
 

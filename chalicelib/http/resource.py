@@ -85,7 +85,7 @@ class Resource:
         parameters = paging.parameters(self.kind)
         return (
             self.endpoint("GET", self.kind.path, 200, self.list_page, query=parameters, response=page),
-            self.endpoint("GET", self.kind.one, 200, self.get, response=self.response),
+            self.endpoint("GET", self.kind.item_path, 200, self.get, response=self.response),
         )
 
     def endpoint(self, method: str, path: str, status: int, view: Callable[[Call], Any], **more: Any) -> Endpoint:
@@ -205,8 +205,8 @@ class EditableResource(Resource):
         return (
             *super().endpoints(),
             self.endpoint("POST", self.kind.path, 201, self.post, body=self.creation, **shown, show=self.show_made),
-            self.endpoint("PATCH", self.kind.one, 200, self.patch, body=self.alteration, **shown),
-            self.endpoint("DELETE", self.kind.one, 204, self.delete),
+            self.endpoint("PATCH", self.kind.item_path, 200, self.patch, body=self.alteration, **shown),
+            self.endpoint("DELETE", self.kind.item_path, 204, self.delete),
         )
 
     def post(self, call: Call) -> Made:

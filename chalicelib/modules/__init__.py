@@ -25,4 +25,4 @@ def load_all() -> tuple[Module, ...]:
 
 def of(kind: Kind) -> tuple[Module, ...]:
     """Return the modules that a kind of edge or route can have."""
-    return tuple(module for module in load_all() if module.home == kind.one)
+    return tuple(module for module in load_all() if module.home == kind.item_path)

@@ -84,5 +84,5 @@ MODULES = tuple(
         to_response=_response,
         conflicts=excluding(enforced_modules.list_excluded(MODULE.name), "credentials"),
     )
-    for kind, path in zip(MODULE.holders, MODULE.paths, strict=True)
+    for kind, path in zip(MODULE.parents, MODULE.paths, strict=True)
 )

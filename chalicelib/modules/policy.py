@@ -190,7 +190,7 @@ def _check_default_rules(bounds: UserBounds) -> dict[str, str]:
 
 MODULES = (
     Module(
-        path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.one}/{policies.NAME}",
+        path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.item_path}/{policies.NAME}",
         shape=Policy,
         stored=policies.PolicyModule,
         shows=ShownPolicy,

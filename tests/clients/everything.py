@@ -43,7 +43,7 @@ def _endpoint(routes: Routes, method: str, *, end: str = "") -> Endpoint:
 
 
 def _check_kind(driven: Driven, client: Client, resource: EditableResource) -> None:
-    of_list, one = Collection.of(client, resource), resource.kind.one
+    of_list, one = Collection.of(client, resource), resource.kind.item_path
     parents = _ID.findall(of_list.path)
     create = _endpoint(resource, "POST")
     status, first = driven.call(create, parents, of_list.body())
@@ -74,7 +74,7 @@ def _check_pages(driven: Driven, client: Client, of_list: Collection, parents: l
 
 def _check_refusals(driven: Driven, kind: Resource, parents: list[str], ids: list[str], too_long: Any) -> None:
     status, refused = driven.call(
-        _endpoint(kind, "GET", end=kind.kind.one), [*parents, f"{kind.kind.prefix}_{_NOBODYS}"]
+        _endpoint(kind, "GET", end=kind.kind.item_path), [*parents, f"{kind.kind.prefix}_{_NOBODYS}"]
     )
     assert (status, refused["error_code"], refused["status_code"]) == (404, "not_found", 404)
     status, refused = driven.call(_endpoint(kind, "POST"), parents, too_long)
@@ -89,9 +89,12 @@ def _check_list(driven: Driven, client: Client, resource: Resource) -> None:
     status, page = driven.call(resource.endpoints()[0], parents, limit=2)
     assert (status, page) == (200, client.get(f"{of_list.path}?limit=2").json)
     for entry in page[resource.kind.array]:
-        assert driven.call(_endpoint(resource, "GET", end=resource.kind.one), [*parents, entry["id"]]) == (200, entry)
+        assert driven.call(_endpoint(resource, "GET", end=resource.kind.item_path), [*parents, entry["id"]]) == (
+            200,
+            entry,
+        )
     nobodys = [*parents, f"{resource.kind.prefix}_{_NOBODYS}"]
-    status, refused = driven.call(_endpoint(resource, "GET", end=resource.kind.one), nobodys)
+    status, refused = driven.call(_endpoint(resource, "GET", end=resource.kind.item_path), nobodys)
     assert (status, refused["error_code"]) == (404, "not_found")
 
 

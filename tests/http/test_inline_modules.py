@@ -16,7 +16,9 @@ UNSET = "must be one of '1.0', '1.1', '1.2' or '1.3'"
 
 def holders(client: Client, module: Any) -> Collection:
     """Return the client's edges or routes of the kind that holds the module."""
-    return Collection.of(client, next(resource for resource in edges.load_all() if resource.kind.one == module.home))
+    return Collection.of(
+        client, next(resource for resource in edges.load_all() if resource.kind.item_path == module.home)
+    )
 
 
 @each_module

@@ -111,7 +111,7 @@ def test_any_change_is_answered(mine: Collection, one: str, data: st.DataObject)
 @MANY
 @given(data=st.data(), module=st.sampled_from(modules.load_all()))
 def test_any_module_is_answered(admin: Client, data: st.DataObject, module: Module) -> None:
-    holder = next(resource for resource in KINDS if resource.kind.one == module.home)
+    holder = next(resource for resource in KINDS if resource.kind.item_path == module.home)
     uri = module.path.replace("{id}", f"{holder.kind.prefix}_{KSUID}").replace("{edge_id}", f"edghts_{KSUID}")
     named = st.sampled_from(sorted(model(module.shape).model_fields))
     assert_answered(admin.put(uri, sent(data.draw(st.dictionaries(named | names, values, max_size=4)))))

@@ -169,7 +169,7 @@ def test_an_id_that_names_nothing_or_has_another_form_is_not_found(mine: Collect
 
 @each_kind
 def test_what_a_kind_does_not_offer_is_405_with_what_it_does(mine: Collection) -> None:
-    for path, uri in ((mine.kind.path, mine.path), (mine.kind.one, f"{mine.path}/{mine.one()['id']}")):
+    for path, uri in ((mine.kind.path, mine.path), (mine.kind.item_path, f"{mine.path}/{mine.one()['id']}")):
         served = sorted(endpoint.method for endpoint in mine.resource.endpoints() if endpoint.path == path)
         allowed = ", ".join(served)
         for method in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"} - {*served}:

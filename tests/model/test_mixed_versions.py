@@ -60,7 +60,7 @@ def _writes(collection: Collection, id: str) -> list[tuple[str, str, Any]]:
     """Return the requests that change a resource: method, path and body."""
     ending = ("/offboard", "/identity")  # these end what they name
     found = [it for it in collection.endpoints_of_one() if it.method != "GET" and not it.path.endswith(ending)]
-    others = [it for it in found if it.path != collection.kind.one]
+    others = [it for it in found if it.path != collection.kind.item_path]
     bodies: Mapping[str, Any] = {"PATCH": _changes(collection), "POST": {}}
     kept = [it for it in found if it.method != "DELETE" and it not in others]
     return [(it.method, collection.address(it, id), bodies.get(it.method)) for it in (*kept, *others)]
@@ -93,7 +93,7 @@ def test_every_module(admin: Client, module: Module) -> None:
 
 def _place(admin: Client, module: Module) -> tuple[str, Kind]:
     """Return the path of a module on a new resource, and the kind of that; the account has its own."""
-    resource = next((it for it in KINDS if it.kind.one == module.home), None)
+    resource = next((it for it in KINDS if it.kind.item_path == module.home), None)
     if resource is None:
         return module.path, kinds.ACCOUNTS
     collection = Collection.of(admin, resource)

@@ -166,7 +166,7 @@ def make(module: Module) -> tuple[Sample, Sample]:
     return Sample(full, {**examples.response(operation), "enabled": False}), Sample(least, shape.values())
 
 
-HOMES = {resource.kind.one for resource in edges.load_all()}
+HOMES = {resource.kind.item_path for resource in edges.load_all()}
 OF_EDGES = tuple(module for module in modules.load_all() if module.home in HOMES)
 SAMPLES = {module.path: _WRITTEN.get(module.path) or make(module) for module in OF_EDGES}
 each_module = pytest.mark.parametrize("module", OF_EDGES, ids=lambda module: module.path)
@@ -174,11 +174,11 @@ each_module = pytest.mark.parametrize("module", OF_EDGES, ids=lambda module: mod
 
 def anywhere(module: Module) -> str:
     """Return the module's path on an edge or route that no account has registered."""
-    holder = next(resource for resource in edges.load_all() if resource.kind.one == module.home)
+    holder = next(resource for resource in edges.load_all() if resource.kind.item_path == module.home)
     return module.path.format(**{"edge_id": ids.new("edghts"), holder.kind.variable: ids.new(holder.kind.prefix)})
 
 
 def on_a_holder(client: Client, module: Module) -> str:
     """Return the module's path on a new edge or route of the client's account."""
-    holder = next(resource for resource in edges.load_all() if resource.kind.one == module.home)
+    holder = next(resource for resource in edges.load_all() if resource.kind.item_path == module.home)
     return f"{Collection.of(client, holder).one()['uri'].removeprefix(client.transport.base_url)}/{module.name}"

@@ -49,7 +49,9 @@ def client(admin: Client) -> Iterator[Client]:
 
 def test_every_edge_and_route_has_the_modules_whose_path_says_so() -> None:
     for resource in edges.load_all():
-        its_own = tuple(module for module in modules.load_all() if module.path == f"{resource.kind.one}/{module.name}")
+        its_own = tuple(
+            module for module in modules.load_all() if module.path == f"{resource.kind.item_path}/{module.name}"
+        )
         assert its_own == modules.of(resource.kind) == resource.modules
     assert {module for resource in edges.load_all() for module in resource.modules} == {*OF_EDGES}
 

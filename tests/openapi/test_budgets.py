@@ -41,8 +41,8 @@ class Plant:
         }
         shape = type("Planted", (Enabled,), {"__annotations__": rules, **dict.fromkeys(rules)})
         stored = type("Stored", (StoredModule,), {"AUDITED": ("enabled", *(rules if self.audited else ()))})
-        declared = replace(MODULE, name="planted", holders=(self.kind,), budget=self.budget, excludes=self.excludes)
-        module = Module(path=f"{self.kind.one}/planted", shape=shape, stored=stored)
+        declared = replace(MODULE, name="planted", parents=(self.kind,), budget=self.budget, excludes=self.excludes)
+        module = Module(path=f"{self.kind.item_path}/planted", shape=shape, stored=stored)
         budgets.check([*enforced_modules.EVERY, declared], [*modules.load_all(), module], _RESOURCES)
 
 
@@ -56,7 +56,7 @@ def room(kind: Kind, what: str) -> int:
     """Return how much more a response, record or event of a kind could take."""
     resource = next(it for it in _RESOURCES if it.kind is kind)
     assert isinstance(resource, EditableResource)
-    own = [it for it in modules.load_all() if it.home == kind.one]
+    own = [it for it in modules.load_all() if it.home == kind.item_path]
     (total,) = (it for it in budgets.totals(resource, own, _DECLARED) if it.what.startswith(f"The {what} "))
     return total.limit - total.own - sum(total.modules.values())
 

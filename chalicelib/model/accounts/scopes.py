@@ -104,7 +104,7 @@ def find_missing(held: Sequence[str], method: str, template: str, path: Mapping[
 
 def of_authority(method: str, kind: Kind, authority: str) -> str:
     """Return the narrowest scope for a request about an SSH certificate of an authority."""
-    return f"{_collection_of(kind)}:{_right(method, kind.path if method == 'POST' else kind.one)}@{authority}"
+    return f"{_collection_of(kind)}:{_right(method, kind.path if method == 'POST' else kind.item_path)}@{authority}"
 
 
 def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:

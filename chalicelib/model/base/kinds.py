@@ -62,14 +62,14 @@ class Kind:
         return self.name.lower().replace(" ", "_")
 
     @cached_property
-    def one(self) -> str:
+    def item_path(self) -> str:
         """Return the path of one resource, for example /api_keys/{id}."""
         return f"{self.path}/{{{self.variable}}}"
 
     @cached_property
     def parent(self) -> "Kind | None":
         """Return the parent kind, for example HTTPS edges for routes, or None."""
-        return next((kind for kind in TABLE if kind.path and self.path.startswith(f"{kind.one}/")), None)
+        return next((kind for kind in TABLE if kind.path and self.path.startswith(f"{kind.item_path}/")), None)
 
     @cached_property
     def stored_type(self) -> type[Stored]:

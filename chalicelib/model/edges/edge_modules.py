@@ -32,7 +32,7 @@ class Memory:
 class EdgeModule(Generic[S, V]):
     """The declaration of a module. Each file of `chalicelib.model.edges.modules` has one.
 
-    - `name` is the last segment of the module's path, `holders` are the kinds of items that can have the module.
+    - `name` is the last segment of the module's path, `parents` are the kinds of items that can have the module.
     - `stored` is the type in which the module is stored. Audit events show only its `AUDITED` fields.
     - `read` returns the settings that the edge enforces, without secrets. For malformed values it returns None, and the
       edge closes the item that has the module.
@@ -52,7 +52,7 @@ class EdgeModule(Generic[S, V]):
     """
 
     name: str
-    holders: tuple[Kind, ...]
+    parents: tuple[Kind, ...]
     stored: type[S]
     read: Callable[[S], V | None]
     restricts_visitors: bool
@@ -67,7 +67,7 @@ class EdgeModule(Generic[S, V]):
     @property
     def paths(self) -> tuple[str, ...]:
         """Return the module's paths in the API, one for each kind of item that can have the module."""
-        return tuple(f"{kind.one}/{self.name}" for kind in self.holders)
+        return tuple(f"{kind.item_path}/{self.name}" for kind in self.parents)
 
     def is_excluded_by(self, other: "EdgeModule[Any, Any]") -> bool:
         """Return whether an item cannot have both this module and the module `other`."""

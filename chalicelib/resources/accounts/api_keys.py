@@ -228,7 +228,7 @@ class ApiKeys(OwnedResource):
     """
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        path = f"{self.kind.one}/usage"
+        path = f"{self.kind.item_path}/usage"
         usage = Endpoint("GET", path, 200, self.get, _usage, "usage", response=Usage, headers=NO_STORE)
         own = f"{self.kind.path}/self"
         listing, *others = super().endpoints()

@@ -110,7 +110,7 @@ class FederatedCredentials(EditableResource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         every = super().endpoints()
-        usage = f"{self.kind.one}/usage"
+        usage = f"{self.kind.item_path}/usage"
         return (
             *(it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every),
             self.endpoint("GET", usage, 200, self.get, show=_usage, module="usage", response=FederatedCredentialUsage),

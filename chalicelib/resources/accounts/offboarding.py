@@ -95,7 +95,7 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
             raise resource.missing()
         return to_json(report)
 
-    path, permits = f"{resource.kind.one}/offboard", None if for_owners else _permit
+    path, permits = f"{resource.kind.item_path}/offboard", None if for_owners else _permit
     own = {"body": body, "response": OffboardingReport, "errors": (Forbidden, Conflict), "permits": permits}
     return resource.endpoint("POST", path, 200, offboard, show=None, **own)
 

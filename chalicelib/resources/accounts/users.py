@@ -80,11 +80,11 @@ class Users(Resource):
         return (
             *super().endpoints(),
             self.endpoint("POST", self.kind.path, 201, self.post, body=NewUser, **others),
-            self.endpoint("PATCH", self.kind.one, 200, self.patch, body=UserChange, permits=_permit, **own),
-            self.endpoint("DELETE", self.kind.one, 204, self.delete, **{**others, "response": None}),
+            self.endpoint("PATCH", self.kind.item_path, 200, self.patch, body=UserChange, permits=_permit, **own),
+            self.endpoint("DELETE", self.kind.item_path, 204, self.delete, **{**others, "response": None}),
             offboarding.endpoint(self, OwnerOffboard),
             self.endpoint(
-                "DELETE", f"{self.kind.one}/identity", 204, self.unbind, permits=_permit_others, errors=refused
+                "DELETE", f"{self.kind.item_path}/identity", 204, self.unbind, permits=_permit_others, errors=refused
             ),
         )
 

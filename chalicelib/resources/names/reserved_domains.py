@@ -190,7 +190,7 @@ class ReservedDomains(EditableResource):
     """Reserved domains. More endpoints remove fields, or request a check that the account owns a domain."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        one = self.kind.one
+        one = self.kind.item_path
         verify = {"body": NoFields, "response": self.response, "errors": (Conflict, RateLimited)}
         return (
             *super().endpoints(),

@@ -113,7 +113,7 @@ class Revocations(Resource):
         return (
             *super().endpoints(),
             self.endpoint("POST", self.kind.path, 201, self.post, body=RevocationCreate, response=SSHRevocation),
-            self.endpoint("DELETE", self.kind.one, 204, self.delete),
+            self.endpoint("DELETE", self.kind.item_path, 204, self.delete),
         )
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:

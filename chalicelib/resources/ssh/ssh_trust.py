@@ -88,8 +88,8 @@ class _Trust:
         text = TEXT.partition(";")[0]
         krls: dict[str, Any] = {"query": {"also": _ALSO}, "media": (text, BINARY), "errors": (Conflict,)}
         return (
-            Endpoint("GET", f"{_KIND.one}/krl", 200, krl, authorizer=None, **krls),
-            Endpoint("GET", f"{_KIND.one}/public_key", 200, public_key, authorizer=None, media=(text,)),
+            Endpoint("GET", f"{_KIND.item_path}/krl", 200, krl, authorizer=None, **krls),
+            Endpoint("GET", f"{_KIND.item_path}/public_key", 200, public_key, authorizer=None, media=(text,)),
         )
 
 

@@ -66,7 +66,7 @@ def check(declared: Declared, modules: Sequence[Module], resources: Iterable[Res
             _check_module(module, found.budget)
     for resource in resources:
         if isinstance(resource, EditableResource):
-            own = [it for it in modules if it.home == resource.kind.one]
+            own = [it for it in modules if it.home == resource.kind.item_path]
             for total in totals(resource, own, budgets):
                 total.check()
 

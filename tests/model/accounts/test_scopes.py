@@ -76,7 +76,7 @@ def permitted(scope: str, endpoint: Endpoint, path: dict[str, str], authority: s
     """Return whether the rules permit a request: before it is read, and once a certificate's authority is known."""
     if scopes.find_missing([scope], endpoint.method, endpoint.path, path):
         return False
-    kind = next((kind for kind in kinds.TABLE if kind.path and endpoint.path in (kind.path, kind.one)), None)
+    kind = next((kind for kind in kinds.TABLE if kind.path and endpoint.path in (kind.path, kind.item_path)), None)
     is_list = endpoint.method == "GET" and not path
     if is_list or kind is None or kind.path[1:] not in CERTIFICATES:
         return True

@@ -29,7 +29,7 @@ def test_a_wrong_word_in_a_declaration_would_open_something() -> None:
 
 @each_module
 def test_a_module_of_routes_that_restricts_visitors_admits_no_ambiguous_path(module: EdgeModule[Any, Any]) -> None:
-    if kinds.HTTPS_EDGE_ROUTES in module.holders:
+    if kinds.HTTPS_EDGE_ROUTES in module.parents:
         assert not (module.restricts_visitors and module.admits_ambiguous_paths)
 
 
@@ -42,7 +42,7 @@ def test_the_api_offers_a_module_where_the_edge_enforces_it(module: EdgeModule[A
     assert {it.stored for it in offered.values()} == {module.stored}
 
 
-_RESERVED = {kinds.RESERVED_DOMAINS.one, kinds.RESERVED_ADDRS.one}
+_RESERVED = {kinds.RESERVED_DOMAINS.item_path, kinds.RESERVED_ADDRS.item_path}
 
 
 def test_a_module_without_a_function_of_the_edge_closes_what_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

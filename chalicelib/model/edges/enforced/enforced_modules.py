@@ -78,7 +78,7 @@ def _is_disabled(record: object) -> bool:
 def _read(name: str, record: Any, kind: Kind) -> Any:
     """Return the settings of an enabled module, or None if the edge cannot enforce it on an item of this kind."""
     module = _BY_NAME.get(name)
-    if record is None or module is None or not module.is_enforced or kind not in module.holders:
+    if record is None or module is None or not module.is_enforced or kind not in module.parents:
         return None
     try:
         return module.read(module.stored.of(record))

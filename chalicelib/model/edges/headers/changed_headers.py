@@ -40,7 +40,7 @@ def declare(
 
     return EdgeModule(
         name=name,
-        holders=(kinds.HTTPS_EDGE_ROUTES,),
+        parents=(kinds.HTTPS_EDGE_ROUTES,),
         stored=HeadersModule,
         read=read,
         restricts_visitors=False,

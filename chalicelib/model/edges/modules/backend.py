@@ -26,7 +26,7 @@ def _read(module: BackendModule) -> BackendModule | None:
 
 MODULE = EdgeModule(
     name="backend",
-    holders=(kinds.HTTPS_EDGE_ROUTES, kinds.TLS_EDGES, kinds.TCP_EDGES),
+    parents=(kinds.HTTPS_EDGE_ROUTES, kinds.TLS_EDGES, kinds.TCP_EDGES),
     stored=BackendModule,
     read=_read,
     restricts_visitors=False,

@@ -78,7 +78,7 @@ def password_context(context: Mapping[str, str]) -> dict[str, str]:
 
 MODULE = EdgeModule(
     name="basic_auth",
-    holders=(kinds.HTTPS_EDGE_ROUTES, kinds.RESERVED_DOMAINS),
+    parents=(kinds.HTTPS_EDGE_ROUTES, kinds.RESERVED_DOMAINS),
     stored=BasicAuthModule,
     read=lambda module: module.rule,
     restricts_visitors=True,

@@ -36,7 +36,7 @@ def _read(module: CircuitBreakerModule) -> CircuitBreakerModule | None:
 
 MODULE = EdgeModule(
     name="circuit_breaker",
-    holders=(kinds.HTTPS_EDGE_ROUTES,),
+    parents=(kinds.HTTPS_EDGE_ROUTES,),
     stored=CircuitBreakerModule,
     read=_read,
     restricts_visitors=False,

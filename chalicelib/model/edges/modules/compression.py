@@ -16,7 +16,7 @@ class CompressionModule(StoredModule):
 
 MODULE = EdgeModule(
     name="compression",
-    holders=(kinds.HTTPS_EDGE_ROUTES,),
+    parents=(kinds.HTTPS_EDGE_ROUTES,),
     stored=CompressionModule,
     read=lambda module: module,
     restricts_visitors=False,

@@ -28,7 +28,7 @@ def _read(module: IpRestrictionModule) -> IpRestrictionModule | None:
 
 MODULE = EdgeModule(
     name="ip_restriction",
-    holders=(
+    parents=(
         *(kinds.HTTPS_EDGES, kinds.HTTPS_EDGE_ROUTES, kinds.TLS_EDGES, kinds.TCP_EDGES),
         *(kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS),
     ),

@@ -26,7 +26,7 @@ def _read(module: MutualTlsModule) -> MutualTlsModule | None:
 
 MODULE = EdgeModule(
     name="mutual_tls",
-    holders=(kinds.HTTPS_EDGES, kinds.TLS_EDGES),
+    parents=(kinds.HTTPS_EDGES, kinds.TLS_EDGES),
     stored=MutualTlsModule,
     read=_read,
     restricts_visitors=True,

@@ -113,7 +113,7 @@ def _digest(name: str, provider: StoredProvider, module: OAuthModule) -> str:
 
 MODULE = EdgeModule(
     name="oauth",
-    holders=(kinds.HTTPS_EDGE_ROUTES,),
+    parents=(kinds.HTTPS_EDGE_ROUTES,),
     stored=OAuthModule,
     read=make_rule,
     restricts_visitors=True,

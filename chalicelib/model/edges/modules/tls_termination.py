@@ -27,7 +27,7 @@ class TlsTerminationModule(StoredModule):
 
 MODULE = EdgeModule(
     name="tls_termination",
-    holders=(kinds.HTTPS_EDGES,),
+    parents=(kinds.HTTPS_EDGES,),
     stored=TlsTerminationModule,
     read=lambda module: module if module.min_version in _VERSIONS else None,
     restricts_visitors=False,

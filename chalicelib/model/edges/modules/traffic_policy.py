@@ -24,7 +24,7 @@ class TrafficPolicyModule(StoredModule):
 
 MODULE = EdgeModule(
     name="traffic_policy",
-    holders=(kinds.TCP_EDGES,),
+    parents=(kinds.TCP_EDGES,),
     stored=TrafficPolicyModule,
     read=lambda module: module,
     restricts_visitors=True,

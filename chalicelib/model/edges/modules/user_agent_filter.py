@@ -24,7 +24,7 @@ def _estimate(module: UserAgentModule) -> Memory:
 
 MODULE = EdgeModule(
     name="user_agent_filter",
-    holders=(kinds.HTTPS_EDGE_ROUTES,),
+    parents=(kinds.HTTPS_EDGE_ROUTES,),
     stored=UserAgentModule,
     read=lambda module: module,
     restricts_visitors=True,

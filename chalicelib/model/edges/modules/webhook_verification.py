@@ -78,7 +78,7 @@ def svix_key(secret: str) -> bytes:
 
 MODULE = EdgeModule(
     name="webhook_verification",
-    holders=(kinds.HTTPS_EDGE_ROUTES,),
+    parents=(kinds.HTTPS_EDGE_ROUTES,),
     stored=WebhookModule,
     read=lambda module: module.rule,
     restricts_visitors=True,

@@ -42,7 +42,9 @@ def read(text: str, max_bytes: int) -> Chain:
 def _certificates(blocks: list[Block]) -> list[Block]:
     for block in blocks:
         if block.label.endswith("PRIVATE KEY"):
-            raise ValueError("must be only certificates, not a private key: are the two files swapped or merged?")
+            raise ValueError(
+                "must be only certificates, not a private key: check that the two files are not swapped or merged"
+            )
         if block.label not in x509.LABELS:
             raise ValueError(f"must be only certificates, not a '{block.label}'")
     if not blocks:

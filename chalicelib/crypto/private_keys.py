@@ -21,7 +21,7 @@ _INSTEAD = {
     "ENCRYPTED PRIVATE KEY": "must not be encrypted: send what 'openssl pkey -in <file>' prints",
     "OPENSSH PRIVATE KEY": "must not be in OpenSSH's format: send a PKCS#8, PKCS#1 or SEC1 key",
     "DSA PRIVATE KEY": _KINDS,
-    "CERTIFICATE": "must be only the private key, not certificates: are the two files swapped or merged?",
+    "CERTIFICATE": "must be only the private key, not certificates: check that the two files are not swapped or merged",
     "PUBLIC KEY": "must be the private key, not the public one",
     "RSA PUBLIC KEY": "must be the private key, not the public one",
 }

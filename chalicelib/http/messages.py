@@ -130,7 +130,9 @@ def read_object(text: str) -> dict[str, Any]:
         if "\\u" in text:  # an escape can be an unpaired surrogate, which cannot be encoded as UTF-8 later
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise MalformedJson(f"The text is not JSON: {error.msg} at character {error.pos}.") from None
+        raise MalformedJson(
+            f"The text is not JSON: {error.msg.removesuffix(' at')} at character {error.pos}."
+        ) from None
     except UnicodeEncodeError:
         raise MalformedJson("The text contains half of a surrogate pair, which is not a character.") from None
     except (ValueError, RecursionError):

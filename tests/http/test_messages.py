@@ -39,7 +39,7 @@ def assert_malformed(answer: Answer, msg: str) -> None:
         (b"{'a': 1}", "The text is not JSON: Expecting property name enclosed in double quotes at character 1."),
         (b"{} {}", "The text is not JSON: Extra data at character 3."),
         (b"{}\x00", "The text is not JSON: Extra data at character 2."),
-        (b'{"metadata": "\n"}', "The text is not JSON: Invalid control character at at character 14."),
+        (b'{"metadata": "\n"}', "The text is not JSON: Invalid control character at character 14."),
         (b'{"metadata": "\\x"}', "The text is not JSON: Invalid \\escape at character 14."),
         (b'{"metadata": 01}', "The text is not JSON: Expecting ',' delimiter at character 14."),
         (b'{"metadata": NaN}', "NaN is not a JSON value."),

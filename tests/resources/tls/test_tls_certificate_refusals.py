@@ -16,8 +16,8 @@ from tests.transports import Client
 
 PATH = "/tls_certificates"
 ENCRYPTED = "must not be encrypted: send what 'openssl pkey -in <file>' prints"
-KEY_HERE = "must be only certificates, not a private key: are the two files swapped or merged?"
-CERTIFICATE_HERE = "must be only the private key, not certificates: are the two files swapped or merged?"
+KEY_HERE = "must be only certificates, not a private key: check that the two files are not swapped or merged"
+CERTIFICATE_HERE = "must be only the private key, not certificates: check that the two files are not swapped or merged"
 NO_CERTIFICATE = "must be PEM (text with BEGIN and END lines) with a certificate"
 NOT_ONE_KEY = "must be PEM (text with BEGIN and END lines) with exactly one private key"
 CUT_OFF = "must be complete PEM: each BEGIN line needs its END line, and each END line its BEGIN line"

@@ -20,23 +20,25 @@ def operations() -> Iterator[dict[str, Any]]:
     """Yield method, path, required scope, and error codes by status of each operation. Raises NotFound."""
     document = _document()
     for path, methods in document["paths"].items():
-        for method, told in methods.items():
-            is_open = told.get("security") == []
+        for method, operation in methods.items():
+            is_open = operation.get("security") == []
             yield {
                 "method": method.upper(),
                 "path": path,
-                "operation": told["operationId"],
+                "operation": operation["operationId"],
                 "scope": None if is_open else scopes.required(method.upper(), path),
-                "refusals": {status: [*_codes(told, status)] for status in told["responses"] if status >= "400"},
+                "refusals": {
+                    status: [*_codes(operation, status)] for status in operation["responses"] if status >= "400"
+                },
             }
 
 
-def _codes(told: dict[str, Any], status: str) -> Iterator[str]:
+def _codes(operation: dict[str, Any], status: str) -> Iterator[str]:
     """Yield the error codes of a status, from the examples of its response."""
-    components, name = _document()["components"], told["responses"][status]["$ref"].rpartition("/")[2]
+    components, name = _document()["components"], operation["responses"][status]["$ref"].rpartition("/")[2]
     examples = components["responses"][name]["content"]["application/json"]["examples"].values()
-    named = [components["examples"][example["$ref"].rpartition("/")[2]] for example in examples]
-    yield from dict.fromkeys(example["value"]["error_code"] for example in named)
+    samples = [components["examples"][example["$ref"].rpartition("/")[2]] for example in examples]
+    yield from dict.fromkeys(example["value"]["error_code"] for example in samples)
 
 
 class OpenAPI(Shape):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from chalicelib import domains
 from chalicelib.edges import status
-from chalicelib.http.endpoints import Call, Endpoint, Made
+from chalicelib.http.endpoints import Call, CreatedItem, Endpoint
 from chalicelib.http.errors import Conflict, InvalidRequest
 from chalicelib.http.resource import EditableResource
 from chalicelib.model.base.kinds import TCP_EDGES
@@ -62,11 +62,11 @@ class Listeners(EditableResource):
         shown = Endpoint("GET", path, 200, self.get, status.show, "status", response=shape, is_versioned=False)
         return (*super().endpoints(), shown)
 
-    def post(self, call: Call) -> Made:
+    def post(self, call: Call) -> CreatedItem:
         taken = self._checked(call.body.hostports)
-        made = super().post(call)
+        creation = super().post(call)
         edges.close_tunnels(call.caller.account, taken, by=call.change.by)
-        return made
+        return creation
 
     def patch(self, call: Call) -> Item:
         taken = self._checked(call.body.fields_set().get("hostports", []), call)
@@ -83,8 +83,8 @@ class Listeners(EditableResource):
         if hostports:
             base_names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)
         banned = bans.patterns() if hostports else []
-        for place, hostport in enumerate(hostports):
-            host, field = hostport.rpartition(":")[0], f"hostports.{place}"
+        for index, hostport in enumerate(hostports):
+            host, field = hostport.rpartition(":")[0], f"hostports.{index}"
             if base_names.is_operator_name(base_names.base_name(host)) or bans.matches(host, banned):
                 raise Conflict(base_names.OPERATOR_NAME_MESSAGE.format(field), {field: base_names.OPERATOR_NAME_RULE})
             if (
@@ -93,11 +93,11 @@ class Listeners(EditableResource):
                 and (self.kind is not TCP_EDGES or "*" in host)
             ):
                 raise InvalidRequest.of({field: f"must have a host below {base_names.domain()}"})
-        closed = [place for place, hostport in enumerate(hostports) if self._is_closed(hostport)]
+        closed = [index for index, hostport in enumerate(hostports) if self._is_closed(hostport)]
         stored = self.get(call).body.get("hostports", []) if closed and call else []
-        if wrong := [place for place in closed if hostports[place] not in stored]:
+        if wrong := [index for index in closed if hostports[index] not in stored]:
             rule = f"must have a port of {base_names.ports_text()}: no other port is open below {base_names.domain()}"
-            raise InvalidRequest.of({f"hostports.{place}": rule for place in wrong})
+            raise InvalidRequest.of({f"hostports.{index}": rule for index in wrong})
         return hostports
 
     def _is_closed(self, hostport: str) -> bool:

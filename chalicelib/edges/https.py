@@ -51,13 +51,13 @@ class HTTPSEdge(HTTPSListener, Shown):
     """The routes of the edge, newest first, at most 100."""
 
 
-def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+def _responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     """Yield the response of each edge. Its routes, up to 5 MB, are read only when the iterator gets to the edge."""
-    for edge, own in zip(found, edges.read_routes(found), strict=True):
-        shown = plain(HttpsEdge, edge, call)
-        if not shown["keep_headers"]:
-            del shown["keep_headers"]
-        yield {**shown, "routes": [*routes.RESOURCE.responses(own, call)]}
+    for edge, route_items in zip(items, edges.read_routes(items), strict=True):
+        response = plain(HttpsEdge, edge, call)
+        if not response["keep_headers"]:
+            del response["keep_headers"]
+        yield {**response, "routes": [*routes.RESOURCE.responses(route_items, call)]}
 
 
 _MODULES = modules.of(kinds.HTTPS_EDGES)

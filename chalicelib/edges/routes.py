@@ -9,7 +9,7 @@ from typing import Annotated, Literal, cast
 from chalicelib import modules
 from chalicelib.http import inline_modules
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Made
+from chalicelib.http.endpoints import Call, CreatedItem
 from chalicelib.http.errors import Conflict, NotFound, UnknownReference
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import EditableResource, New
@@ -72,7 +72,7 @@ class RouteResource(EditableResource):
             raise NotFound(_NO_EDGE)
         return edges.read_route_page(edge, before=page.before_id, count=page.limit)
 
-    def post(self, call: Call) -> Made:
+    def post(self, call: Call) -> CreatedItem:
         try:
             return super().post(call)
         except MissingTarget as missing:

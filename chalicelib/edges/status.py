@@ -115,16 +115,16 @@ def show(edge: Item, _call: Call) -> dict[str, Any]:
     """Return the status of an edge. Raises aws.Unavailable."""
     from chalicelib.model.serving import status_reads  # imported here, so that a cold start does not wait for it
 
-    reported = status_reads.read(edge)
-    found = reported.status
-    hostports = [{**asdict(it), "not_after": it.not_after or None} for it in found.hostports]
-    routes = {"routes": [asdict(it) for it in found.routes]} if kinds.of(edge.id) is kinds.HTTPS_EDGES else {}
+    report = status_reads.read(edge)
+    status = report.status
+    hostports = [{**asdict(hostport), "not_after": hostport.not_after or None} for hostport in status.hostports]
+    routes = {"routes": [asdict(route) for route in status.routes]} if kinds.of(edge.id) is kinds.HTTPS_EDGES else {}
     return {
-        "state": found.state,
-        "revision": found.revision,
-        "at": found.at or None,
-        "hosts": reported.hosts,
+        "state": status.state,
+        "revision": status.revision,
+        "at": status.at or None,
+        "hosts": report.hosts,
         "hostports": hostports,
         **routes,
-        "backends": [asdict(it) for it in found.backends],
+        "backends": [asdict(backend) for backend in status.backends],
     }

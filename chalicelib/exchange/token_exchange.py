@@ -101,10 +101,12 @@ def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
 
 def _lifetime(call: Call, token: VerifiedToken) -> int:
     """Return the lifetime of the key or certificate in seconds."""
-    most = token.credential.max_lifetime
-    if (call.body.lifetime or most) > most:
-        raise InvalidRequest.of({"lifetime": f"must be at most {most}, the max_lifetime of the federated credential"})
-    return call.body.lifetime or most
+    maximum = token.credential.max_lifetime
+    if (call.body.lifetime or maximum) > maximum:
+        raise InvalidRequest.of(
+            {"lifetime": f"must be at most {maximum}, the max_lifetime of the federated credential"}
+        )
+    return call.body.lifetime or maximum
 
 
 def _key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
@@ -136,11 +138,11 @@ def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
 
     Raises Refused, and InvalidScope for a scope that the credential lacks or the account does not permit.
     """
-    held = token.credential.scopes
-    granted = tuple(call.body.scope.split()) if call.body.scope else tuple(held)
+    credential_scopes = token.credential.scopes
+    granted = tuple(call.body.scope.split()) if call.body.scope else tuple(credential_scopes)
     if not granted:
         raise Refused("credential")
-    if beyond := [scope for scope in granted if not scopes.covers(held, scope)]:
+    if beyond := [scope for scope in granted if not scopes.covers(credential_scopes, scope)]:
         rule = f"must contain only scopes that the federated credential covers; it does not cover '{beyond[0]}'"
         raise InvalidScope(f"'scope' {rule}.", {"scope": rule})
     if token.credential.require_scopes and scopes.ALL in granted:

@@ -39,8 +39,8 @@ def is_public(text: str) -> bool:
 
 def look_up(host: str, port: int) -> list[str]:
     """Return the addresses of a host from the system's resolver, IPv4 first. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    ordered = sorted(entries, key=lambda entry: entry[0] != socket.AF_INET)
     return list(dict.fromkeys(str(entry[4][0]) for entry in ordered))
 
 
@@ -49,12 +49,12 @@ def resolve(host: str, port: int, *, seconds: float, by: Resolve = look_up) -> l
 
     The system's resolver has no timeout, so it runs in a thread.
     """
-    found: list[str] = []
+    addresses: list[str] = []
     errors: list[Exception] = []
 
     def ask() -> None:
         try:
-            found.extend(by(host, port))
+            addresses.extend(by(host, port))
         except (OSError, UnicodeError) as error:
             errors.append(error)
 
@@ -63,6 +63,6 @@ def resolve(host: str, port: int, *, seconds: float, by: Resolve = look_up) -> l
     thread.join(seconds)
     if thread.is_alive():
         raise TimeoutError
-    if errors or not found:
+    if errors or not addresses:
         raise OSError("no address")
-    return found
+    return addresses

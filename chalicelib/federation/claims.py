@@ -16,8 +16,8 @@ def find_mismatch(claims: Mapping[str, Any], required: Patterns) -> str | None:
 
 def list_patterns(required: Patterns, name: str) -> list[str]:
     """Return the patterns of a claim. The list is empty if the claim is not required."""
-    found = required.get(name, [])
-    return [found] if isinstance(found, str) else found
+    patterns = required.get(name, [])
+    return [patterns] if isinstance(patterns, str) else patterns
 
 
 def matches(patterns: Iterable[str], value: object) -> bool:
@@ -38,14 +38,14 @@ def to_text(value: object) -> str | None:
 
 def _matches(pattern: str, text: str) -> bool:
     """Return whether a pattern matches the whole text. Each `*` takes time linear in the length of the text."""
-    first, *others = pattern.split(ANY)
-    if not others:
+    first, *parts = pattern.split(ANY)
+    if not parts:
         return text == pattern
-    last = others.pop()
+    last = parts.pop()
     if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
         return False
     position, end = len(first), len(text) - len(last)
-    for part in others:
+    for part in parts:
         position = text.find(part, position, end)
         if position < 0:
             return False

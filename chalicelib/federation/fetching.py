@@ -46,12 +46,12 @@ class Target:
     @classmethod
     def parse(cls, url: str) -> "Target":
         """Return the parts of an http or https URL. Raises FetchFailed."""
-        found = _URL.fullmatch(url)
-        port = int(found[3] or {"http": 80, "https": 443}[found[1]]) if found else 0
-        if not found or not 0 < port <= 65535:
+        match = _URL.fullmatch(url)
+        port = int(match[3] or {"http": 80, "https": 443}[match[1]]) if match else 0
+        if not match or not 0 < port <= 65535:
             raise FetchFailed("url")
-        path = found[4] or "/"
-        return cls(found[1], found[2], port, path if path.startswith("/") else f"/{path}")
+        path = match[4] or "/"
+        return cls(match[1], match[2], port, path if path.startswith("/") else f"/{path}")
 
     @property
     def netloc(self) -> str:
@@ -106,7 +106,7 @@ class Fetcher:
         if target.scheme == "http":
             return connection
         try:
-            connection.settimeout(_left(deadline))
+            connection.settimeout(_compute_timeout(deadline))
             return self.tls().wrap_socket(connection, server_hostname=target.host)
         except BaseException:
             connection.close()
@@ -117,10 +117,12 @@ class Fetcher:
             return _open_first([_LOOPBACK], target.port, deadline)
         if self.proxy:
             return _open_tunnel(self.proxy, target, deadline)
-        found = addresses.resolve(target.host, target.port, seconds=_left(deadline), by=self.resolve)
-        if not all(map(addresses.is_public, found)):
+        host_addresses = addresses.resolve(
+            target.host, target.port, seconds=_compute_timeout(deadline), by=self.resolve
+        )
+        if not all(map(addresses.is_public, host_addresses)):
             raise FetchFailed("its address is not public")
-        return _open_first(found, target.port, deadline)
+        return _open_first(host_addresses, target.port, deadline)
 
 
 class _Stream(io.RawIOBase):
@@ -138,7 +140,7 @@ class _Stream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         if self._bytes_left <= 0:
             raise FetchFailed("too large")
-        self._connection.settimeout(_left(self._deadline))
+        self._connection.settimeout(_compute_timeout(self._deadline))
         count = self._connection.recv_into(memoryview(buffer)[: self._bytes_left])
         self._bytes_left -= count
         return count
@@ -155,22 +157,22 @@ def _begin(connection: socket.socket, deadline: float, method: str) -> HTTPRespo
     return response
 
 
-def _open_first(found: list[str], port: int, deadline: float) -> socket.socket:
+def _open_first(host_addresses: list[str], port: int, deadline: float) -> socket.socket:
     """Return a connection to the first address that accepts it."""
-    for address in found[:-1]:
+    for address in host_addresses[:-1]:
         try:
-            return socket.create_connection((address, port), timeout=_left(deadline) / 2)
+            return socket.create_connection((address, port), timeout=_compute_timeout(deadline) / 2)
         except OSError:
             continue
-    return socket.create_connection((found[-1], port), timeout=_left(deadline))
+    return socket.create_connection((host_addresses[-1], port), timeout=_compute_timeout(deadline))
 
 
 def _open_tunnel(proxy: str, target: Target, deadline: float) -> socket.socket:
     """Return a connection through a proxy. The proxy resolves the target's host name."""
-    found = _PROXY.fullmatch(proxy)
-    if not found:
+    match = _PROXY.fullmatch(proxy)
+    if not match:
         raise FetchFailed("OIDC_PROXY must be http://<host>:<port>")
-    connection = socket.create_connection((found[1], int(found[2])), timeout=_left(deadline))
+    connection = socket.create_connection((match[1], int(match[2])), timeout=_compute_timeout(deadline))
     try:
         authority = f"{target.host}:{target.port}"
         connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
@@ -182,9 +184,9 @@ def _open_tunnel(proxy: str, target: Target, deadline: float) -> socket.socket:
     return connection
 
 
-def _left(deadline: float) -> float:
+def _compute_timeout(deadline: float) -> float:
     """Return the seconds until a deadline. Raises TimeoutError."""
-    left = deadline - time.monotonic()
-    if left <= 0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError
-    return left
+    return seconds

@@ -126,10 +126,10 @@ def fetch_document(issuer: str) -> Any:
     """Return the JSON Web Key Set (JWKS) of an issuer. Takes at most five seconds. Raises FetchFailed."""
     end = time.monotonic() + TURN
     fetcher = Fetcher(issuers.allows_loopback)
-    found = fetcher.read_json(f"{issuer.removesuffix('/')}/.well-known/openid-configuration")
-    if not isinstance(found, dict) or found.get("issuer") != issuer:
+    configuration = fetcher.read_json(f"{issuer.removesuffix('/')}/.well-known/openid-configuration")
+    if not isinstance(configuration, dict) or configuration.get("issuer") != issuer:
         raise FetchFailed("its configuration names another issuer")
-    address = found.get("jwks_uri")
+    address = configuration.get("jwks_uri")
     if not isinstance(address, str):
         raise FetchFailed("its configuration has no jwks_uri")
     return replace(fetcher, seconds=min(SECONDS, end - time.monotonic())).read_json(address)

@@ -106,10 +106,10 @@ def _matches(pattern: str, issuer: str) -> bool:
 
 
 def _is_well_formed(issuer: str) -> bool:
-    found = re.fullmatch(_LOCAL, issuer) or re.fullmatch(_HTTPS, issuer)
-    if not found or int(found[2] or 0) > 65535 or (issuer.startswith("https:") and found[2] == "443"):
+    match = re.fullmatch(_LOCAL, issuer) or re.fullmatch(_HTTPS, issuer)
+    if not match or int(match[2] or 0) > 65535 or (issuer.startswith("https:") and match[2] == "443"):
         return False
-    return not {".", ".."} & set((found[3] or "").split("/")) and "//" not in (found[3] or "")
+    return not {".", ".."} & set((match[3] or "").split("/")) and "//" not in (match[3] or "")
 
 
 def _origin(url: str) -> str:

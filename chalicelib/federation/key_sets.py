@@ -33,11 +33,13 @@ class KeySet:
     @classmethod
     def parse(cls, document: Any) -> "KeySet":
         """Return the usable keys of a document. Raises ValueError unless it is a JWKS."""
-        found = document.get("keys") if isinstance(document, dict) else None
-        if not isinstance(found, list):
+        entries = document.get("keys") if isinstance(document, dict) else None
+        if not isinstance(entries, list):
             raise ValueError("must be an object with the list `keys`")
-        usable = [key for entry in found[:MAX_KEYS] if (key := _read(entry))]
-        counts = Counter(entry.get("kid") for entry in found[:MAX_KEYS] if isinstance(entry, dict) and _has_kid(entry))
+        usable = [key for entry in entries[:MAX_KEYS] if (key := _read(entry))]
+        counts = Counter(
+            entry.get("kid") for entry in entries[:MAX_KEYS] if isinstance(entry, dict) and _has_kid(entry)
+        )
         return cls(tuple(key for key in usable if counts[key.get("kid")] <= 1))
 
     def find(self, kid: str | None) -> Jwk | None:

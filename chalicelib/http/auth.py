@@ -118,14 +118,14 @@ class Caller:
     def from_context(context: Mapping[str, str]) -> "Caller":
         """Return the caller from the context that `as_context` made."""
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
-        scopes, own = tuple(context.get("scopes", "").split()), tuple(context.get("networks", "").split())
-        bounds = tuple(context.get("account_networks", "").split())
+        scopes, key_networks = tuple(context.get("scopes", "").split()), tuple(context.get("networks", "").split())
+        account_networks = tuple(context.get("account_networks", "").split())
         limited = (_parsed(context.get(name, "")) for name in ("rates", "account_rates"))
         end = int(expires) if expires else None
-        limits = KeyLimits(scopes, end, own, bounds, *limited)
+        limits = KeyLimits(scopes, end, key_networks, account_networks, *limited)
         used = int(context.get("used", "0"))
-        who, version = (context["account"], context["caller"], admin), context.get("version", "")
-        return Caller(*who, version, key, limits, used, context.get("name", ""), context.get("federated", ""))
+        identity, version = (context["account"], context["caller"], admin), context.get("version", "")
+        return Caller(*identity, version, key, limits, used, context.get("name", ""), context.get("federated", ""))
 
 
 ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of endpoints without authentication; it has no account
@@ -158,8 +158,8 @@ def limit(
 
     `template` is the endpoint's path. Raises RateLimited if the account or API key sends too many requests.
     """
-    own = caller.limits
-    if own.rates or own.account_rates or any(os.environ.get(name, "0") != "0" for name in rates.SETTINGS.values()):
+    limits, settings = caller.limits, rates.SETTINGS.values()
+    if limits.rates or limits.account_rates or any(os.environ.get(name, "0") != "0" for name in settings):
         admission.admit(caller.limited, method, template, query, headers)
 
 
@@ -184,8 +184,8 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
     """
     with suppress(AwsError):  # the request must not fail if the use of the key cannot be recorded
         api_keys.record_use(caller.key, caller.used)
-    held = caller.limits.scopes
-    if held and (missing := scopes.find_missing(held, method, template, path)):
+    key_scopes = caller.limits.scopes
+    if key_scopes and (missing := scopes.find_missing(key_scopes, method, template, path)):
         raise _lacking(caller, missing)
     for bounds in (caller.limits.networks, caller.limits.account_networks):
         if bounds and not networks.contain(bounds, address):
@@ -216,8 +216,8 @@ def version_headers() -> list[str]:
 
 
 def _lacking(caller: Caller, scope: str) -> Forbidden:
-    what = "federated credential" if kinds.FEDERATED_CREDENTIALS.has(caller.key) else "API key"
-    return Forbidden(f"This {what} lacks the scope {scope}.")
+    credential = "federated credential" if kinds.FEDERATED_CREDENTIALS.has(caller.key) else "API key"
+    return Forbidden(f"This {credential} lacks the scope {scope}.")
 
 
 def _token(authorization: str) -> str:

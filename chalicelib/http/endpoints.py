@@ -30,7 +30,7 @@ from chalicelib.storage.records.items import Item
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedItem:
     """The result of a POST. It has the new item, and fields that only this response shows, for example a token."""
 
     item: Item
@@ -87,13 +87,13 @@ NO_STORE = {"Cache-Control": "no-store"}  # the headers of responses that contai
 
 
 Show = Callable[[Item, Call], dict[str, Any]]
-Answer = Made | Item | dict[str, Any] | str | Static | Binary | Redirect | None
+Answer = CreatedItem | Item | dict[str, Any] | str | Static | Binary | Redirect | None
 
 
 class Endpoint(NamedTuple):
     """A view for a method on a path.
 
-    - `view` returns an item that it read or changed, or a Made with a new item. Then `show` makes the response, with an
+    - `view` returns an item that it read or changed, or a CreatedItem. Then `show` makes the response, with an
       ETag. Any other value is the JSON body; None is no body, and a str is JSON already.
     - `show` is required for every POST, because it makes the response to a repeated request.
     - `module` is the name of the module that `show` shows, "" if it shows the item.
@@ -166,23 +166,25 @@ def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) 
         raise Conflict(
             f"This request was already done: it created {done.item.id}. The secret in its response is shown only once."
         )
-    return Made(done.item)
+    return CreatedItem(done.item)
 
 
 def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) -> Response:
     headers: dict[str, str | list[str]] = {"Content-Type": "application/json", **endpoint.headers}
-    made = Made(answer) if isinstance(answer, Item) else answer
-    if not isinstance(made, Made):
-        text = "" if made is None else made if isinstance(made, str) else messages.text(made)
+    content = CreatedItem(answer) if isinstance(answer, Item) else answer
+    if not isinstance(content, CreatedItem):
+        text = "" if content is None else content if isinstance(content, str) else messages.text(content)
         return Response(text, headers, status_code=endpoint.status)
-    call.log["resource"] = made.item.id
-    shown = cast(Show, endpoint.show)(made.item, call)
+    call.log["resource"] = content.item.id
+    shown = cast(Show, endpoint.show)(content.item, call)
     text = messages.text(shown)
-    headers["ETag"] = tag = _tag(endpoint, made.item, text)
+    headers["ETag"] = tag = _tag(endpoint, content.item, text)
     known = request.headers.get("if-none-match", "") if endpoint.method == "GET" else ""
     if known and etags.is_known(known, tag):
         return Response("", headers, status_code=304)
-    return Response(messages.text({**shown, **made.once}) if made.once else text, headers, status_code=endpoint.status)
+    return Response(
+        messages.text({**shown, **content.once}) if content.once else text, headers, status_code=endpoint.status
+    )
 
 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
@@ -276,14 +278,14 @@ def _check(
     Raises Forbidden if the body names resources that the caller must not read.
     """
     content, at = None, ""
-    wrong, values = dict[str, str](), dict[str, Any]()
+    body_errors, values = dict[str, str](), dict[str, Any]()
     if endpoint.body:
         parse = oauth.parse if endpoint.is_oauth else messages.parse
         values = parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
-        content, wrong, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
-    parameters, also_wrong = messages.check_query(endpoint.query, sent) if sent else ({}, {})
-    if found := wrong | also_wrong:
-        raise oauth.invalid(found, values) if endpoint.is_oauth else InvalidRequest.of(found)
+        content, body_errors, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
+    parameters, query_errors = messages.check_query(endpoint.query, sent) if sent else ({}, {})
+    if errors := body_errors | query_errors:
+        raise oauth.invalid(errors, values) if endpoint.is_oauth else InvalidRequest.of(errors)
     if content and who.limits.scopes:
         auth.admit_references(who, content.fields_set(), at)
     return content, parameters

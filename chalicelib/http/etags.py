@@ -19,7 +19,7 @@ def is_known(if_none_match: str, tag: str | None) -> bool:
 
     `*` matches any tag. `tag` is None if the resource does not exist: then the result is False.
     """
-    known = {found.removeprefix("W/") for found in _tags(if_none_match)}
+    known = {candidate.removeprefix("W/") for candidate in _tags(if_none_match)}
     return tag is not None and (if_none_match.strip() == "*" or tag in known)
 
 

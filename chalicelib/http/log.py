@@ -111,16 +111,16 @@ def _directives(namespace: str, operation: str, is_by_route: bool, counted: tupl
     It has no braces around it and no timestamp, so that `_metrics` can continue it. The result is the same
     for many lines, so it is cached.
     """
-    dimensions, made = {"service": namespace}, []
+    dimensions, directives = {"service": namespace}, []
     if operation:
         dimensions["operation"] = operation
         by = _BY_ROUTE if is_by_route else _BY_SERVICE
-        made.append({"Namespace": namespace, "Dimensions": by, "Metrics": _OF_ROUTES})
+        directives.append({"Namespace": namespace, "Dimensions": by, "Metrics": _OF_ROUTES})
     if counted:
-        named = [{"Name": name, "Unit": "Count"} for name in counted]
-        made.append({"Namespace": namespace, "Dimensions": _BY_SERVICE, "Metrics": named})
+        metrics = [{"Name": name, "Unit": "Count"} for name in counted]
+        directives.append({"Namespace": namespace, "Dimensions": _BY_SERVICE, "Metrics": metrics})
     requests = {"Requests": 1} if operation else {}
-    return json.dumps({**dimensions, **requests, "_aws": {"CloudWatchMetrics": made}})[1:-2]
+    return json.dumps({**dimensions, **requests, "_aws": {"CloudWatchMetrics": directives}})[1:-2]
 
 
 def _count(account: str | None) -> None:

@@ -72,13 +72,13 @@ def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> 
 
 def check_query(parameters: Parameters, sent: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the values of the parameters that were sent, and the validation errors by name."""
-    found, wrong = {}, {}
+    values, wrong = {}, {}
     for name in dict.fromkeys([*(name for name in parameters if name in sent), *sent]):
         try:
-            found[name] = _read_parameter(parameters, name, sent[name])
+            values[name] = _read_parameter(parameters, name, sent[name])
         except ValueError as error:
             wrong[validation_errors.dotted([name])] = str(error)
-    return found, wrong
+    return values, wrong
 
 
 def _read_parameter(parameters: Parameters, name: str, texts: list[str]) -> Any:
@@ -105,12 +105,12 @@ def without_ids(
 
     Some clients send the `id` of the resource, and the `edge_id` of its edge.
     """
-    named = [*path.values()]
-    own = {"id": named[-1]} if named and method in ("PATCH", "PUT") else {}
-    if named and template.startswith("/edges/"):
-        own["edge_id"] = named[0]
-    wrong = {name: _OWN_ID for name, id in own.items() if values.get(name, id) != id}
-    return {name: value for name, value in values.items() if name not in own}, wrong
+    path_ids = [*path.values()]
+    ids_by_field = {"id": path_ids[-1]} if path_ids and method in ("PATCH", "PUT") else {}
+    if path_ids and template.startswith("/edges/"):
+        ids_by_field["edge_id"] = path_ids[0]
+    wrong = {name: _OWN_ID for name, id in ids_by_field.items() if values.get(name, id) != id}
+    return {name: value for name, value in values.items() if name not in ids_by_field}, wrong
 
 
 def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -126,9 +126,9 @@ def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
 def read_object(text: str) -> dict[str, Any]:
     """Parse a text as a JSON object. Raises MalformedJson."""
     try:
-        found = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        document = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
         if "\\u" in text:  # an escape can be an unpaired surrogate, which cannot be encoded as UTF-8 later
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise MalformedJson(
             f"The text is not JSON: {error.msg.removesuffix(' at')} at character {error.pos}."
@@ -137,9 +137,9 @@ def read_object(text: str) -> dict[str, Any]:
         raise MalformedJson("The text contains half of a surrogate pair, which is not a character.") from None
     except (ValueError, RecursionError):
         raise MalformedJson("The text has a number with too many digits, or is nested too deeply.") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise MalformedJson("The text must be a JSON object.")
-    return found
+    return document
 
 
 def text(value: Any) -> str:
@@ -167,8 +167,8 @@ def check_ids(path: str, values: Mapping[str, str]) -> None:
 def _kinds_of(path: str) -> Sequence[tuple[str, Kind]]:
     """Return the variables of a path that contain an id. Each comes with the kind of resource that the id names."""
     variables = re.finditer(r"/\{(\w+)\}", path)
-    found = ((variable[1], kinds.at(path[: variable.start()])) for variable in variables)
-    return [(name, kind) for name, kind in found if kind]
+    pairs = ((variable[1], kinds.at(path[: variable.start()])) for variable in variables)
+    return [(name, kind) for name, kind in pairs if kind]
 
 
 def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
@@ -191,12 +191,12 @@ def is_host(text: str) -> bool:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise MalformedJson(f"The key {json.dumps(name[:100])} occurs twice in one object.")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _no_constant(name: str) -> NoReturn:

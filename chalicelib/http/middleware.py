@@ -66,8 +66,8 @@ def wrap(app: Chalice) -> None:
             response, error = _attempt(app, request, get_response, operation_id)
             if response.status_code == Forbidden.status:
                 _note_denied(context.get("authorizer", {}).get("key", ""))
-        own = {"Operation-Id": operation_id, **context.get("headers", {})}
-        response.headers.update({**errors.ALWAYS, **own})
+        headers = {"Operation-Id": operation_id, **context.get("headers", {})}
+        response.headers.update({**errors.ALWAYS, **headers})
         if traceparent:
             tracing.leave()
         log.request(_line(request, context, response, time.perf_counter() - started), error)
@@ -158,8 +158,8 @@ def _api_error(error: BaseException) -> ApiError:
         case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames() | TooManyItems():
             return _conflict(error)
         case TransactionTooLarge():
-            most = writes.MAX_RELATIONS
-            rule = f"must name at most {most} resources; one request can add or remove at most {most}"
+            limit = writes.MAX_RELATIONS
+            rule = f"must name at most {limit} resources; one request can add or remove at most {limit}"
             return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
         case MissingTarget(reference=reference):
             field = reference.field
@@ -188,7 +188,7 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
             field = key.field or key.kind
             return errors.Conflict(f"'{field}' is in use already.", {field: _UNIQUE})
         case InUse(referrers=referrers):
-            named = {f"used_by.{place}": referrer for place, referrer in enumerate(referrers[:10])}
+            named = {f"used_by.{index}": referrer for index, referrer in enumerate(referrers[:10])}
             return errors.Conflict(f"The resource is in use by {', '.join(referrers[:10])}.", named)
         case TooManyReferrers(reference=reference):
             rule = f"{reference.id} can have at most {references.MAX_REFERRERS} resources that refer to it"
@@ -211,6 +211,6 @@ def error_response(error: ApiError, operation_id: str, *, is_oauth: bool = False
     }
     content = oauth.with_fields(error, content) if is_oauth else content
     response = Response(messages.text(content), status_code=error.status)
-    own = oauth.HEADERS if is_oauth else {}
-    response.headers.update({"Content-Type": "application/json", **own, **error.headers})
+    oauth_headers = oauth.HEADERS if is_oauth else {}
+    response.headers.update({"Content-Type": "application/json", **oauth_headers, **error.headers})
     return response

@@ -27,16 +27,18 @@ class Enabled(Shape):
     """True applies the module to traffic, false disables it."""
 
 
-def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a function for `Module.conflicts`. It rejects the module if its holder has one of the modules `others`.
+def forbid_modules(names: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
+    """Return a function for `Module.conflicts`. It rejects the module if its parent has one of the modules `names`.
 
     Then it returns a validation error for the request's field `field`.
     """
 
-    def conflicts(request: Any, holder: Item) -> dict[str, str]:
-        found = [other for other in others if request is not None and other in holder.modules]
+    def conflicts(request: Any, parent: Item) -> dict[str, str]:
+        present_names = [name for name in names if request is not None and name in parent.modules]
         return (
-            {field: f"must not be set together with the module {found[0]}: remove that module first"} if found else {}
+            {field: f"must not be set together with the module {present_names[0]}: remove that module first"}
+            if present_names
+            else {}
         )
 
     return conflicts
@@ -44,12 +46,12 @@ def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """A module at a path. Its holder is the item that it belongs to: an edge, route, authority or reservation.
+    """A module at a path. Its parent is the item that it belongs to: an edge, route, authority or reservation.
 
     - `shape` is the shape of requests, `stored` the stored type. `shows` is the shape of responses if it differs.
-    - `to_response` makes the response from the stored module and its holder. By default, the response has the stored
+    - `to_response` makes the response from the stored module and its parent. By default, the response has the stored
       fields.
-    - `conflicts` returns the validation errors of a request, given the holder. The request is None if only the holder
+    - `conflicts` returns the validation errors of a request, given the parent. The request is None if only the parent
       changes.
     - `errors` are errors of PUT beyond the common ones, `headers` headers of responses that show the module.
     - `permits` raises Forbidden for callers that may not use the module.
@@ -81,12 +83,19 @@ class Module:
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         refused = (Forbidden,) if self.permits else ()
-        own: dict[str, Any] = {"show": self.show, "module": self.name, "permits": self.permits, "errors": refused}
-        shown: dict[str, Any] = {**own, "response": self.response, "headers": self.headers}
+        options: dict[str, Any] = {"show": self.show, "module": self.name, "permits": self.permits, "errors": refused}
+        response_options: dict[str, Any] = {**options, "response": self.response, "headers": self.headers}
         return (
-            Endpoint("PUT", self.path, 200, self.put, body=self.shape, **{**shown, "errors": refused + self.errors}),
-            Endpoint("GET", self.path, 200, self.get, **shown),
-            Endpoint("DELETE", self.path, 204, self.delete, **own),
+            Endpoint(
+                "PUT",
+                self.path,
+                200,
+                self.put,
+                body=self.shape,
+                **{**response_options, "errors": refused + self.errors},
+            ),
+            Endpoint("GET", self.path, 200, self.get, **response_options),
+            Endpoint("DELETE", self.path, 204, self.delete, **options),
         )
 
     def put(self, call: Call) -> Item | None:
@@ -97,72 +106,72 @@ class Module:
         home = kinds.at(self.home.rpartition("/")[0])
         may_be_elsewhere = home is not None and home.may_be_elsewhere
 
-        def edit(holder: Item) -> Item:
-            self.check(call.body, holder)
-            return self.set_in(holder, call.body)
+        def edit(parent: Item) -> Item:
+            self.check(call.body, parent)
+            return self.set_in(parent, call.body)
 
         def attempt() -> Item | None:
-            holder = self._holder(call)
-            if not (holder.body or (may_be_elsewhere and not references.are_strict())):
+            parent = self._read_parent(call)
+            if not (parent.body or (may_be_elsewhere and not references.are_strict())):
                 noun = "edge or route" if home is None or may_be_elsewhere else home.name
                 raise NotFound(f"There is no {noun} {call.id} in this account.")
-            return call.change.rewrite(holder, edit, verb="replace", module=self.name).commit()
+            return call.change.rewrite(parent, edit, verb="replace", module=self.name).commit()
 
         return writes.retried(attempt)
 
     def get(self, call: Call) -> Item:
-        holder = table.read_any(*self.item_key(call))
-        if holder is None:
+        parent = table.read_any(*self.item_key(call))
+        if parent is None:
             raise self._unset()
-        return holder
+        return parent
 
     def delete(self, call: Call) -> None:
-        def edit(holder: Item) -> Item:
-            left = {name: module for name, module in holder.modules.items() if name != self.name}
-            return replace(holder, modules=left, references=replace_references(holder.references, {self.name: ()}))
+        def edit(parent: Item) -> Item:
+            modules = {name: module for name, module in parent.modules.items() if name != self.name}
+            return replace(parent, modules=modules, references=replace_references(parent.references, {self.name: ()}))
 
         def attempt() -> None:
-            holder = self._holder(call)
-            if self.name not in holder.modules:
+            parent = self._read_parent(call)
+            if self.name not in parent.modules:
                 raise self._unset()
-            call.change.rewrite(holder, edit, verb="delete", module=self.name).commit()
+            call.change.rewrite(parent, edit, verb="delete", module=self.name).commit()
 
         writes.retried(attempt)
 
-    def _holder(self, call: Call) -> Item:
+    def _read_parent(self, call: Call) -> Item:
         """Return the item to which the module belongs. If the account has no such item, its body is empty."""
         item_key = self.item_key(call)
         return table.read_any(*item_key) or Item(*item_key, {}, revision=0)
 
-    def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
+    def set_in(self, parent: Item, request: Shape, *, at: str = "") -> Item:
         """Return the edge, route or authority with the requested module.
 
         With STRICT_REFERENCES, the item also gets references to the resources that the module names. `at` is the
         module's dotted path in the body. Raises aws.Unavailable if a secret cannot be encrypted.
         """
-        before = self.stored.of(holder.modules[self.name]) if self.name in holder.modules else None
-        context = vault.context(holder.account, holder.id)
+        before = self.stored.of(parent.modules[self.name]) if self.name in parent.modules else None
+        context = vault.context(parent.account, parent.id)
         module = self.stored.requested(request.values(), context, before)
         named = {f"{at}{field}": ids for field, ids in module.references().items()}
-        recorded = references.recorded(holder.account, named, module=self.name)
-        kept = holder.modules.get(self.name, {})
-        record = kept if module == before else module.over(kept)
-        linked = replace_references(holder.references, {self.name: recorded})
-        return replace(holder, modules={**holder.modules, self.name: record}, references=linked)
+        module_references = references.recorded(parent.account, named, module=self.name)
+        old_record = parent.modules.get(self.name, {})
+        record = old_record if module == before else module.over(old_record)
+        all_references = replace_references(parent.references, {self.name: module_references})
+        return replace(parent, modules={**parent.modules, self.name: record}, references=all_references)
 
-    def show(self, holder: Item, call: Call) -> dict[str, Any]:
+    def show(self, parent: Item, call: Call) -> dict[str, Any]:
         """Return the response for the module. Raises NotFound if it is not set."""
-        if self.name not in holder.modules:
+        if self.name not in parent.modules:
             raise self._unset()
-        module = self.stored.of(holder.modules[self.name])
-        return self.to_response(module, holder, call) if self.to_response else asdict(module)
+        module = self.stored.of(parent.modules[self.name])
+        return self.to_response(module, parent, call) if self.to_response else asdict(module)
 
-    def check(self, request: Shape | None, holder: Item, *, at: str = "") -> None:
+    def check(self, request: Shape | None, parent: Item, *, at: str = "") -> None:
         """Raise InvalidRequest if the module contradicts its edge, route or authority.
 
         `at` is the module's path in the body.
         """
-        if wrong := self.conflicts(request, holder) if self.conflicts else {}:
+        if wrong := self.conflicts(request, parent) if self.conflicts else {}:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
     def item_key(self, call: Call) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
-NO_OTHERS: Mapping[str, str] = {}
+NO_QUERY: Mapping[str, str] = {}
 
 
 def _whole_number(text: str) -> int:
@@ -85,24 +85,24 @@ def text(
     page: Page,
     *,
     has_more: bool,
-    others: Mapping[str, str] = NO_OTHERS,
+    query: Mapping[str, str] = NO_QUERY,
 ) -> str:
     """Return the JSON of a page. It has as many entries as fit into a response, but at least one.
 
     The URL of the next page names `last`, the id of the last item that was read for this page. If some entries do not
-    fit, it names the last shown entry instead. `others` are further query parameters of this URL.
+    fit, it names the last shown entry instead. `query` are further query parameters of this URL.
     """
     shown, cut = _fitting(entries)
     has_rest = cut not in ("", last)
-    following = urlencode({**others, "before_id": cut if has_rest else last, "limit": page.limit})
+    following = urlencode({**query, "before_id": cut if has_rest else last, "limit": page.limit})
     next_page_uri = f"{uri}?{following}" if has_more or has_rest else None
-    own = {"uri": uri, "next_page_uri": next_page_uri}
-    return f'{{"{array}":[{",".join(shown)}],{messages.text(own)[1:]}'
+    uris = {"uri": uri, "next_page_uri": next_page_uri}
+    return f'{{"{array}":[{",".join(shown)}],{messages.text(uris)[1:]}'
 
 
-def last(found: Sequence[Item]) -> str:
+def last(items: Sequence[Item]) -> str:
     """Return the id of the last item. Return "" if there are no items."""
-    return found[-1].id if found else ""
+    return items[-1].id if items else ""
 
 
 def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:

@@ -52,8 +52,11 @@ def routes_of(file: str) -> tuple[Routes, ...]:
 
     These are the RESOURCE, ROUTES and MODULES of the file, if any.
     """
-    found = vars(import_module(file))
-    return (*(found[name] for name in ("RESOURCE", "ROUTES") if name in found), *found.get("MODULES", ()))
+    attributes = vars(import_module(file))
+    return (
+        *(attributes[name] for name in ("RESOURCE", "ROUTES") if name in attributes),
+        *attributes.get("MODULES", ()),
+    )
 
 
 def _importing_view(app: Chalice, file: str, method: str, path: str) -> Callable[..., Response]:

@@ -8,7 +8,7 @@ from typing import Any
 from chalicelib import ids
 from chalicelib.http import inline_modules, paging
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Endpoint, Made
+from chalicelib.http.endpoints import Call, CreatedItem, Endpoint
 from chalicelib.http.errors import ApiError, NotFound
 from chalicelib.http.module import Module
 from chalicelib.http.paging import Page
@@ -90,17 +90,17 @@ class Resource:
 
     def endpoint(self, method: str, path: str, status: int, view: Callable[[Call], Any], **more: Any) -> Endpoint:
         """Return an endpoint with the kind's `show`, `permits`, headers and errors."""
-        every = (self.headers, *(module.headers for module in self.modules))
-        headers = {name: value for some in every for name, value in some.items()}
-        own = {"show": self.show, "permits": self.permits, "errors": self.errors.get(method, ()), "headers": headers}
-        return Endpoint(method, path, status, view, **{**own, **more})
+        groups = (self.headers, *(module.headers for module in self.modules))
+        headers = {name: value for group in groups for name, value in group.items()}
+        common = {"show": self.show, "permits": self.permits, "errors": self.errors.get(method, ())}
+        return Endpoint(method, path, status, view, **{**common, "headers": headers, **more})
 
     def list_page(self, call: Call) -> str:
         page = Page(**call.query)
-        found, has_more = self.listed(call, page)
+        items, has_more = self.listed(call, page)
         uri = f"{call.base_url}{self.path(call)}"
         return paging.text(
-            self.kind.array, self.responses(found, call), paging.last(found), uri, page, has_more=has_more
+            self.kind.array, self.responses(items, call), paging.last(items), uri, page, has_more=has_more
         )
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
@@ -110,8 +110,8 @@ class Resource:
         """
         ids = None if call.path else call.caller.readable_ids(self.kind)
         if ids is not None:
-            own = [id for id in ids if self.kind.has(id)]
-            return table.page_of(self.scope(call), own, before=page.before_id, count=page.limit)
+            readable_ids = [id for id in ids if self.kind.has(id)]
+            return table.page_of(self.scope(call), readable_ids, before=page.before_id, count=page.limit)
         return table.page(self.scope(call), before=page.before_id, count=page.limit)
 
     def get(self, call: Call) -> Item:
@@ -158,8 +158,10 @@ class Resource:
 
         Each response is made only when the iterator gets to it.
         """
-        shown = self.to_responses(items, call) if self.to_responses else (plain(self.stored, it, call) for it in items)
-        for response, item in zip(shown, items, strict=True):
+        responses = (
+            self.to_responses(items, call) if self.to_responses else (plain(self.stored, item, call) for item in items)
+        )
+        for response, item in zip(responses, items, strict=True):
             yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response
 
     def path(self, call: Call) -> str:
@@ -204,18 +206,18 @@ class EditableResource(Resource):
         shown = {"response": self.response}
         return (
             *super().endpoints(),
-            self.endpoint("POST", self.kind.path, 201, self.post, body=self.creation, **shown, show=self.show_made),
+            self.endpoint("POST", self.kind.path, 201, self.post, body=self.creation, **shown, show=self.show_created),
             self.endpoint("PATCH", self.kind.item_path, 200, self.patch, body=self.alteration, **shown),
             self.endpoint("DELETE", self.kind.item_path, 204, self.delete),
         )
 
-    def post(self, call: Call) -> Made:
+    def post(self, call: Call) -> CreatedItem:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
         writes.retried(lambda: call.change.put(item, details=new.details).also(*new.also).commit())
         call.log.update(new.details)
-        return Made(item, new.once)
+        return CreatedItem(item, new.once)
 
-    def show_made(self, item: Item, call: Call) -> dict[str, Any]:
+    def show_created(self, item: Item, call: Call) -> dict[str, Any]:
         """Return the response to a creation.
 
         The item that is stored with an idempotency key lacks its modules. So they are taken from the repeated request.
@@ -230,19 +232,19 @@ class EditableResource(Resource):
         Raises ApiError, aws.Unavailable.
         """
         id = ids.new(self.kind.prefix)
-        own = {"created_at": ids.time_of(id)}
+        origin = {"created_at": ids.time_of(id)}
         new = self.make(caller, id, request) if self.make else New(self.stored.of(request.values()))
         named = new.stored.references()
         recorded = references.recorded(caller.account, named) if named else ()
         is_traced = isinstance(new.stored, Traced)
         if is_traced and caller.key:
-            own["created_by"] = caller.key
+            origin["created_by"] = caller.key
         requester = {"owner_id": caller.id} if is_traced and not isinstance(new.stored, Owned) else {}
         unique_keys = new.unique_keys or new.stored.unique_keys(caller.account, id)
         item = Item(
             scope,
             id,
-            {**new.stored.packed(), **own},
+            {**new.stored.packed(), **origin},
             unseen={**new.unseen, **requester},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=unique_keys,
@@ -266,12 +268,12 @@ class EditableResource(Resource):
         before = self.stored.of(item.body)
         after = replace(before, **fields)
         named = after.references()
-        own = {"": references.recorded(item.account, named)} if fields.keys() & named.keys() else {}
+        new_references = {"": references.recorded(item.account, named)} if fields.keys() & named.keys() else {}
         changed = replace(
             item,
             body=records.body_of_change(item, before, after),
             unique_keys=records.keys_of_change(item, before, after),
-            references=replace_references(item.references, own),
+            references=replace_references(item.references, new_references),
         )
         return inline_modules.set_in(changed, self.modules, request) if modules else changed
 

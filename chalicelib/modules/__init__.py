@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @cache
 def load_all() -> tuple[Module, ...]:
     """Import all files of this folder. Return the API modules that they declare in MODULES."""
-    files = sorted(iter_modules(__path__), key=lambda it: it.name)
+    files = sorted(iter_modules(__path__), key=lambda file: file.name)
     return tuple(module for file in files for module in import_module(f"{__name__}.{file.name}").MODULES)
 
 

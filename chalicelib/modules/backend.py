@@ -26,17 +26,17 @@ class ShownBackend(Enabled):
     """The backend; null if there is none."""
 
 
-def _response(module: BackendModule, _holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: BackendModule, _parent: Item, call: Call) -> dict[str, Any]:
     ref = messages.ref(call.base_url, module.backend_id) if module.backend_id else None
     return {"enabled": module.enabled, "backend": ref}
 
 
-def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a subclass of the model `shape`. Its description names `holder`, for example "a TLS edge"."""
-    return type(shape.__name__, (shape,), {"__doc__": f"The backend that answers the traffic of {holder}."})
+def _describe(shape: type[Enabled], parent: str) -> type[Enabled]:
+    """Return a subclass of the model `shape`. Its description names `parent`, for example "a TLS edge"."""
+    return type(shape.__name__, (shape,), {"__doc__": f"The backend that answers the traffic of {parent}."})
 
 
-_HOLDERS = {
+_PARENTS = {
     "/edges/https/{edge_id}/routes/{id}": "an HTTPS edge route",
     "/edges/tls/{id}": "a TLS edge",
     "/edges/tcp/{id}": "a TCP edge",
@@ -44,11 +44,11 @@ _HOLDERS = {
 MODULES = tuple(
     Module(
         path=f"{path}/backend",
-        shape=_named(Backend, holder),
+        shape=_describe(Backend, parent),
         stored=BackendModule,
-        shows=_named(ShownBackend, holder),
+        shows=_describe(ShownBackend, parent),
         to_response=_response,
         errors=(UnknownReference, Conflict),
     )
-    for path, holder in _HOLDERS.items()
+    for path, parent in _PARENTS.items()
 )

@@ -6,7 +6,7 @@ Only digests of the passwords are stored, encrypted like secrets. No response, e
 from typing import Annotated, Any
 
 from chalicelib.http.endpoints import Call
-from chalicelib.http.module import Enabled, Module, excluding
+from chalicelib.http.module import Enabled, Module, forbid_modules
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.enforced import enforced_modules
 from chalicelib.model.edges.modules.basic_auth import MODULE, BasicAuthModule
@@ -45,7 +45,7 @@ class ShownBasicCredential(Shape):
 
 
 def _distinct(credentials: list[BasicCredential]) -> list[BasicCredential]:
-    if len({it.username for it in credentials}) < len(credentials):
+    if len({credential.username for credential in credentials}) < len(credentials):
         raise ValueError("must not name a user twice")
     return credentials
 
@@ -64,25 +64,28 @@ class ShownBasicAuth(Enabled):
     """The users that may pass."""
 
 
-def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a subclass of the model `shape`. Its description names `holder`, for example "an HTTPS edge route"."""
-    described = f"Lets only visitors of {holder} pass that send a user name and its password (RFC 7617)."
-    return type(shape.__name__, (shape,), {"__doc__": described})
+def _describe(shape: type[Enabled], parent: str) -> type[Enabled]:
+    """Return a subclass of the model `shape`. Its description names `parent`, for example "an HTTPS edge route"."""
+    description = f"Lets only visitors of {parent} pass that send a user name and its password (RFC 7617)."
+    return type(shape.__name__, (shape,), {"__doc__": description})
 
 
-def _response(module: BasicAuthModule, _holder: Item, _call: Call) -> dict[str, Any]:
-    return {"enabled": module.enabled, "credentials": [{"username": it, "password": ""} for it in module.usernames]}
+def _response(module: BasicAuthModule, _parent: Item, _call: Call) -> dict[str, Any]:
+    return {
+        "enabled": module.enabled,
+        "credentials": [{"username": username, "password": ""} for username in module.usernames],
+    }
 
 
-_HOLDERS = {kinds.HTTPS_EDGE_ROUTES: "an HTTPS edge route", kinds.RESERVED_DOMAINS: "the tunnels of a reserved domain"}
+_PARENTS = {kinds.HTTPS_EDGE_ROUTES: "an HTTPS edge route", kinds.RESERVED_DOMAINS: "the tunnels of a reserved domain"}
 MODULES = tuple(
     Module(
         path=path,
-        shape=_named(BasicAuth, _HOLDERS[kind]),
+        shape=_describe(BasicAuth, _PARENTS[kind]),
         stored=MODULE.stored,
-        shows=_named(ShownBasicAuth, _HOLDERS[kind]),
+        shows=_describe(ShownBasicAuth, _PARENTS[kind]),
         to_response=_response,
-        conflicts=excluding(enforced_modules.list_excluded(MODULE.name), "credentials"),
+        conflicts=forbid_modules(enforced_modules.list_excluded(MODULE.name), "credentials"),
     )
     for kind, path in zip(MODULE.parents, MODULE.paths, strict=True)
 )

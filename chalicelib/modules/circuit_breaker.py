@@ -47,9 +47,9 @@ class CircuitBreaker(Enabled):
     """Share of failures in a window at which a tunnel is tripped: from 0.01 to 1, with two decimal places."""
 
 
-def _response(module: CircuitBreakerModule, holder: Item, call: Call) -> dict[str, Any]:
-    shown = {name: it for name, it in vars(module).items() if name != "error_percent"}
-    return {**shown, "error_threshold_percentage": module.error_percent / 100}
+def _response(module: CircuitBreakerModule, route: Item, call: Call) -> dict[str, Any]:
+    settings = {name: value for name, value in vars(module).items() if name != "error_percent"}
+    return {**settings, "error_threshold_percentage": module.error_percent / 100}
 
 
 MODULES = tuple(

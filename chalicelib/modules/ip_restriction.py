@@ -36,18 +36,18 @@ class ShownIpRestriction(Enabled):
     """The IP policies. A visitor passes if an allow rule of any of them matches its address, and no deny rule does."""
 
 
-def _response(module: IpRestrictionModule, _holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: IpRestrictionModule, _parent: Item, call: Call) -> dict[str, Any]:
     refs = [messages.ref(call.base_url, id) for id in module.ip_policy_ids]
     return {"enabled": module.enabled, "ip_policies": refs}
 
 
-def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a subclass of the model `shape`. Its description names `holder`, for example "an HTTPS edge"."""
-    described = f"Admits only visitors of {holder} that IP policies allow, by their address."
-    return type(shape.__name__, (shape,), {"__doc__": described})
+def _describe(shape: type[Enabled], parent: str) -> type[Enabled]:
+    """Return a subclass of the model `shape`. Its description names `parent`, for example "an HTTPS edge"."""
+    description = f"Admits only visitors of {parent} that IP policies allow, by their address."
+    return type(shape.__name__, (shape,), {"__doc__": description})
 
 
-_HOLDERS = {
+_PARENTS = {
     "/edges/https/{edge_id}": "an HTTPS edge",
     "/edges/https/{edge_id}/routes/{id}": "an HTTPS edge route",
     "/edges/tls/{id}": "a TLS edge",
@@ -58,11 +58,11 @@ _HOLDERS = {
 MODULES = tuple(
     Module(
         path=f"{path}/ip_restriction",
-        shape=_named(IpRestriction, holder),
+        shape=_describe(IpRestriction, parent),
         stored=IpRestrictionModule,
-        shows=_named(ShownIpRestriction, holder),
+        shows=_describe(ShownIpRestriction, parent),
         to_response=_response,
         errors=(UnknownReference, Conflict),
     )
-    for path, holder in _HOLDERS.items()
+    for path, parent in _PARENTS.items()
 )

@@ -46,7 +46,7 @@ class ShownHttpsMutualTls(ShownMutualTls):
     """Lets only clients connect that have a certificate of one of the named authorities."""
 
 
-def _response(module: MutualTlsModule, _holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: MutualTlsModule, _edge: Item, call: Call) -> dict[str, Any]:
     refs = [messages.ref(call.base_url, id) for id in module.certificate_authority_ids]
     return {"enabled": module.enabled, "certificate_authorities": refs}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from chalicelib.http.endpoints import NO_STORE, Call
-from chalicelib.http.module import Enabled, Module, excluding
+from chalicelib.http.module import Enabled, Module, forbid_modules
 from chalicelib.model.edges.enforced import enforced_modules
 from chalicelib.model.edges.modules.oauth import MODULE, OAuthModule
 from chalicelib.schema.fields import DOMAIN, SECRET, Domain, Name, Text
@@ -22,7 +22,9 @@ _LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
 _MAX_PROVIDER = 16 * 1024
 _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
-Email = Annotated[str, form(rf"{_LOCAL}@{DOMAIN}", "must be an e-mail address, for example ada@example.com", most=254)]
+Email = Annotated[
+    str, form(rf"{_LOCAL}@{DOMAIN}", "must be an e-mail address, for example ada@example.com", max_length=254)
+]
 Team = Annotated[str, form(f"{_SLUG}/{_SLUG}", "must be of the form <org-slug>/<team-slug>"), max_bytes(255)]
 Organization = Annotated[str, form(_SLUG, "must be the slug of an organization, for example acme-inc"), max_bytes(255)]
 Seconds = Annotated[int, between(0, 2**32 - 1), if_null(0)]
@@ -145,9 +147,9 @@ class OAuth(Enabled):
     """
 
 
-def _response(module: OAuthModule, holder: Item, call: Call) -> dict[str, Any]:
-    context = vault.context(holder.account, holder.id)
-    edge = (items.above(holder.scope) or ("", ""))[1]
+def _response(module: OAuthModule, route: Item, call: Call) -> dict[str, Any]:
+    context = vault.context(route.account, route.id)
+    edge = (items.above(route.scope) or ("", ""))[1]
     sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
     providers = {
         name: provider
@@ -164,7 +166,7 @@ MODULES = tuple(
         stored=MODULE.stored,
         to_response=_response,
         headers=NO_STORE,
-        conflicts=excluding(enforced_modules.list_excluded(MODULE.name), "provider"),
+        conflicts=forbid_modules(enforced_modules.list_excluded(MODULE.name), "provider"),
     )
     for path in MODULE.paths
 )

@@ -48,8 +48,8 @@ def _not_below_the_default(value: int | None, above: Mapping[str, Any]) -> int |
 
 def _among_the_allowed(value: dict[str, str] | None, above: Mapping[str, Any]) -> dict[str, str] | None:
     allowed = above.get("allowed_extensions")
-    if value and allowed is not None and (others := sorted(value.keys() - {*allowed, acl.EXTENSION})):
-        raise ValueError(f"must be in allowed_extensions, which lacks {', '.join(others)}")
+    if value and allowed is not None and (extra_names := sorted(value.keys() - {*allowed, acl.EXTENSION})):
+        raise ValueError(f"must be in allowed_extensions, which lacks {', '.join(extra_names)}")
     return value
 
 
@@ -158,14 +158,16 @@ def _permit(caller: Caller) -> None:
     caller.require(scopes.ALL)
 
 
-def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict[str, Any]:
-    shown = asdict(policy)
-    if shown["host"]:
-        shown["host"] = {name: value for name, value in shown["host"].items() if name in HostBounds.__annotations__}
-    return shown
+def _response(policy: policies.PolicyModule, _authority: Item, _call: Call) -> dict[str, Any]:
+    response = asdict(policy)
+    if response["host"]:
+        response["host"] = {
+            name: value for name, value in response["host"].items() if name in HostBounds.__annotations__
+        }
+    return response
 
 
-def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
+def _conflicts(request: Policy | None, _authority: Item) -> dict[str, str]:
     """Return the validation errors of a policy, by field.
 
     They are about the rules in its default extensions, and about fields that require record format 4, because processes

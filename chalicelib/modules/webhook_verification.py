@@ -44,10 +44,10 @@ class ShownVerification(Enabled):
     """The secret that the provider signs with, `""` for API keys without the scope `edges:write` for the edge."""
 
 
-def _response(module: WebhookModule, holder: Item, call: Call) -> dict[str, Any]:
-    edge = (items.above(holder.scope) or ("", ""))[1]
+def _response(module: WebhookModule, route: Item, call: Call) -> dict[str, Any]:
+    edge = (items.above(route.scope) or ("", ""))[1]
     sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
-    context = vault.context(holder.account, holder.id)
+    context = vault.context(route.account, route.id)
     return {**vars(module), "secret": module.open_secret(context) if sees_secret else ""}
 
 

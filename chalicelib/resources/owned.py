@@ -44,7 +44,7 @@ class OwnedResource(EditableResource):
             f"{call.base_url}{self.path(call)}",
             page,
             has_more=is_cut or has_more,
-            others=others,
+            query=others,
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:

@@ -26,7 +26,7 @@ Metadata = Annotated[Text, max_bytes(MAX_METADATA)]
 Time = Annotated[datetime | None, RFC_3339]
 OwnerId = Annotated[str, After(_owner, OWNER.json_schema), if_empty("")]
 
-Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", most=MAX_DOMAIN)]
+Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", max_length=MAX_DOMAIN)]
 BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd…_…)")]
 
 Uri = Annotated[str, Documented({"format": "uri"})]

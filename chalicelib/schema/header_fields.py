@@ -13,7 +13,7 @@ _FORBIDDEN = (
 )
 
 
-def _kept(name: str) -> str:
+def _normalize(name: str) -> str:
     if not re.fullmatch(_FORM, name):
         raise ValueError("must be the name of a header, of 64 characters at most")
     lower = name.lower()
@@ -27,5 +27,5 @@ def _once(names: list[str]) -> list[str]:
 
 
 KeepHeaders = Annotated[
-    list[Annotated[str, After(_kept, {"pattern": f"^{_FORM}$"})]], entries(0, 20), After(_once), if_null([])
+    list[Annotated[str, After(_normalize, {"pattern": f"^{_FORM}$"})]], entries(0, 20), After(_once), if_null([])
 ]

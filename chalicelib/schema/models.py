@@ -70,8 +70,8 @@ def check(
     try:
         return cast(S, model(shape).model_validate(values, context=path or {})), {}
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        return None, {validation_errors.dotted(wrong["loc"]): _sentence(shape, wrong) for wrong in found}
+        details = error.errors(include_url=False, include_input=False)
+        return None, {validation_errors.dotted(detail["loc"]): _sentence(shape, detail) for detail in details}
 
 
 def _nested(shape: type[Shape]) -> type[Shape]:

@@ -128,14 +128,14 @@ unless_nothing = Unchanged(({},))
 unless_blank = Unchanged(("",))
 
 
-def between(least: int, most: int) -> Bounds:
+def between(minimum: int, maximum: int) -> Bounds:
     """Require an integer between two bounds, both included."""
-    return Bounds({"ge": least, "le": most})
+    return Bounds({"ge": minimum, "le": maximum})
 
 
-def entries(least: int, most: int) -> Bounds:
-    """Require an array or object with `least` to `most` entries."""
-    return Bounds({**({"min_length": least} if least else {}), "max_length": most})
+def entries(minimum: int, maximum: int) -> Bounds:
+    """Require an array or object with `minimum` to `maximum` entries."""
+    return Bounds({**({"min_length": minimum} if minimum else {}), "max_length": maximum})
 
 
 def max_bytes(limit: int) -> After:
@@ -167,18 +167,18 @@ def max_encoded(limit: int) -> After:
     return After(check, {schemas.MAX_ENCODED: limit})
 
 
-def form(pattern: str, sentence: str, *, most: int | None = None) -> After:
-    """Require a string that matches a pattern completely, with at most `most` characters.
+def form(pattern: str, sentence: str, *, max_length: int | None = None) -> After:
+    """Require a string that matches a pattern completely, with at most `max_length` characters.
 
     `sentence` is the error message. The pattern must also be valid in ECMAScript and RE2: no lookahead or lookbehind.
     """
 
     def check(text: str) -> str:
-        if (most and len(text) > most) or not re.fullmatch(pattern, text, flags=re.ASCII):
+        if (max_length and len(text) > max_length) or not re.fullmatch(pattern, text, flags=re.ASCII):
             raise ValueError(sentence)
         return text
 
-    return After(check, {"pattern": f"^(?:{pattern})$", **({"maxLength": most} if most else {})})
+    return After(check, {"pattern": f"^(?:{pattern})$", **({"maxLength": max_length} if max_length else {})})
 
 
 def id_of(field: str, sentence: str = "") -> After:
@@ -195,19 +195,19 @@ def id_of(field: str, sentence: str = "") -> After:
     return After(check, {"pattern": ids.pattern(*prefixes)})
 
 
-def if_null(value: Any) -> Before:
-    """Read null as `value`: some clients send null for unspecified fields."""
-    return Before(lambda given: value if given is None else given)
+def if_null(default: Any) -> Before:
+    """Read null as `default`: some clients send null for unspecified fields."""
+    return Before(lambda value: default if value is None else value)
 
 
-def if_empty(value: Any) -> Before:
-    """Read null and "" as `value`: some clients send them for unspecified fields."""
-    return Before(lambda given: value if given is None or given == "" else given)
+def if_empty(default: Any) -> Before:
+    """Read null and "" as `default`: some clients send them for unspecified fields."""
+    return Before(lambda value: default if value is None or value == "" else value)
 
 
-def if_zero(value: Any) -> Before:
-    """Read null, "" and 0 as `value`: some clients send every field they know."""
-    return Before(lambda given: value if given in (None, "", 0) and given is not False else given)
+def if_zero(default: Any) -> Before:
+    """Read null, "" and 0 as `default`: some clients send every field they know."""
+    return Before(lambda value: default if value in (None, "", 0) and value is not False else value)
 
 
 def _one_line(text: str) -> str:

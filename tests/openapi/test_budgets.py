@@ -69,7 +69,7 @@ def test_every_declaration_keeps_its_budget() -> None:
     ("rule", "size"),
     [
         (Annotated[str, max_bytes(10)], 4 + 10 * 7),
-        (Annotated[str, form("[a-z]+", "must be letters", most=10)], 4 + 10),
+        (Annotated[str, form("[a-z]+", "must be letters", max_length=10)], 4 + 10),
         (Annotated[str, form("[ -~]{1,10}", "must be printable")], 4 + 10 * 4),
         (Annotated[list[Annotated[str, max_bytes(1)]], entries(0, 3)], 2 + 3 * (1 + 4 + 7)),
         (Annotated[dict[str, Any], max_encoded(77)], 77),

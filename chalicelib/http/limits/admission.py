@@ -82,14 +82,16 @@ def admit(
     now = time.time()
     is_admitted, standings = OF_PROCESS.admit([*uses.values()], now)
     headers["RateLimit-Policy"] = ", ".join([_policy(name, use.rate) for name, use in uses.items()])
-    left = [f'"{name}";r={its.remaining};t={its.reset}' for name, its in zip(uses, standings, strict=True)]
-    headers["RateLimit"] = ", ".join(left)
+    entries = [
+        f'"{name}";r={standing.remaining};t={standing.reset}' for name, standing in zip(uses, standings, strict=True)
+    ]
+    headers["RateLimit"] = ", ".join(entries)
     if is_admitted:
         return
     reserve = Use(f"{caller.key}#reserve", RESERVE, is_shared=False)
     if (method, template) in RESERVED and OF_PROCESS.admit([reserve], now)[0]:
         return
-    wait, name = max((its.wait, name) for name, its in zip(uses, standings, strict=True))
+    wait, name = max((standing.wait, name) for name, standing in zip(uses, standings, strict=True))
     raise RateLimited(_MESSAGES[name], retry_after=wait)
 
 
@@ -97,9 +99,9 @@ def admit_certificate(caller: Limited) -> None:
     """Count a certificate that an exchange signs. Raises RateLimited."""
     rate = rates.of_certificates(caller.limits.account_rates)
     if rate:
-        is_admitted, (left,) = OF_PROCESS.admit([caller.use("certificates", rate)], time.time())
+        is_admitted, (standing,) = OF_PROCESS.admit([caller.use("certificates", rate)], time.time())
         if not is_admitted:
-            raise RateLimited(_MESSAGES["certificates"], retry_after=left.wait)
+            raise RateLimited(_MESSAGES["certificates"], retry_after=standing.wait)
 
 
 def reject(address: str) -> None:
@@ -107,27 +109,27 @@ def reject(address: str) -> None:
     rate = rates.of_address()
     if rate:
         use = Use(f"address#{_network(address)}", rate, is_shared=False)
-        is_admitted, (left,) = OF_PROCESS.admit([use], time.time())
+        is_admitted, (standing,) = OF_PROCESS.admit([use], time.time())
         if not is_admitted:
-            raise RateLimited("Your address sends too many requests without a valid token.", retry_after=left.wait)
+            raise RateLimited("Your address sends too many requests without a valid token.", retry_after=standing.wait)
 
 
 def describe(caller: Limited) -> dict[str, Any]:
     """Return the limits of an account and its API key with the remaining amounts. A limit that is not set is None."""
-    own = caller.limits.account_rates
+    account_rates = caller.limits.account_rates
     return {
-        "account": _described(caller, "account", rates.of_account(own)),
+        "account": _described(caller, "account", rates.of_account(account_rates)),
         "key": _described(caller, "key", rates.of_key(caller.limits.rates)),
-        "certificates": _described(caller, "certificates", rates.of_certificates(own)),
-        "events": _described(caller, "events", rates.of_events(own)),
+        "certificates": _described(caller, "certificates", rates.of_certificates(account_rates)),
+        "events": _described(caller, "events", rates.of_events(account_rates)),
     }
 
 
 def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] | None:
     if rate is None:
         return None
-    left = OF_PROCESS.look(caller.use(name, rate), time.time())
-    return {"per_second": rate.per_second, "burst": rate.burst, "remaining": left.remaining}
+    standing = OF_PROCESS.look(caller.use(name, rate), time.time())
+    return {"per_second": rate.per_second, "burst": rate.burst, "remaining": standing.remaining}
 
 
 def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
@@ -135,14 +137,14 @@ def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Seque
 
     The keys are the names of the limits: `account`, `key`, `certificates` and `events`.
     """
-    uses, own = dict[str, Use](), caller.limits.account_rates
-    if rate := rates.of_account(own):
+    uses, account_rates = dict[str, Use](), caller.limits.account_rates
+    if rate := rates.of_account(account_rates):
         uses["account"] = caller.use("account", rate)
     if caller.limits.rates and (rate := rates.of_key(caller.limits.rates)):
         uses["key"] = caller.use("key", rate)
-    if template in CERTIFICATES and method == "POST" and (rate := rates.of_certificates(own)):
+    if template in CERTIFICATES and method == "POST" and (rate := rates.of_certificates(account_rates)):
         uses["certificates"] = caller.use("certificates", rate)
-    if template == EVENTS and (rate := rates.of_events(own)):
+    if template == EVENTS and (rate := rates.of_events(account_rates)):
         uses["events"] = caller.use("events", rate, _events(query))
     return uses
 

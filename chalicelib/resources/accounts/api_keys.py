@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from chalicelib import clock, ids
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import NO_STORE, Call, Endpoint, Made
+from chalicelib.http.endpoints import NO_STORE, Call, CreatedItem, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, UnknownReference
 from chalicelib.http.resource import New
 from chalicelib.model import changes
@@ -248,7 +248,7 @@ class ApiKeys(OwnedResource):
         rules = key_rules.read(call.caller.account)
         return lambda item: (by_owner is None or by_owner(item)) and _exceeds(rules, item)
 
-    def post(self, call: Call) -> Made:
+    def post(self, call: Call) -> CreatedItem:
         made = super().post(call)
         switching.check_new_key(made.item)
         return made

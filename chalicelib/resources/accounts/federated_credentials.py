@@ -9,7 +9,7 @@ from typing import Any
 
 from chalicelib import clock
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Endpoint, Made
+from chalicelib.http.endpoints import Call, CreatedItem, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.accounts import credential_usage, federated_credentials, key_rules, scopes, switching, trees
@@ -126,7 +126,7 @@ class FederatedCredentials(EditableResource):
             return credential
         return trees.update_keys(call.caller.account, call.id)
 
-    def post(self, call: Call) -> Made:
+    def post(self, call: Call) -> CreatedItem:
         made = super().post(call)
         switching.check_new_key(made.item)
         return made

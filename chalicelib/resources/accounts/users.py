@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Endpoint, Made
+from chalicelib.http.endpoints import Call, CreatedItem, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
 from chalicelib.model.accounts import accounts, ownership, switching
@@ -88,12 +88,12 @@ class Users(Resource):
             ),
         )
 
-    def post(self, call: Call) -> Made:
+    def post(self, call: Call) -> CreatedItem:
         account = call.caller.account
         user = accounts.new_user(account, call.body.name, admin=False)
         change = call.change.put(user).also(accounts.count_new_user(account))
         writes.retried(change.commit)
-        return Made(user)
+        return CreatedItem(user)
 
     def delete(self, call: Call) -> None:
         scope = self.scope(call)

@@ -172,7 +172,7 @@ class AuditEvents(Resource):
         uri = f"{call.base_url}{self.path(call)}"
         sent = {name: call.query[name] for name in wanted}
         entries = self.responses(found, call)
-        return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
+        return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, query=sent)
 
     def _find_page(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
         """Return the events on a page. Also return the id of the last event that was read, and whether more follow.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from chalicelib import clock, domains
 from chalicelib.http import messages
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Endpoint, Made
+from chalicelib.http.endpoints import Call, CreatedItem, Endpoint
 from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
 from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model.base import kinds, records
@@ -236,7 +236,7 @@ class ReservedDomains(EditableResource):
 
         self._rewritten(call, without)
 
-    def verify(self, call: Call) -> Made:
+    def verify(self, call: Call) -> CreatedItem:
         now = clock.seconds()
 
         def attempt() -> Item:
@@ -254,7 +254,7 @@ class ReservedDomains(EditableResource):
             call.change.rewrite(before, lambda _: after).also(*checks, *entry).commit()
             return after
 
-        return Made(writes.retried(attempt))
+        return CreatedItem(writes.retried(attempt))
 
     def _rewritten(self, call: Call, edit: Callable[[Item], Item]) -> Item:
         """Change a reserved domain, and the entry that schedules its automatic certificate. Raises NotFound."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Made
+from chalicelib.http.endpoints import Call, CreatedItem
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.resource import New
 from chalicelib.model.accounts import switching
@@ -76,7 +76,7 @@ class SshCredentials(OwnedResource):
     each login.
     """
 
-    def post(self, call: Call) -> Made:
+    def post(self, call: Call) -> CreatedItem:
         made = super().post(call)
         with suppress(AwsError):
             switching.update_new_credential(made.item)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from chalicelib.http import messages
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Made
+from chalicelib.http.endpoints import Call, CreatedItem
 from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.base import kinds, records
@@ -66,7 +66,7 @@ class IPPolicyRule(DescribedShape, Shown):
 class IPPolicyRules(EditableResource):
     """Rules of IP policies. The record of each policy contains copies of the policy's rules."""
 
-    def post(self, call: Call) -> Made:
+    def post(self, call: Call) -> CreatedItem:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
 
         def attempt() -> None:
@@ -77,7 +77,7 @@ class IPPolicyRules(EditableResource):
             writes.retried(attempt)
         except TooManyRules:
             raise Conflict(f"The policy already has {MAX_RULES} rules, the maximum: delete one first.") from None
-        return Made(item, new.once)
+        return CreatedItem(item, new.once)
 
     def patch(self, call: Call) -> Item:
         change = self.guarded(call)

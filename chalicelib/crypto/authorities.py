@@ -28,7 +28,9 @@ def read(text: str, max_bytes: int) -> Authority:
         raise ValueError(f"must be at most {max_bytes} bytes")
     certificate = x509.load(content, _WHICH)
     facts = x509.read(certificate, _WHICH)
-    if not any(isinstance(found.value, BasicConstraints) and found.value.ca for found in certificate.extensions):
+    if not any(
+        isinstance(extension.value, BasicConstraints) and extension.value.ca for extension in certificate.extensions
+    ):
         raise ValueError(
             "must be the certificate of an authority: this one has no basic constraint CA:TRUE; "
             "send the certificate that signed it"

@@ -107,17 +107,17 @@ def _split_serials(ordered: list[int]) -> tuple[list[int], list[list[int]]]:
 
     Random serials rarely form groups.
     """
-    near = [place for place, gap in enumerate(map(sub, ordered[1:], ordered)) if gap <= _NEAR]
+    near = [index for index, gap in enumerate(map(sub, ordered[1:], ordered)) if gap <= _NEAR]
     single: list[int] = []
     groups: list[list[int]] = []
     end = 0
-    for place in near:
-        if groups and place == end - 1:
-            groups[-1].append(ordered[place + 1])
+    for index in near:
+        if groups and index == end - 1:
+            groups[-1].append(ordered[index + 1])
         else:
-            single += ordered[end:place]
-            groups.append(ordered[place : place + 2])
-        end = place + 2
+            single += ordered[end:index]
+            groups.append(ordered[index : index + 2])
+        end = index + 2
     return single + ordered[end:], groups
 
 

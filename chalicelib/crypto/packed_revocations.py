@@ -38,17 +38,17 @@ Entry = RevokedSerial | RevokedKey
 
 def pack(entries: Iterable[Entry]) -> bytes:
     """Return a packed list of entries. If a serial occurs twice, the last entry counts."""
-    held = list(entries)
-    serials = {entry.number: _record(entry) for entry in held if isinstance(entry, RevokedSerial)}
-    keys = {_record(entry) for entry in held if isinstance(entry, RevokedKey)}
+    entry_list = list(entries)
+    serials = {entry.number: _record(entry) for entry in entry_list if isinstance(entry, RevokedSerial)}
+    keys = {_record(entry) for entry in entry_list if isinstance(entry, RevokedKey)}
     return _join(b"".join(sorted(serials.values())), b"".join(sorted(keys)))
 
 
 def unpack(packed: bytes) -> list[Entry]:
     """Return the entries of a packed list. The serials come before the keys, and both are in ascending order."""
     records, _ = _split(packed)
-    held = [RevokedSerial(number, None if end == _NO_END else end) for number, end in _SERIAL.iter_unpack(records)]
-    return [*held, *map(RevokedKey, fingerprints(packed))]
+    serials = [RevokedSerial(number, None if end == _NO_END else end) for number, end in _SERIAL.iter_unpack(records)]
+    return [*serials, *map(RevokedKey, fingerprints(packed))]
 
 
 def serials(packed: bytes) -> list[int]:
@@ -101,8 +101,8 @@ def expire(packed: bytes, now: int) -> bytes:
     records, keys = _split(packed)
     if packed and min(filter(None, _numbers(records)[1::2]), default=now + 1) > now:
         return packed
-    held = ((number, end) for number, end in _SERIAL.iter_unpack(records) if end == _NO_END or end > now)
-    return _join(b"".join(_SERIAL.pack(number, end) for number, end in held), keys)
+    unexpired = ((number, end) for number, end in _SERIAL.iter_unpack(records) if end == _NO_END or end > now)
+    return _join(b"".join(_SERIAL.pack(number, end) for number, end in unexpired), keys)
 
 
 def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:

@@ -34,15 +34,15 @@ class Block:
 def blocks(text: str) -> list[Block]:
     """Return the blocks of a text, in order. Raises ValueError if one is incomplete."""
     before, *parts = _BOUNDARY.split(text)
-    found = []
+    parsed_blocks = []
     kinds, labels, bodies = parts[::3], parts[1::3], parts[2::3]
     for i in range(0, len(kinds), 2):
         if kinds[i : i + 2] != ["BEGIN", "END"] or labels[i] != labels[i + 1]:
             raise _cut_off()
-        found.append(Block(labels[i], bodies[i]))
+        parsed_blocks.append(Block(labels[i], bodies[i]))
     if any("-----BEGIN" in around or "-----END" in around for around in (before, *bodies[1::2])):
         raise _cut_off()
-    return found
+    return parsed_blocks
 
 
 def encode(label: str, content: bytes) -> str:

@@ -62,17 +62,17 @@ def usable(key: object) -> PublicKey:
 
 
 def _only_key(blocks: list[Block]) -> Block:
-    found = [
+    key_blocks = [
         block for block in blocks if block.label != "EC PARAMETERS"
     ]  # openssl ecparam writes a block of parameters before the key
-    for block in found:
+    for block in key_blocks:
         if block.is_encrypted:
             raise ValueError(_INSTEAD["ENCRYPTED PRIVATE KEY"])
         if block.label not in _LABELS:
             raise ValueError(_INSTEAD.get(block.label, "must be only a private key"))
-    if len(found) != 1:
+    if len(key_blocks) != 1:
         raise ValueError("must be PEM (text with BEGIN and END lines) with exactly one private key")
-    return found[0]
+    return key_blocks[0]
 
 
 @contextmanager

@@ -61,8 +61,8 @@ def _blob(text: str) -> bytes:
         return _from_line(text)
     if _PEM.fullmatch(text):
         return _from_pem(text)
-    if found := _RFC4716.fullmatch(text):
-        blob = _decoded(re.sub(r"\s", "", _RFC4716_HEADER.sub("", found[1]), flags=re.ASCII))
+    if match := _RFC4716.fullmatch(text):
+        blob = _decoded(re.sub(r"\s", "", _RFC4716_HEADER.sub("", match[1]), flags=re.ASCII))
         return _canonical(blob[4 : 4 + int.from_bytes(blob[:4])].decode(errors="replace"), blob)
     raise ValueError("must be exactly one public key: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form")
 

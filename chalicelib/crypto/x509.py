@@ -155,7 +155,7 @@ def _public_key(certificate: Certificate) -> object:
 
 
 def _extension(certificate: Certificate, kind: type[E]) -> E | None:
-    return next((found.value for found in certificate.extensions if isinstance(found.value, kind)), None)
+    return next((extension.value for extension in certificate.extensions if isinstance(extension.value, kind)), None)
 
 
 def _alternatives(certificate: Certificate, kind: type[x509.DNSName | x509.IPAddress]) -> list[str]:
@@ -175,7 +175,7 @@ def _name(name: x509.Name) -> Name:
 
 
 def _first(name: x509.Name, part: ObjectIdentifier) -> str:
-    return next((str(found.value) for found in name.get_attributes_for_oid(part)), "")
+    return next((str(attribute.value) for attribute in name.get_attributes_for_oid(part)), "")
 
 
 def _hexadecimal(serial_number: int) -> str:

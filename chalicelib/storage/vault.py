@@ -67,9 +67,9 @@ def seal_text(text: str, context: Mapping[str, str], former: Iterable[bytes]) ->
     `former` are results of earlier calls. If one of them decrypts to the same text, it is returned. A new encryption
     would have other bytes, and look like a change of the secret.
     """
-    same = (it for it in former if text and it and _has(it, context, text))
-    if found := next(same, b""):
-        return found
+    same = (ciphertext for ciphertext in former if text and ciphertext and _has(ciphertext, context, text))
+    if ciphertext := next(same, b""):
+        return ciphertext
     return seal(text.encode(), context, read=bytes.decode) if text else b""
 
 

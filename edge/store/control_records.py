@@ -73,7 +73,9 @@ class ControlRecords:
     def list_hosts(self, account: str) -> frozenset[str]:
         """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
         edges = (
-            it for kind in (kinds.HTTPS_EDGES, kinds.TLS_EDGES) for it in table.every(items.scope(account, kind.path))
+            it
+            for kind in (kinds.HTTPS_EDGES, kinds.TLS_EDGES)
+            for it in table.read_all(items.scope(account, kind.path))
         )
         hosts = {hostport.removesuffix(":443") for it in edges for hostport in listed_edges.hostports(it)}
         return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})

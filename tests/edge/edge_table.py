@@ -192,7 +192,7 @@ class EdgeTable(Store):
 
     def events(self, account: str, id: str, action: str) -> list[Mapping[str, str]]:
         """Return the details of the edge's audit events about a resource."""
-        found = table.every(items.scope(account, trail.OF_THE_EDGE))
+        found = table.read_all(items.scope(account, trail.OF_THE_EDGE))
         return [it.body["details"] for it in found if (it.body["resource_id"], it.body["action"]) == (id, action)]
 
     def clear(self) -> None:

@@ -70,7 +70,7 @@ def put_unlisted(edge: ServedEdge) -> None:
 def clear_log() -> None:
     """Remove all entries of the change log."""
     for shard in change_log.SHARDS:
-        for item in table.every(shard):
+        for item in table.read_all(shard):
             dynamodb.do(Write.delete(shard, item.id))
 
 
@@ -206,7 +206,7 @@ def put_user_certificate(account: str, id: str, authority: str, certificate: str
 
 
 def remove_user_certificates(account: str) -> None:
-    for found in table.every(items.scope(account, kinds.SSH_USER_CERTIFICATES.path)):
+    for found in table.read_all(items.scope(account, kinds.SSH_USER_CERTIFICATES.path)):
         _commit(found, None, writes.remove(found))
 
 
@@ -294,7 +294,7 @@ def _put_routes(edge: ServedEdge) -> None:
     """Replace the routes of an edge. The change of the edge itself is what the log names."""
     scope = edges.routes_scope(items.scope(edge.account, edge.kind.path), edge.id)
     made = {it.id: _item_of_route(scope, edge, it) for it in edge.routes}
-    stored = {it.id: it for it in table.every(scope)}
+    stored = {it.id: it for it in table.read_all(scope)}
     for id in stored.keys() - made.keys():
         dynamodb.do(Write.delete(*stored[id].key))
     for id, item in made.items():

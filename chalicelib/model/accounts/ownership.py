@@ -50,6 +50,6 @@ def owner_of(item: Item) -> str:
 
 
 def _owned(account: str, kind: Kind, owner: str) -> Iterator[Item]:
-    for item in table.every(items.scope(account, kind.path)):
+    for item in table.read_all(items.scope(account, kind.path)):
         if item.is_live and (item.body or item.malformed) and owner_of(item) == owner:
             yield item

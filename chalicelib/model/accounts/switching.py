@@ -119,7 +119,7 @@ def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]
         (kinds.API_KEYS, api_keys.key_of),
         (kinds.FEDERATED_CREDENTIALS, federated_credentials.key_of),
     ):
-        keys = [key_of(item.id) for item in table.every(items.scope(account.id, kind.path))]
+        keys = [key_of(item.id) for item in table.read_all(items.scope(account.id, kind.path))]
         fields = copies.rules_of(keys[0].kind, account) if keys else {}
         found = table.records((key.scope, unique_keys.ID) for key in keys)
         stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}

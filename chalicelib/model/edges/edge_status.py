@@ -171,7 +171,7 @@ def read_statuses(host: str) -> dict[tuple[str, str], Report]:
 
     Raises aws.Unavailable.
     """
-    every = ((item.id, _decode(item.scope, item.id, host, item.body)) for item in table.every(_scope(host)))
+    every = ((item.id, _decode(item.scope, item.id, host, item.body)) for item in table.read_all(_scope(host)))
     return {_parse_id(id): report for id, report in every if report}
 
 
@@ -183,7 +183,7 @@ def list_rejected_certificates() -> frozenset[RejectedCertificate]:
 
 def remove_host(host: str) -> None:
     """Remove a host with its reports. After a failure, the call can be repeated. Raises aws.Unavailable."""
-    written = [item.id for item in table.every(_scope(host))]
+    written = [item.id for item in table.read_all(_scope(host))]
     for start in range(0, len(written), _AT_ONCE):
         dynamodb.transact([Write.delete(_scope(host), id) for id in written[start : start + _AT_ONCE]])
     dynamodb.do(Write.delete(HOSTS, host))
@@ -191,7 +191,7 @@ def remove_host(host: str) -> None:
 
 def remove_expired_hosts(*, grace: int) -> list[str]:
     """Remove edge hosts `grace` seconds after the end of their lease. Return their ids. Raises aws.Unavailable."""
-    expired = [host for host in table.every(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
+    expired = [host for host in table.read_all(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
     for host in expired:
         remove_host(host.id)
     return [host.id for host in expired]

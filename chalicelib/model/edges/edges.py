@@ -199,7 +199,7 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
     except MalformedRecord:
         pass  # the edge is malformed, so it serves no requests, and its hostports can stay until it is deleted
     for _ in range(_TRIES):
-        for route in table.every(routes_scope(scope, id)):
+        for route in table.read_all(routes_scope(scope, id)):
             _delete_route(Change(change.by), route)
         try:
             return changes.delete(Change(change.by), scope, id)

@@ -27,7 +27,7 @@ class TooManyItems(LimitReached):
         """Count the items of the collection, and store this count. Return whether another item is permitted."""
         item_key = record_key(self.account, self.path)
         revision = (dynamodb.get(*item_key) or {}).get("revision")
-        number = sum(1 for _ in table.every(items.scope(self.account, self.path)))
+        number = sum(1 for _ in table.read_all(items.scope(self.account, self.path)))
         if number >= self.most:
             return False
         same = Condition("attribute_not_exists(#revision)")

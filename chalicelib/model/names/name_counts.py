@@ -133,7 +133,7 @@ def make_room(account: str, counts: Mapping[str, int]) -> bool:
 
 def _end_oldest(account: str, count: int) -> bool:
     """End at most `count` of the oldest cooldowns of an account. Return whether there were any."""
-    chosen = list(islice(((it, value) for it in cooldowns.every(account) for value in sorted(it.values)), count))
+    chosen = list(islice(((it, value) for it in cooldowns.read_all(account) for value in sorted(it.values)), count))
     keys = {value: base_names.key(value) for _, value in chosen}
     records = table.records((key.scope, unique_keys.ID) for key in keys.values())
     found = {value: records.get((key.scope, unique_keys.ID), {}) for value, key in keys.items()}

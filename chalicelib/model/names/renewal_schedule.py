@@ -101,7 +101,7 @@ def find_due(now: int, most: int) -> list[DueRenewal]:
 
 def list_entries() -> Iterator[RenewalEntry]:
     """Yield all entries of the schedule. Malformed entries are removed. Raises aws.Unavailable."""
-    for item in table.every(SCOPE):
+    for item in table.read_all(SCOPE):
         if entry := _parse({"scope": item.scope, "id": item.id, "body": item.body}):
             yield entry
 

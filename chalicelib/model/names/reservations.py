@@ -215,7 +215,7 @@ def list_proved_below(domain: str) -> list[tuple[str, str]]:
     Malformed entries are left out: the edge can write to the list, and must not cause a read of a record to which it
     has no right. Raises aws.Unavailable.
     """
-    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(proved_scope(domain)))
+    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.read_all(proved_scope(domain)))
     return [
         (items.scope(account, kinds.RESERVED_DOMAINS.path), id)
         for account, id in named

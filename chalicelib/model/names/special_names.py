@@ -76,7 +76,7 @@ def every() -> Iterator[SpecialEntry | ItemKey]:
     For a malformed entry, yield the primary key of its record instead. Raises aws.Unavailable.
     """
     for scope in _SHARDS.scopes:
-        for item in table.every(scope):
+        for item in table.read_all(scope):
             item_key = ItemKey(item.scope, item.id)
             yield _decode(find_owner(item_key), item.body) or item_key
 

@@ -50,4 +50,4 @@ def remove(provider: str) -> bool:
 
 def read_all() -> dict[str, ManagedApp]:
     """Return the OAuth applications by provider, without malformed ones. One query. Raises aws.Unavailable."""
-    return {item.id: app for item, app in records.decoded(ManagedApp, table.every(SCOPE))}
+    return {item.id: app for item, app in records.decoded(ManagedApp, table.read_all(SCOPE))}

@@ -143,7 +143,7 @@ def read_certificates(account: str) -> list[SealedCertificate]:
 
     Malformed certificates, and certificates without a private key, are left out.
     """
-    found = table.every(items.scope(account, kinds.TLS_CERTIFICATES.path))
+    found = table.read_all(items.scope(account, kinds.TLS_CERTIFICATES.path))
     return [it for it in map(_sealed_certificate, found) if it]
 
 

@@ -197,7 +197,7 @@ def decode(item: Item) -> Gateway | None:
 
 def list_gateways() -> list[Gateway]:
     """Return all gateways, including those that are not live. One query. Raises aws.Unavailable."""
-    return [_decode(item, stored) for item, stored in records.decoded(_Record, table.every(GATEWAYS))]
+    return [_decode(item, stored) for item, stored in records.decoded(_Record, table.read_all(GATEWAYS))]
 
 
 def list_for_clients() -> list[Gateway]:

@@ -41,4 +41,4 @@ def is_banned(name: str) -> bool:
 
 def banned_names() -> list[str]:
     """Return all banned host names, sorted. Raises aws.Unavailable."""
-    return sorted(item.id for item in table.every(SCOPE))
+    return sorted(item.id for item in table.read_all(SCOPE))

@@ -35,7 +35,7 @@ class _GatewayRecord(Stored):
 
 def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
     """Return the tunnels in the list of a gateway, newest first. Some may be offline. Raises aws.Unavailable."""
-    found = records.decoded(_GatewayRecord, table.every(ends.gateway_scope(gateway)))
+    found = records.decoded(_GatewayRecord, table.read_all(ends.gateway_scope(gateway)))
     return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in found]
 
 
@@ -93,7 +93,7 @@ def end_lapsed(account: str) -> list[Item]:
     Some of the returned tunnels can be offline, because their gateway has ended. Each end has one audit event. Raises
     aws.Unavailable.
     """
-    found = list(table.every(tunnels.scope(account)))
+    found = list(table.read_all(tunnels.scope(account)))
     for lapsed in (item for item in found if not item.is_live):
         _end(lapsed, None)
     return [item for item in found if item.is_live]

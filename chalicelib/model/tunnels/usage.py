@@ -23,7 +23,7 @@ def write(account: str, hour: str, gateway: str, usage: Traffic) -> None:
 def read_days(account: str, month: str) -> Mapping[str, Traffic]:
     """Return the traffic of an account in a month ("2026-11") by day. Raises aws.Unavailable."""
     days: dict[str, Traffic] = {}
-    for item in table.every(_scope(account, month)):
+    for item in table.read_all(_scope(account, month)):
         day = item.id[:10]
         days[day] = days.get(day, Traffic()) + decoding.decode(Traffic, item.body)
     return dict(sorted(days.items()))

@@ -68,19 +68,19 @@ class Comparison:
 
     def _compare(self, page: Records) -> Iterator[str]:
         """Yield a line for each item that is active only in the restored table. `page` is a page of this table."""
-        admitted = [item for item in table.well_formed(map(Item.from_record, page)) if _is_admitted(item)]
+        admitted = [item for item in table.skip_malformed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._reading_later():
             found = table.records(item.key for item in admitted)
         for item in admitted:
             later = found.get(item.key)
             if item.scope == accounts.SCOPE and later is None:
                 self._require_deletion(item.id)
-            if not (later and any(map(_is_admitted, table.well_formed([Item.from_record(later)])))):
+            if not (later and any(map(_is_admitted, table.skip_malformed([Item.from_record(later)])))):
                 yield _line(item)
 
     def _compare_lists(self, page: Records) -> Iterator[str]:
         """Yield a line for each SSH revocation that the restored table lacks. `page` is a page of the later table."""
-        live = [item for item in table.well_formed(map(Item.from_record, page)) if item.is_live]
+        live = [item for item in table.skip_malformed(map(Item.from_record, page)) if item.is_live]
         with dynamodb.in_table(self._own):
             for authority, item in unlisted.find(live, self.later):
                 record = json.dumps({**item.body, PUBLIC_KEY: authority.public_key})

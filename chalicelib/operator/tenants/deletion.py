@@ -151,7 +151,7 @@ def _every(scope: str) -> Iterator[Item]:
     """Yield all items of a collection. `scope` is its partition key, or the key of its first shard."""
     further = shards.further(scope).scopes if item_keys.is_sharded(scope) else []
     for part in (scope, *further):
-        yield from table.every(part)
+        yield from table.read_all(part)
 
 
 def _removers() -> Mapping[Kind, Callable[[Change, str, str], bool]]:

@@ -78,7 +78,7 @@ def _renamed(item: Item, name: str) -> Item:
 
 def _events(account: str) -> Iterator[Item]:
     for scope in (*partitions.scopes(account), items.scope(account, trail.OF_THE_EDGE)):
-        yield from (item for item in table.every(scope) if kinds.AUDIT_EVENTS.has(item.id))
+        yield from (item for item in table.read_all(scope) if kinds.AUDIT_EVENTS.has(item.id))
 
 
 def _named_user(event: Item, name: str) -> str:

@@ -75,8 +75,8 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         raise Unavailable("OutOfTime")
     caller = _callers.get(service) if operation in direct.OPERATIONS else None
     if caller:
-        if (found := caller.call(operation, parameters)) is not None:
-            return found
+        if (direct_answer := caller.call(operation, parameters)) is not None:
+            return direct_answer
         if time.monotonic() > _last_call.get():  # the deadline may have passed during the failed call
             raise Unavailable("OutOfTime")
     try:
@@ -94,15 +94,17 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
 
 def close_connections() -> None:
     """Close the idle connections of all clients."""
-    for made in _clients.values():
-        made.close()
+    for service_client in _clients.values():
+        service_client.close()
 
 
 def call_directly(*services: str) -> None:
     """Send all later calls of some services without botocore's pipeline (see `direct`)."""
     for service in services:
-        made = client(service)
-        _callers[service] = direct.DirectCaller(made, _host(made.meta.endpoint_url), _find_credentials, parse)
+        service_client = client(service)
+        _callers[service] = direct.DirectCaller(
+            service_client, _host(service_client.meta.endpoint_url), _find_credentials, parse
+        )
 
 
 def _find_credentials() -> ReadOnlyCredentials | None:
@@ -133,22 +135,22 @@ def _connect(service: str) -> Any:
         # imported here, because only the development environment has this package
         from localstack_client.session import Session as LocalStack
 
-        made = LocalStack().client(service, config=config)
+        service_client = LocalStack().client(service, config=config)
     else:
-        made = _session().create_client(service, config=config)
-    name = made.meta.service_model.service_id.hyphenize()
-    made.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
+        service_client = _session().create_client(service, config=config)
+    name = service_client.meta.service_model.service_id.hyphenize()
+    service_client.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
     # this handler of botocore adds headers about retries, which AWS does not read
-    made.meta.events.unregister("request-created", handlers.add_retry_headers)
-    made.meta.events.register_first(f"before-call.{name}", _set_host)
-    made.meta.events.register_first(f"needs-retry.{name}", _retry_incomplete)
-    made.meta.events.register_first(f"needs-retry.{name}", _retry_conflict)
+    service_client.meta.events.unregister("request-created", handlers.add_retry_headers)
+    service_client.meta.events.register_first(f"before-call.{name}", _set_host)
+    service_client.meta.events.register_first(f"needs-retry.{name}", _retry_incomplete)
+    service_client.meta.events.register_first(f"needs-retry.{name}", _retry_conflict)
     if service == "dynamodb":
         for operation in PARSED:
-            made.meta.events.register_first(f"before-parse.dynamodb.{operation}", parse_answer)
-        made.meta.events.register_last("before-parameter-build", take_parameters)
-        made.meta.events.register_first(f"before-call.dynamodb.{_TRANSACTION}", put_parameters)
-    return made
+            service_client.meta.events.register_first(f"before-parse.dynamodb.{operation}", parse_answer)
+        service_client.meta.events.register_last("before-parameter-build", take_parameters)
+        service_client.meta.events.register_first(f"before-call.dynamodb.{_TRANSACTION}", put_parameters)
+    return service_client
 
 
 @cache

@@ -54,8 +54,8 @@ class Write:
     @staticmethod
     def put(record: Mapping[str, Any], condition: Condition | None = None, failing: Exception | None = None) -> "Write":
         """Return the write of a whole record."""
-        own = {"TableName": table_name(), **_conditional(condition)}
-        return Write("Put", {**own, "Item": attributes({**record, "schema": OLDEST_FORMAT})}, failing)
+        request = {"TableName": table_name(), **_conditional(condition)}
+        return Write("Put", {**request, "Item": attributes({**record, "schema": OLDEST_FORMAT})}, failing)
 
     @staticmethod
     def update(
@@ -108,10 +108,10 @@ class Write:
 
     def and_check(self, check: "Write") -> "Write":
         """Return this update with the additional condition of a check. Both must be for the same record."""
-        own, other = self.request, check.request
-        both = {name: {**own.get(name, {}), **other.get(name, {})} for name in other if name.startswith("Expression")}
-        text = f"({own['ConditionExpression']}) AND ({other['ConditionExpression']})"
-        return replace(self, request={**own, **both, "ConditionExpression": text})
+        request, extra = self.request, check.request
+        both = {name: {**request.get(name, {}), **extra[name]} for name in extra if name.startswith("Expression")}
+        text = f"({request['ConditionExpression']}) AND ({extra['ConditionExpression']})"
+        return replace(self, request={**request, **both, "ConditionExpression": text})
 
 
 _table: ContextVar[str] = ContextVar("table")
@@ -143,32 +143,32 @@ class Throttled(aws.Unavailable):
 
 def get(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record with a primary key, or None. The read is consistent. Raises aws.Unavailable."""
-    found = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
-    return plain(found) if found else None
+    item = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
+    return plain(item) if item else None
 
 
 def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
     """Return the records with some primary keys in one consistent call. Raises aws.Unavailable."""
-    wanted = [attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
-    left: Mapping[str, Any] = {table_name(): {"Keys": wanted, "ConsistentRead": True}}
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    encoded_keys = [attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
+    request_items: Mapping[str, Any] = {table_name(): {"Keys": encoded_keys, "ConsistentRead": True}}
+    records_by_key: dict[tuple[str, str], dict[str, Any]] = {}
     for pause in _PAUSES:
         if pause:  # even sleep(0) would let another thread run first
             time.sleep(pause)
-        answer = aws.call("dynamodb", "batch_get_item", RequestItems=left)
+        answer = aws.call("dynamodb", "batch_get_item", RequestItems=request_items)
         records = map(plain, answer["Responses"].get(table_name(), ()))
-        found |= {(record["scope"], record["id"]): record for record in records}
-        left = answer.get("UnprocessedKeys", {})
-        if not left:
-            return [found.get(key) for key in keys]
+        records_by_key |= {(record["scope"], record["id"]): record for record in records}
+        request_items = answer.get("UnprocessedKeys", {})
+        if not request_items:
+            return [records_by_key.get(key) for key in keys]
     raise aws.Unavailable("UnprocessedKeys")
 
 
 def do(write: Write) -> dict[str, Any]:
     """Do one write. Return the updated record of an update. Raises ConditionFailed, aws.Unavailable."""
-    wanted = {"ReturnValues": "ALL_NEW"} if write.action == "Update" else {}
+    return_values = {"ReturnValues": "ALL_NEW"} if write.action == "Update" else {}
     try:
-        answer = aws.call("dynamodb", _CALLS[write.action], **write.request, **wanted)
+        answer = aws.call("dynamodb", _CALLS[write.action], **write.request, **return_values)
     except ClientError as error:
         if error.response["Error"]["Code"] != CONDITION_FALSE:
             raise
@@ -270,11 +270,11 @@ def _conditional(condition: Condition | None) -> dict[str, Any]:
 def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
     """Return the parameters of a request for some expressions. They include the names and values in the expressions."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
-    given = {f":{name}": attribute(value) for name, value in values.items()}
+    attribute_values = {f":{name}": attribute(value) for name, value in values.items()}
     return {
         **expressions,
         "ExpressionAttributeNames": {f"#{name}": name for name in names},
-        **({"ExpressionAttributeValues": given} if given else {}),
+        **({"ExpressionAttributeValues": attribute_values} if attribute_values else {}),
     }
 
 
@@ -283,18 +283,18 @@ def _key(scope: str, id: str) -> dict[str, Any]:
 
 
 def _plain(attribute: Mapping[str, Any]) -> Any:
-    ((kind, kept),) = attribute.items()
+    ((kind, value),) = attribute.items()
     match kind:
         case "S" | "BOOL" | "B":
-            return kept
+            return value
         case "N":
-            return int(kept) if kept.lstrip("-").isdigit() else kept
+            return int(value) if value.lstrip("-").isdigit() else value
         case "M":
-            return plain(kept)
+            return plain(value)
         case "L":
-            return [_plain(entry) for entry in kept]
+            return [_plain(entry) for entry in value]
         case "SS":
-            return set(kept)
+            return set(value)
         case "NULL":
             return None
-    return kept  # other types stay encoded: this API never writes them, so `decoding` rejects the value
+    return value  # other types stay encoded: this API never writes them, so `decoding` rejects the value

@@ -32,7 +32,7 @@ def pages(
     }
     while True:
         answer = aws.call("dynamodb", "query", **query)
-        yield [dynamodb.plain(found) for found in answer["Items"]]
+        yield [dynamodb.plain(item) for item in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
         query.pop("Limit", None)
@@ -45,7 +45,7 @@ def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list
     request: dict[str, Any] = {"TableName": dynamodb.table_name(), "ConsistentRead": True, **selected}
     while True:
         answer = aws.call("dynamodb", "scan", **request)
-        yield [dynamodb.plain(found) for found in answer["Items"]]
+        yield [dynamodb.plain(item) for item in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -79,4 +79,4 @@ def scan_page(
         request["ExclusiveStartKey"] = dynamodb.attributes(after)
     answer = aws.call("dynamodb", "scan", **request)
     last = answer.get("LastEvaluatedKey")
-    return [dynamodb.plain(found) for found in answer["Items"]], dynamodb.plain(last) if last else None
+    return [dynamodb.plain(item) for item in answer["Items"]], dynamodb.plain(last) if last else None

@@ -37,11 +37,11 @@ def install(session: Session) -> None:
     other_authorities = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
 
     class Client:
-        def __init__(self, *, endpoint: Any, client_config: Config, **others: Any) -> None:
+        def __init__(self, *, endpoint: Any, client_config: Config, **options: Any) -> None:
             is_special = other_authorities and endpoint.host.startswith("https:")
             if not (is_special or get_environ_proxies(endpoint.host)):
                 endpoint.http_session = Transport(endpoint.host, endpoint.http_session, client_config)
-            super().__init__(endpoint=endpoint, client_config=client_config, **others)  # type: ignore[call-arg]
+            super().__init__(endpoint=endpoint, client_config=client_config, **options)  # type: ignore[call-arg]
 
     def extend(base_classes: list[type], **_: object) -> None:
         base_classes.insert(0, Client)
@@ -61,10 +61,10 @@ class DirectAnswer:
 class _Content:
     """The complete body of an answer. botocore calls its methods to read it."""
 
-    whole: bytes
+    body: bytes
 
     def stream(self) -> tuple[bytes]:
-        return (self.whole,)
+        return (self.body,)
 
 
 class Transport:
@@ -170,11 +170,11 @@ def _read_answer(connection: socket.socket) -> DirectAnswer | None:
     length = fields.get(b"content-length", b"")
     if not status.startswith(_HTTP) or b"transfer-encoding" in fields or not length.isdigit():
         return None
-    parts, left = [body], int(length) - len(body)
-    while left > 0 and (more := connection.recv(_CHUNK)):
+    parts, remaining = [body], int(length) - len(body)
+    while remaining > 0 and (more := connection.recv(_CHUNK)):
         parts.append(more)
-        left -= len(more)
-    return DirectAnswer(status.startswith(_OK), b"".join(parts)) if left == 0 else None
+        remaining -= len(more)
+    return DirectAnswer(status.startswith(_OK), b"".join(parts)) if remaining == 0 else None
 
 
 @contextmanager

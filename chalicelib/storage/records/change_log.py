@@ -86,10 +86,10 @@ def since(moment: float, threads: Executor | None = None) -> list[Change]:
     after = f"{int(moment * 1000):013}"
     if threads is None:
         return [change for shard in SHARDS for change in _of_shard(shard, after)]
-    *others, last = SHARDS
-    reading = [threads.submit(_of_shard, shard, after) for shard in others]
-    own = _of_shard(last, after)
-    return [change for found in reading for change in found.result()] + own
+    *first_shards, last_shard = SHARDS
+    futures = [threads.submit(_of_shard, shard, after) for shard in first_shards]
+    last_changes = _of_shard(last_shard, after)
+    return [change for future in futures for change in future.result()] + last_changes
 
 
 def _of_shard(shard: str, after: str) -> list[Change]:
@@ -97,9 +97,9 @@ def _of_shard(shard: str, after: str) -> list[Change]:
         {"shard": shard, "after": after}, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"
     )
     return [
-        Change(it["id"], tuple(ItemKey(*item_key) for item_key in it["body"]["places"]))
+        Change(record["id"], tuple(ItemKey(*item_key) for item_key in record["body"]["places"]))
         for page in pages
-        for it in page
+        for record in page
     ]
 
 

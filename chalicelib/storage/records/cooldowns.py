@@ -50,8 +50,8 @@ def begin(account: str, until: int, values: Iterable[str]) -> Write:
 
 def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
     """Return the cooldowns of an account that end at one of the Unix seconds `ends`, by end. Raises aws.Unavailable."""
-    found = map(Cooldowns.of, table.records(_key(account, until) for until in ends).values())
-    return {it.until: it for it in found}
+    records = map(Cooldowns.of, table.records(_key(account, until) for until in ends).values())
+    return {record.until: record for record in records}
 
 
 def ended(account: str) -> Iterator[Cooldowns]:
@@ -60,7 +60,7 @@ def ended(account: str) -> Iterator[Cooldowns]:
     yield from _listed("#scope = :scope AND #id <= :now", values)
 
 
-def every(account: str) -> Iterator[Cooldowns]:
+def read_all(account: str) -> Iterator[Cooldowns]:
     """Yield all records of an account's cooldowns, oldest first. Raises aws.Unavailable."""
     yield from _listed("#scope = :scope", {"scope": items.scope(account, SCOPE)})
 

@@ -59,9 +59,9 @@ def decode(form: type[T], record: Mapping[str, Any]) -> T:
 
 def build(form: type[T], values: Mapping[str, Any]) -> T:
     """Return an object of a frozen dataclass, in half the time of its `__init__`. `values` must have all fields."""
-    made = object.__new__(form)
-    made.__dict__.update(values)
-    return made
+    instance = object.__new__(form)
+    instance.__dict__.update(values)
+    return instance
 
 
 def second(stored: str, field: str, text: str) -> int:
@@ -115,16 +115,16 @@ class _Everything(frozenset[type]):
 @cache
 def _compiled(form: Any) -> _Form:
     types, packed = get_type_hints(form), getattr(form, "PACKED", {})
-    found = {}
+    field_types = {}
     for field in fields(form):
         type_, packing = _type(types[field.name]), packed.get(field.name)
-        found[field.name] = _either(type_, _Type(frozenset(), _unpacking(packing.text))) if packing else type_
-    own = fields(form)
+        field_types[field.name] = _either(type_, _Type(frozenset(), _unpacking(packing.text))) if packing else type_
+    form_fields = fields(form)
     return _Form(
-        found,
-        {field.name: _ABSENT if field.default is MISSING else field.default for field in own},
-        tuple((field.name, field.default_factory) for field in own if field.default_factory is not MISSING),
-        tuple(field.name for field in own if field.default is field.default_factory is MISSING),
+        field_types,
+        {field.name: _ABSENT if field.default is MISSING else field.default for field in form_fields},
+        tuple((field.name, field.default_factory) for field in form_fields if field.default_factory is not MISSING),
+        tuple(field.name for field in form_fields if field.default is field.default_factory is MISSING),
     )
 
 
@@ -160,25 +160,25 @@ def _type(annotation: Any) -> _Type:
         return _Type(frozenset(), _one_of(arguments))
     if is_dataclass(annotation):
         return _Type(frozenset(), _nested(annotation))
-    own = origin or annotation
-    if issubclass(own, Mapping):
+    class_ = origin or annotation
+    if issubclass(class_, Mapping):
         return _Type(frozenset(), _map_of(*map(_type, arguments)))
-    if issubclass(own, set | frozenset):
+    if issubclass(class_, set | frozenset):
         return _Type(frozenset(), _many_of(_type(arguments[0]), (set, frozenset)))
-    if issubclass(own, Sequence) and arguments:
+    if issubclass(class_, Sequence) and arguments:
         return _Type(frozenset(), _many_of(_type(arguments[0]), (list, tuple)))
-    return _plain(NoneType if own is None else own)
+    return _plain(NoneType if class_ is None else class_)
 
 
-def _plain(own: type) -> _Type:
-    problem = f"must be {'null' if own is NoneType else own.__name__}"
+def _plain(class_: type) -> _Type:
+    problem = f"must be {'null' if class_ is NoneType else class_.__name__}"
 
     def read(value: Any) -> Any:
-        if not isinstance(value, own) or isinstance(value, bool):  # in Python, a bool is an int
+        if not isinstance(value, class_) or isinstance(value, bool):  # in Python, a bool is an int
             raise _Mismatch(problem)
         return value
 
-    return _Type(frozenset((own,)), read)
+    return _Type(frozenset((class_,)), read)
 
 
 def _one_of(options: Sequence[Any]) -> Callable[[Any], Any]:
@@ -208,9 +208,9 @@ def _many_of(
     def read(value: Any) -> Any:
         if not isinstance(value, classes):
             raise _Mismatch(f"must be a {classes[0].__name__}")
-        for one in value:
-            if one.__class__ not in entry.plain:
-                _read_inside(entry, one, "[]")
+        for member in value:
+            if member.__class__ not in entry.plain:
+                _read_inside(entry, member, "[]")
         return value
 
     return read
@@ -221,11 +221,11 @@ def _map_of(key: _Type, entry: _Type) -> Callable[[Any], Any]:
         if value.__class__ is not dict and not isinstance(value, Mapping):
             raise _Mismatch("must be a map")
         decoded: dict[str, Any] = {}
-        for name, one in value.items():
+        for name, member in value.items():
             if name.__class__ not in key.plain:
                 key.read(name)
-            if one.__class__ not in entry.plain and (made := _read_inside(entry, one, "{}")) is not one:
-                decoded[name] = made
+            if member.__class__ not in entry.plain and (copy := _read_inside(entry, member, "{}")) is not member:
+                decoded[name] = copy
         return {**value, **decoded} if decoded else value
 
     return read

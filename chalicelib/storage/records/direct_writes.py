@@ -54,15 +54,15 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: S
     """
     count = _AT_ONCE - len(checks)
     for start in range(0, len(changes), count):
-        left = [_attributes(key, sets) for key, sets in changes[start : start + count]]
-        while left:
+        writes = [_attributes(key, sets) for key, sets in changes[start : start + count]]
+        while writes:
             try:
-                dynamodb.transact([*checks, *left])
+                dynamodb.transact([*checks, *writes])
                 break
             except TransactionFailed as failed:
                 if failed.indexes[0] < len(checks):
                     return False
-                left = [write for index, write in enumerate(left, len(checks)) if index not in failed.indexes]
+                writes = [write for index, write in enumerate(writes, len(checks)) if index not in failed.indexes]
     return True
 
 

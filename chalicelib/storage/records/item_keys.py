@@ -54,14 +54,14 @@ def possible(scope: str, id: str) -> list[ItemKey]:
 
     Reads in this order also find a record that another process moves at the same time.
     """
-    own, last = (scope, id), latest(scope, id)
-    item_keys = [last]
+    item_key, latest_key = (scope, id), latest(scope, id)
+    item_keys = [latest_key]
     if is_sharded(scope):
         item_keys.append((shards.further(scope).scope_of(id), id))
-    if last != own:
-        item_keys.append(own)
-    if last != own or (is_sharded(scope) and written_format() < 3):
-        item_keys.append(last)
+    if latest_key != item_key:
+        item_keys.append(item_key)
+    if latest_key != item_key or (is_sharded(scope) and written_format() < 3):
+        item_keys.append(latest_key)
     return item_keys
 
 
@@ -78,7 +78,7 @@ def lasting(item_key: ItemKey) -> ItemKey:
 
 def is_sharded(scope: str) -> bool:
     """Return whether a collection can be divided into shards. `scope` is its partition key."""
-    return (found := _SHARDED.fullmatch(scope)) is not None and not found[2]
+    return (match := _SHARDED.fullmatch(scope)) is not None and not match[2]
 
 
 def collected(scope: str) -> tuple[str, str]:
@@ -86,18 +86,18 @@ def collected(scope: str) -> tuple[str, str]:
 
     Also return the prefix that the ids of their records have in the collection.
     """
-    if found := _TOGETHER.fullmatch(scope):
-        return f"{found[1]}{found[3]}", f"{found[2]}/"
+    if match := _TOGETHER.fullmatch(scope):
+        return f"{match[1]}{match[3]}", f"{match[2]}/"
     return scope, ""
 
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
     """Return the `scope` and `id` of the item in a record. The arguments are the record's primary key in any format."""
-    if found := _SHARDED.fullmatch(scope):
-        return found[1], id
-    if "/" in id and (found := _COLLECTION.fullmatch(scope)):
-        above, _, own = id.partition("/")
-        return f"{found[1]}/{above}{found[2]}", own
+    if match := _SHARDED.fullmatch(scope):
+        return match[1], id
+    if "/" in id and (match := _COLLECTION.fullmatch(scope)):
+        parent_id, _, item_id = id.partition("/")
+        return f"{match[1]}/{parent_id}{match[2]}", item_id
     return scope, id
 
 
@@ -138,8 +138,8 @@ def next_item_key(collection: str, id: str) -> tuple[str, int]:
     """
     if collection not in _spread:
         return collection, 0
-    others = shards.further(collection)
-    return others.scope_of(id), others.number_of(id)
+    further_shards = shards.further(collection)
+    return further_shards.scope_of(id), further_shards.number_of(id)
 
 
 def spread(collection: str) -> None:
@@ -151,9 +151,11 @@ def spread(collection: str) -> None:
 
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
     """Merge pages of several shards into one page of at most `count` items. Also return whether more items follow."""
-    known = list(pages)
+    page_list = list(pages)
     # If a shard has more items than its page, its next items are unknown. They may be newer than the last items in
     # pages of other shards. So items older than its page wait for the next page, which keeps the order.
-    reached = max((found[-1].id for found, has_more in known if has_more), default="")
-    every = sorted((it for found, _ in known for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
-    return every[:count], bool(reached) or len(every) > count
+    reached = max((items[-1].id for items, has_more in page_list if has_more), default="")
+    all_items = sorted(
+        (item for items, _ in page_list for item in items if item.id >= reached), key=lambda item: item.id, reverse=True
+    )
+    return all_items[:count], bool(reached) or len(all_items) > count

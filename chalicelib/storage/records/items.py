@@ -47,8 +47,8 @@ class Secrets(dict[str, bytes]):
     @staticmethod
     def of(sealed: Any) -> "Secrets":
         """Return the encrypted secrets in an attribute. Malformed values are left out."""
-        found = sealed if isinstance(sealed, Mapping) else {}
-        return Secrets({name: value for name, value in found.items() if isinstance(value, bytes)})
+        secrets = sealed if isinstance(sealed, Mapping) else {}
+        return Secrets({name: value for name, value in secrets.items() if isinstance(value, bytes)})
 
     def __missing__(self, name: str) -> bytes:
         raise MalformedRecord(Record.__name__, f"sealed.{name}", "must be bytes")
@@ -124,23 +124,23 @@ class Item:
         read_at = record["scope"], record["id"]
         scope, id = item_keys.of_item(*read_at)
         try:
-            found = decoding.decode(Record, record)
+            typed_record = decoding.decode(Record, record)
             values = {
                 "scope": scope,
                 "id": id,
-                "body": found.body,
-                "modules": found.parts,
-                "sealed": Secrets.of(found.sealed) if "sealed" in record else _NO_SECRETS,
-                "unseen": found.unseen,
-                "unique_keys": _keys(found) if found.claims else (),
-                "references": _references(found) if found.points else (),
-                "referrers": frozenset(found.pointed_by),
-                "expires": None if "lease" in record else found.expires,
-                "revision": found.revision,
-                "indexed": found.indexed,
-                "lease": found.lease,
-                "acted": found.acted,
-                "changed": found.changed,
+                "body": typed_record.body,
+                "modules": typed_record.parts,
+                "sealed": Secrets.of(typed_record.sealed) if "sealed" in record else _NO_SECRETS,
+                "unseen": typed_record.unseen,
+                "unique_keys": _keys(typed_record) if typed_record.claims else (),
+                "references": _references(typed_record) if typed_record.points else (),
+                "referrers": frozenset(typed_record.pointed_by),
+                "expires": None if "lease" in record else typed_record.expires,
+                "revision": typed_record.revision,
+                "indexed": typed_record.indexed,
+                "lease": typed_record.lease,
+                "acted": typed_record.acted,
+                "changed": typed_record.changed,
                 "read_at": read_at,
             }
             return decoding.build(Item, values)
@@ -175,8 +175,8 @@ def scope(account: str, path: str) -> str:
 
 def above(scope: str) -> tuple[str, str] | None:
     """Return the primary key of the parent of items, such as the edge of routes. Return None without a parent."""
-    holder, _, id = scope.rpartition("/")[0].rpartition("/")
-    return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
+    parent_scope, _, id = scope.rpartition("/")[0].rpartition("/")
+    return (parent_scope, id) if ids.is_id(id, id.partition("_")[0]) else None
 
 
 def of_record(record: Mapping[str, Any] | None) -> Item | None:
@@ -248,23 +248,23 @@ def unchanged(item: Item) -> Condition:
     return Condition(f"{there.text} AND #revision = :revision", {**there.values, "revision": item.revision})
 
 
-def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
+def _malformed(empty: Item, record: Record, malformed: MalformedRecord) -> Item:
     """Return a malformed item. It has the unique keys, references and referrers of its record that can be read."""
-    keys, targets, referrers = _keys(found), _references(found), frozenset(found.pointed_by)
+    keys, targets, referrers = _keys(record), _references(record), frozenset(record.pointed_by)
     return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
 def _readable(record: Mapping[str, Any]) -> Record:
     """Return the unique keys, references and referrers of a malformed record that can be read."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for name in ("claims", "points", "pointed_by"):
         try:
-            one = decoding.decode(Record, {name: record[name]} if name in record else {})
-            _keys(one), _references(one)
+            partial_record = decoding.decode(Record, {name: record[name]} if name in record else {})
+            _keys(partial_record), _references(partial_record)
         except MalformedRecord:
             continue
-        found[name] = getattr(one, name)
-    return Record(**found)
+        attributes[name] = getattr(partial_record, name)
+    return Record(**attributes)
 
 
 def _keys(record: Record) -> tuple[UniqueKey, ...]:

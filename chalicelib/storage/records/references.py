@@ -67,14 +67,16 @@ def replace_references(
     If only the order of the references would differ, they are returned in the former order. So an item without changed
     references equals its former state.
     """
-    others = (reference for reference in before if reference.module not in by_module)
-    after = (*others, *(reference for new in by_module.values() for reference in new))
+    unchanged_references = (reference for reference in before if reference.module not in by_module)
+    after = (*unchanged_references, *(reference for new in by_module.values() for reference in new))
     return before if {*before} == {*after} else after
 
 
 def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
     """Group references by target, because a transaction has at most one action per record."""
-    targets = groupby(sorted(references, key=lambda it: it.target), key=lambda it: it.target)
+    targets = groupby(
+        sorted(references, key=lambda reference: reference.target), key=lambda reference: reference.target
+    )
     return [list(group) for _, group in targets]
 
 

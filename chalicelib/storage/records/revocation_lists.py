@@ -112,8 +112,8 @@ def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"
     Makes one read, so the entries can have at most 99 chunks. Raises aws.Unavailable.
     """
     keys = list(dict.fromkeys(key_of(authority, entry) for entry in entries))
-    head, *found = dynamodb.get_each((_scope(authority), HEAD), *keys)
-    stored = zip(keys, found, strict=True)
+    head, *chunk_records = dynamodb.get_each((_scope(authority), HEAD), *keys)
+    stored = zip(keys, chunk_records, strict=True)
     return _live(head), [of_record(record) if record else Chunk(authority, id) for (_, id), record in stored]
 
 
@@ -150,10 +150,10 @@ def packed(authority: str) -> list[bytes]:
 
 def begin(head: Head) -> Write:
     """Return the write of a new list's head. It fails if a list exists that has not expired."""
-    known = {"body": {"account": head.account, "public_key": head.public_key}, "count": head.count}
-    own = {"scope": _scope(head.authority), "id": HEAD, "revision": 1, **_marks()}
+    key = {"scope": _scope(head.authority), "id": HEAD}
+    contents = {"body": {"account": head.account, "public_key": head.public_key}, "count": head.count, "revision": 1}
     absent = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
-    return Write.put({**own, **known, **_expiry(head.expires)}, absent)
+    return Write.put({**key, **contents, **_marks(), **_expiry(head.expires)}, absent)
 
 
 def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
@@ -182,24 +182,24 @@ def compact(head: Head) -> bool:
 
     Raises aws.Unavailable.
     """
-    now, left = clock.seconds(), 0
+    now, count = clock.seconds(), 0
     writes: list[Write] = []
     for chunk in chunks(head.authority):
         packed = crypto.packed_revocations.expire(chunk.packed, now)
-        left += crypto.packed_revocations.count(packed)
+        count += crypto.packed_revocations.count(packed)
         if packed != chunk.packed:
             writes.append(_store(chunk, packed))
     try:
-        dynamodb.transact([*writes, _update(head, sets={"count": left}, condition=_same(head))])
+        dynamodb.transact([*writes, _update(head, sets={"count": count}, condition=_same(head))])
     except TransactionFailed:
         return False
     return True
 
 
-def end(head: Head, found: Iterable[Chunk]) -> Write:
+def end(head: Head, chunks: Iterable[Chunk]) -> Write:
     """Return the write that lets the list of a deleted authority expire. It expires together with its last entry."""
     now = clock.seconds()
-    ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
+    ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in chunks]
     last = _latest(ends)
     if last is not None and last <= now:
         return Write.delete(_scope(head.authority), HEAD, _same(head))
@@ -276,16 +276,17 @@ def _live(record: Mapping[str, Any] | None) -> Head | None:
 
 
 def _head(record: Mapping[str, Any]) -> Head:
-    found = decoding.decode(_HeadRecord, record)
-    own = (found.body.account, found.body.public_key, found.count, found.revision)
-    return Head(found.scope.removeprefix("krl#"), *own, found.stamp, found.changed_at, found.expires)
+    stored = decoding.decode(_HeadRecord, record)
+    authority, body = stored.scope.removeprefix("krl#"), stored.body
+    versions = (stored.revision, stored.stamp, stored.changed_at)
+    return Head(authority, body.account, body.public_key, stored.count, *versions, stored.expires)
 
 
 def of_record(record: Mapping[str, Any]) -> Chunk:
     """Return the chunk of a record. Raises MalformedRecord: a damaged chunk must not be read as a shorter one."""
-    found = decoding.decode(_ChunkRecord, record)
+    chunk = decoding.decode(_ChunkRecord, record)
     try:
-        crypto.packed_revocations.count(found.packed)
+        crypto.packed_revocations.count(chunk.packed)
     except ValueError:
         raise MalformedRecord(_ChunkRecord.__name__, "packed", "must be complete packed revocations") from None
-    return Chunk(found.scope.removeprefix("krl#"), found.id, found.packed, found.stamp)
+    return Chunk(chunk.scope.removeprefix("krl#"), chunk.id, chunk.packed, chunk.stamp)

@@ -1,8 +1,8 @@
-"""Shared keys: unique keys with several sharers of one account, and at most one exclusive holder.
+"""Shared keys: unique keys with several sharers of one account, and at most one exclusive owner.
 
-For example, edges and reservations of an account share a base name, and a tunnel is its exclusive holder.
+For example, edges and reservations of an account share a base name, and a tunnel is its exclusive owner.
 
-The record has the same form as the record of a unique key. `holder` is the exclusive holder, if any. `sharers` are the
+The record has the same form as the record of a unique key. `holder` is the exclusive owner, if any. `sharers` are the
 paths of the items that share the key, and `account` is their account. When the last sharer releases the key, its
 cooldown begins: until the Unix second `rests` no other account can take it. The `counts` of a write that takes or
 releases a key change two numbers of the account: its `names` in use, and its names in `cooldown`.
@@ -29,16 +29,16 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 class Endings(Protocol):
-    """Methods about the exclusive holders of keys. They find out whether a holder has ended, and record its end.
+    """Methods about the exclusive owners of keys. They find out whether an owner has ended, and record its end.
 
-    A holder can have a lease. The lease can be in a separate record: a tunnel's lease is in the record of its gateway.
+    An owner can have a lease. The lease can be in a separate record: a tunnel's lease is in the record of its gateway.
     The arguments `lease` are this separate record, or None if there is none.
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the primary key of the separate record with a holder's lease.
+        """Return the primary key of the separate record with an owner's lease.
 
-        Return None if the lease is in the record of the holder itself. `home` is the partition key of the holder,
+        Return None if the lease is in the record of the owner itself. `home` is the partition key of the owner,
         `attributes` are the attributes of the shared key.
         """
 
@@ -57,28 +57,28 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     """
     account, shared = _account(scope), [key for key in taken if key.hold == "together"]
     records = table.records((key.scope, ID) for key in (*released, *shared))
-    found = {key: records.get((key.scope, ID), {}) for key in (*released, *taken)}
-    ends = {key.value: found[key]["rests"] for key in shared if _state(found[key], account) == "cooldown"}
+    key_records = {key: records.get((key.scope, ID), {}) for key in (*released, *taken)}
+    ends = {key.value: key_records[key]["rests"] for key in shared if _state(key_records[key], account) == "cooldown"}
     listed = cooldowns.read(account, ends.values())
     resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
     until = clock.seconds() + cooldowns.PERIOD
     # use a second without a record in `listed`: this transaction may change that record, and can write it only once
     while until in listed:
         until += 1
-    releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
+    releases = {key.value: _release(key_records[key], key, scope, id, until) for key in released if key_records[key]}
     begun = [value for value, write in releases.items() if write.counts]
     return [
-        *(_take(found[key], key, scope, id, was_listed=key.value in resumed) for key in taken),
+        *(_take(key_records[key], key, scope, id, was_listed=key.value in resumed) for key in taken),
         *releases.values(),
         *([cooldowns.begin(account, until, begun)] if begun else []),
-        *(it.without(it.values & resumed) for it in listed.values() if it.values & resumed),
+        *(record.without(record.values & resumed) for record in listed.values() if record.values & resumed),
     ]
 
 
 def take(key: UniqueKey, scope: str, id: str) -> Write:
-    """Return the write that makes an item the exclusive holder of a key.
+    """Return the write that makes an item the exclusive owner of a key.
 
-    The write fails with Taken if another item is the exclusive holder. It also fails with Taken if another account
+    The write fails with Taken if another item is the exclusive owner. It also fails with Taken if another account
     shares the key, or released it less than a day ago. If the `hold` of
     the key is "over", other accounts do not matter.
     """
@@ -93,35 +93,35 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 def take_over(
     key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], endings: Endings | None
 ) -> list[Write] | None:
-    """Return the writes with which an item takes a key from its exclusive holder.
+    """Return the writes with which an item takes a key from its exclusive owner.
 
-    The holder must have ended, or have the same `successor` as `key`. Otherwise this function raises Taken. The writes
-    also delete the holder and record its end. Return None if `counts` do not match the current record of the key: then
+    The owner must have ended, or have the same `successor` as `key`. Otherwise this function raises Taken. The writes
+    also delete the owner and record its end. Return None if `counts` do not match the current record of the key: then
     the caller must build all its writes again. Raises aws.Unavailable.
     """
     record = dynamodb.get(key.scope, ID) or {}
-    holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
+    owner_id, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
     if key.hold != "over" and state == "others":
         raise Taken(key, by=home)
-    if not holder:
-        return None if key.hold == "together" else [take(key, scope, id)]  # the former holder has released the key
+    if not owner_id:
+        return None if key.hold == "together" else [take(key, scope, id)]  # the former owner has released the key
     lapsed = items.lapsed()
-    gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
-    item, lease, ending = _read_holder(record, endings)
+    condition: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
+    item, lease, ending = _read_owner(record, endings)
     if key.successor and key.successor == record.get("successor"):
-        gone, ending = None, None
+        condition, ending = None, None
     elif key.hold == "together" and _account(home) == _account(scope):
         return None
     elif ending is not None:
-        gone = None
-    elif item and item.is_live and (item.body or item.malformed):  # even a malformed holder keeps its key
+        condition = None
+    elif item and item.is_live and (item.body or item.malformed):  # even a malformed owner keeps its key
         raise Taken(key, by=home)
     if key.hold == "together" and (state, counts) != ("free", _ADDED):
         return None
     return [
         _write(key, scope, id, _same(record), after=_NOBODY, counts=counts),
-        Write.delete(home, holder, gone, Taken(key)),
-        *(replace(it, failing=Taken(key)) for it in ending or ()),
+        Write.delete(home, owner_id, condition, Taken(key)),
+        *(replace(write, failing=Taken(key)) for write in ending or ()),
         *(endings.record_end(item, lease) if endings and item else ()),
     ]
 
@@ -135,13 +135,13 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
     return [Write.delete(key.scope, ID, _same(record))]
 
 
-def _read_holder(
+def _read_owner(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the exclusive holder of a key. Also return the record with its lease, and writes that end the lease.
+    """Return the exclusive owner of a key. Also return the record with its lease, and writes that end the lease.
 
-    The holder is None if it does not exist, and the record is None if there is none. The writes are None while the
-    lease runs, or if the holder has no separate record for its lease.
+    The owner is None if it does not exist, and the record is None if there is none. The writes are None while the
+    lease runs, or if the owner has no separate record for its lease.
     """
     item_key = record.get("home", ""), record["holder"]
     leased_at = endings.find_lease(item_key[0], record.get("body", {})) if endings else None
@@ -159,12 +159,12 @@ def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was
     beside = Condition(f"({_ALONE} OR begins_with(#home, :own))", {"own": f"{account}#"})
     state = _state(record, account)
     if state == "held":
-        own = Condition("#account = :account AND attribute_exists(#sharers)", {"account": account})
+        unchanged = Condition("#account = :account AND attribute_exists(#sharers)", {"account": account})
     else:
-        own = _same(record) if state == "cooldown" else Condition(_UNUSED, {"now": clock.seconds()})
-    both = Condition(f"{beside.text} AND {own.text}", {**beside.values, **own.values})
+        unchanged = _same(record) if state == "cooldown" else Condition(_UNUSED, {"now": clock.seconds()})
+    condition = Condition(f"{beside.text} AND {unchanged.text}", {**beside.values, **unchanged.values})
     counts = {} if state == "held" else {**_ADDED, **({"cooldown": -1} if was_listed else {})}
-    return _write(key, scope, id, both, counts=counts)
+    return _write(key, scope, id, condition, counts=counts)
 
 
 def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, until: int) -> Write:
@@ -191,7 +191,7 @@ def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, unt
 
 
 def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "cooldown", "others"]:
-    """Return how sharers use a key, from the view of an account. An exclusive holder is ignored.
+    """Return how sharers use a key, from the view of an account. An exclusive owner is ignored.
 
     "free": not at all; "held": the account shares it; "cooldown": the account released it within the last day;
     "others": another account shares it, or released it within the last day.
@@ -214,7 +214,7 @@ def _write(
 ) -> Write:
     """Return the write with which an item takes a key. It fails unless `condition` is true for the record of the key.
 
-    `after` contains more attributes to set. The value None removes an attribute, for example of the former holder.
+    `after` contains more attributes to set. The value None removes an attribute, for example of the former owner.
     """
     sets: dict[str, Any] = {"schema": OLDEST_FORMAT, "expires": None, **(after or {})}
     if key.hold != "over":
@@ -223,8 +223,8 @@ def _write(
         sets["rests"] = None
         adds: Mapping[str, Any] = {"sharers": {_path(scope, id)}, "revision": 1}
     else:
-        own = {"holder": id, "home": scope, "successor": key.successor or None, "body": dict(key.attributes)}
-        sets, adds = {**sets, **own}, {"revision": 1}
+        ownership = {"holder": id, "home": scope, "successor": key.successor or None, "body": dict(key.attributes)}
+        sets, adds = {**sets, **ownership}, {"revision": 1}
     write = Write.update(key.scope, ID, condition, sets=sets, adds=adds, failing=Taken(key))
     return replace(write, counts=counts or {})
 

@@ -62,9 +62,9 @@ def find_any(scope: str, id: str) -> Item | None:
     return items.live_item(_record(scope, id))
 
 
-def well_formed(found: Iterable[Item]) -> Iterator[Item]:
+def skip_malformed(stored_items: Iterable[Item]) -> Iterator[Item]:
     """Yield the items that are not malformed. Malformed ones are logged."""
-    for item in found:
+    for item in stored_items:
         if item.malformed:
             decoding.report(item.scope, item.id, item.malformed)
         else:
@@ -73,12 +73,12 @@ def well_formed(found: Iterable[Item]) -> Iterator[Item]:
 
 def records(item_keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the existing records with some primary keys, by key. Reads 100 per call. Raises aws.Unavailable."""
-    wanted, found = list(dict.fromkeys(item_keys)), _read.get({})
-    unknown = [it for it in wanted if it not in found]
+    distinct_keys, cache = list(dict.fromkeys(item_keys)), _read.get({})
+    unknown = [item_key for item_key in distinct_keys if item_key not in cache]
     for start in range(0, len(unknown), _AT_ONCE):
-        some = unknown[start : start + _AT_ONCE]
-        found.update(zip(some, dynamodb.get_each(*some), strict=True))
-    return {item_key: record for item_key in wanted if (record := found[item_key]) is not None}
+        batch = unknown[start : start + _AT_ONCE]
+        cache.update(zip(batch, dynamodb.get_each(*batch), strict=True))
+    return {item_key: record for item_key in distinct_keys if (record := cache[item_key]) is not None}
 
 
 @contextmanager
@@ -107,11 +107,11 @@ def newest(scope: str) -> list[Item]:
 
 def newest_of_all(scope: str) -> list[Item]:
     """Return all items of a partition, newest first. Raises MalformedRecord if one is malformed, aws.Unavailable."""
-    found = list(every(scope))
-    for item in found:
+    all_items = list(read_all(scope))
+    for item in all_items:
         if item.malformed:
             raise item.malformed
-    return [item for item in found if item.body and item.is_live]
+    return [item for item in all_items if item.body and item.is_live]
 
 
 def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
@@ -122,19 +122,19 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     """
     if not item_keys.is_sharded(scope):
         return _page(_older(scope, before), count)
-    found, has_more, marks = marked_page(scope, before=before, count=count)
+    page_items, has_more, marks = marked_page(scope, before=before, count=count)
     if item_keys.MARK not in marks and not (before and is_spread(scope)):
-        return found, has_more
-    others = (_page(_older(shard, before), count) for shard in shards.further(scope).scopes)
-    return _bounded(*item_keys.merged([(found, has_more), *others], count))
+        return page_items, has_more
+    further_pages = (_page(_older(shard, before), count) for shard in shards.further(scope).scopes)
+    return _bounded(*item_keys.merged([(page_items, has_more), *further_pages], count))
 
 
 def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return a page of the items with the ids `ids`, and whether there are more. One call reads a hundred items."""
-    wanted = [id for id in ids if before is None or id < before]
-    live = map(items.live_item, records((scope, id) for id in wanted).values())
-    found = sorted(well_formed(item for item in live if item), key=lambda item: item.id, reverse=True)
-    existing = [item for item in found if item.body]
+    selected_ids = [id for id in ids if before is None or id < before]
+    live = map(items.live_item, records((scope, id) for id in selected_ids).values())
+    sorted_items = sorted(skip_malformed(item for item in live if item), key=lambda item: item.id, reverse=True)
+    existing = [item for item in sorted_items if item.body]
     return existing[:count], len(existing) > count
 
 
@@ -142,10 +142,10 @@ def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Ite
     """Return a page of a partition, whether there are more items, and ids of markers. Only the first page has these."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
-    found, has_more = _page({**_older(scope, None), "marks": item_keys.MARKS}, count + _MAX_MARKS)
-    marks = frozenset(item.id for item in found if item.id.startswith(item_keys.MARKS))
-    others = [item for item in found if item.id not in marks]
-    return others[:count], has_more or len(others) > count, marks
+    stored_items, has_more = _page({**_older(scope, None), "marks": item_keys.MARKS}, count + _MAX_MARKS)
+    marks = frozenset(item.id for item in stored_items if item.id.startswith(item_keys.MARKS))
+    page_items = [item for item in stored_items if item.id not in marks]
+    return page_items[:count], has_more or len(page_items) > count, marks
 
 
 def is_spread(collection: str) -> bool:
@@ -155,7 +155,7 @@ def is_spread(collection: str) -> bool:
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return a page of items, and whether there are more. They have the key `value` in an index, which may lag 1 s."""
-    found: list[Item] = []
+    page_items: list[Item] = []
     for records in queries.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
         limit=count + 1,
@@ -163,10 +163,10 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
         KeyConditionExpression=f"#{_INDEXES[index]} = :value" + (" AND #id < :before" if before else ""),
         FilterExpression=items.live().text,
     ):
-        found += _items(records)
-        if len(found) > count:
-            return found[:count], True
-    return found, False
+        page_items += _items(records)
+        if len(page_items) > count:
+            return page_items[:count], True
+    return page_items, False
 
 
 def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[Item]:
@@ -186,11 +186,11 @@ def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[I
 
 def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
     """Return the items with the ids `ids`, by id. Malformed items are included. One call reads a hundred items."""
-    found = (items.live_item(record) for record in records(_possible(scope, ids)).values())
-    return {item.id: item for item in found if item and (item.body or item.malformed)}
+    live_items = (items.live_item(record) for record in records(_possible(scope, ids)).values())
+    return {item.id: item for item in live_items if item and (item.body or item.malformed)}
 
 
-def every(scope: str) -> Iterator[Item]:
+def read_all(scope: str) -> Iterator[Item]:
     """Yield all items of a partition, including malformed items and items that have only modules. Raises
     aws.Unavailable.
     """
@@ -239,10 +239,10 @@ def _record(scope: str, id: str) -> dict[str, Any] | None:
 
 
 def _get(scope: str, id: str) -> dict[str, Any] | None:
-    found = _read.get({})
-    if (scope, id) not in found:
-        found[scope, id] = dynamodb.get(scope, id)
-    return found[scope, id]
+    cache = _read.get({})
+    if (scope, id) not in cache:
+        cache[scope, id] = dynamodb.get(scope, id)
+    return cache[scope, id]
 
 
 def _possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -251,26 +251,26 @@ def _possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
     """Return at most `count` items that a query selects, and whether there are more."""
-    found: list[Item] = []
+    page_items: list[Item] = []
     for records in _pages(selected, count + 1):
-        if len(found) > 1 and len(repr(found)) > _LARGE:
-            return found[:-1], True  # the last item begins the next page, which would otherwise be empty
-        found += _items(records)
-        if len(found) > count:
-            return found[:count], True
-    return found, False
+        if len(page_items) > 1 and len(repr(page_items)) > _LARGE:
+            return page_items[:-1], True  # the last item begins the next page, which would otherwise be empty
+        page_items += _items(records)
+        if len(page_items) > count:
+            return page_items[:count], True
+    return page_items, False
 
 
 def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
     """Yield the items of some records. A malformed item is logged and left out."""
-    return well_formed(map(Item.from_record, records))
+    return skip_malformed(map(Item.from_record, records))
 
 
-def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
+def _bounded(page_items: list[Item], has_more: bool) -> tuple[list[Item], bool]:
     """Shorten a page to _LARGE characters, but not below one item. The page was merged from several shards."""
-    sizes = accumulate(len(repr(item)) for item in found)
+    sizes = accumulate(len(repr(item)) for item in page_items)
     count = sum(size <= _LARGE for size in sizes) or 1
-    return found[:count], has_more or count < len(found)
+    return page_items[:count], has_more or count < len(page_items)
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:

@@ -21,10 +21,10 @@ class UniqueKey:
     """A value of the field `kind` that only one item can have. The key's record also stores the `attributes`.
 
     `field` is the dotted path of the value in the request, if it differs from `kind`. An item with the same `successor`
-    as the current holder takes the key at once, even if the holder is live. `expires` is the Unix second at which the
+    as the current owner takes the key at once, even if the owner is live. `expires` is the Unix second at which the
     key's record expires with the item, or None. `hold` is for the kinds in `shared_keys`. With "alone", the item
-    becomes the exclusive holder. With "together", it shares the key with other items of its account. With "over", it
-    becomes the exclusive holder even if others share the key.
+    becomes the exclusive owner. With "together", it shares the key with other items of its account. With "over", it
+    becomes the exclusive owner even if others share the key.
     """
 
     kind: str
@@ -49,24 +49,24 @@ class Taken(Exception):
 
 
 @dataclass(frozen=True)
-class Holder:
-    """The item that holds a unique key, and its `successor`. `scope` is "" if the key's record is of 1.x."""
+class KeyOwner:
+    """The item that owns a unique key, and its `successor`. `scope` is "" if the key's record is of 1.x."""
 
     scope: str
     id: str
     successor: str
 
 
-def holder(key: UniqueKey) -> Holder | None:
-    """Return the item that holds a unique key. The item may have expired. Return None if no item holds the key.
+def find_owner(key: UniqueKey) -> KeyOwner | None:
+    """Return the item that owns a unique key. The item may have expired. Return None if no item owns the key.
 
     Raises aws.Unavailable.
     """
     record = dynamodb.get(key.scope, ID)
-    return Holder(record.get("home", ""), record.get("holder", ""), record.get("successor", "")) if record else None
+    return KeyOwner(record.get("home", ""), record.get("holder", ""), record.get("successor", "")) if record else None
 
 
-def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:
+def take(key: UniqueKey, scope: str, id: str, *, after: KeyOwner | None = None) -> Write:
     """Return the write with which an item takes a unique key. It fails with Taken if another item holds the key.
 
     If the item `after` holds the key, the new item takes the key from it.
@@ -80,16 +80,16 @@ def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) ->
     return Write.put({**record, **present}, free, Taken(key))
 
 
-def change(key: UniqueKey, holder: str) -> Write:
-    """Return the write that sets the attributes of a unique key. It fails if another item than `holder` holds it."""
+def change(key: UniqueKey, owner_id: str) -> Write:
+    """Return the write that sets the attributes of a unique key. It fails if another item owns it."""
     sets = {f"body.{name}": value for name, value in key.attributes.items()}
-    return Write.update(key.scope, ID, _held_by(holder), sets=sets, adds={"revision": 1})
+    return Write.update(key.scope, ID, _require_owner(owner_id), sets=sets, adds={"revision": 1})
 
 
-def release(key: UniqueKey, holder: str) -> Write:
-    """Return the write that removes the record of a unique key. It fails if another item than `holder` holds it."""
-    return Write.delete(key.scope, ID, _held_by(holder))
+def release(key: UniqueKey, owner_id: str) -> Write:
+    """Return the write that removes the record of a unique key. It fails if another item owns it."""
+    return Write.delete(key.scope, ID, _require_owner(owner_id))
 
 
-def _held_by(holder: str) -> Condition:
-    return Condition("#holder = :holder", {"holder": holder})
+def _require_owner(owner_id: str) -> Condition:
+    return Condition("#holder = :holder", {"holder": owner_id})

@@ -38,27 +38,27 @@ class TransactionTooLarge(Exception):
         self.field = next((reference.field for reference in named if reference.field), "")
 
 
-def put(item: Item, holder: ItemKey | None = None) -> list[Write]:
+def put(item: Item, parent: ItemKey | None = None) -> list[Write]:
     """Return the writes of a new item. A retry after a lost answer succeeds, because it writes the same item.
 
     With `holder`, they also increment the revision of this parent item: its responses contain the new item. Raises
     TransactionTooLarge.
     """
     write = Write.put(item.to_record())
-    if not (item.unique_keys or item.references or holder):
+    if not (item.unique_keys or item.references or parent):
         return [write]
-    return [write, *_relations(replace(item, unique_keys=(), references=()), item, holder)]
+    return [write, *_relations(replace(item, unique_keys=(), references=()), item, parent)]
 
 
-def rewrite(before: Item, after: Item, holder: ItemKey | None = None) -> list[Write]:
+def rewrite(before: Item, after: Item, parent: ItemKey | None = None) -> list[Write]:
     """Return the writes that replace an item by a new state. They fail if the item has changed meanwhile.
 
     They also set the attributes of unique keys that stay. Raises TransactionTooLarge.
     """
-    return [items.rewrite(before, after), *_relations(before, after, holder)]
+    return [items.rewrite(before, after), *_relations(before, after, parent)]
 
 
-def remove(item: Item, holder: ItemKey | None = None) -> list[Write]:
+def remove(item: Item, parent: ItemKey | None = None) -> list[Write]:
     """Return the writes that remove an item. They fail if it has changed. Raises InUse if another item refers to it.
 
     If the item is malformed, the writes skip unique keys that another item holds, and references to missing targets.
@@ -66,19 +66,19 @@ def remove(item: Item, holder: ItemKey | None = None) -> list[Write]:
     if item.referrers:
         raise InUse(item.referrers)
     if item.malformed:
-        gone = replace(item, unique_keys=(), references=())
-        return [Write.delete(*item.key, items.unchanged(item)), *_relations(_keep_removable(item), gone, holder)]
+        bare_item = replace(item, unique_keys=(), references=())
+        return [Write.delete(*item.key, items.unchanged(item)), *_relations(_keep_removable(item), bare_item, parent)]
     same = items.unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
-    gone = replace(item, unique_keys=(), references=())
-    return [Write.delete(*item.key, unused), *_relations(item, gone, holder)]
+    bare_item = replace(item, unique_keys=(), references=())
+    return [Write.delete(*item.key, unused), *_relations(item, bare_item, parent)]
 
 
 def end(item: Item) -> list[Write]:
     """Return the writes that remove an item whose lease is over. They fail if the lease has been renewed."""
-    gone = replace(item, unique_keys=(), references=())
+    bare_item = replace(item, unique_keys=(), references=())
     condition = items.lapsed() if item.has_own_lease else _UNLEASED
-    return [Write.delete(*item.key, condition), *_relations(item, gone, None)]
+    return [Write.delete(*item.key, condition), *_relations(item, bare_item, None)]
 
 
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
@@ -120,20 +120,22 @@ def commit(
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
         return None
-    own, taken = _merge_checks(_merge_moved_keys(writes)), dict[UniqueKey, Sequence[Write]]()
+    item_writes, taken = _merge_checks(_merge_moved_keys(writes)), dict[UniqueKey, Sequence[Write]]()
     for number in range(TRIES):
-        others = [it for it in own if not (isinstance(it.failing, Taken) and it.failing.key in taken)]
-        every = [*others, *chain.from_iterable(taken.values())]
+        other_writes = [
+            write for write in item_writes if not (isinstance(write.failing, Taken) and write.failing.key in taken)
+        ]
+        all_writes = [*other_writes, *chain.from_iterable(taken.values())]
         try:
-            return dynamodb.transact(every)
+            return dynamodb.transact(all_writes)
         except TransactionFailed as failed:
             if failed.was_retried and proof and dynamodb.get(*proof):
                 return None
-            failing = every[failed.indexes[0]].failing
+            failing = all_writes[failed.indexes[0]].failing
         if not isinstance(failing, Taken):
             raise _error_of(failing)
         taken.pop(failing.key, None)  # by now, another item may hold the key
-        if taking := _take_over(own, failing, created, endings):
+        if taking := _take_over(item_writes, failing, created, endings):
             taken[failing.key] = taking
         pause(number)
     raise aws.Unavailable("TransactionConflict")
@@ -185,13 +187,13 @@ def _keep_removable(item: Item) -> Item:
     A transaction can only remove keys that this item holds, and references to items that exist.
     """
     keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
-    targets = [it for it in item.references if dynamodb.get(*it.target)]
+    targets = [reference for reference in item.references if dynamodb.get(*reference.target)]
     return replace(item, unique_keys=tuple(keys), references=tuple(targets))
 
 
 def _holds(item: Item, key: UniqueKey) -> bool:
-    holder = unique_keys.holder(key)
-    return holder is not None and holder.id == item.id
+    owner = unique_keys.find_owner(key)
+    return owner is not None and owner.id == item.id
 
 
 def _key(put: Write) -> str:
@@ -221,7 +223,7 @@ def _merge_checks(writes: Sequence[Write]) -> Sequence[Write]:
 def _take_over(
     writes: Sequence[Write], taken: Taken, created: Sequence[Item], endings: Endings | None
 ) -> Sequence[Write]:
-    """Return the writes that take a unique key from its holder for a created item.
+    """Return the writes that take a unique key from its owner for a created item.
 
     There are none if no item holds the key any more. Raises Taken if the item with the key is live.
     """
@@ -230,34 +232,34 @@ def _take_over(
     if new is None:
         raise taken
     if key.kind in shared_keys.KINDS:
-        counts = next(it.counts for it in writes if isinstance(it.failing, Taken) and it.failing.key == key)
+        counts = next(write.counts for write in writes if isinstance(write.failing, Taken) and write.failing.key == key)
         taking = shared_keys.take_over(key, new.scope, new.id, counts, endings)
         if taking is None:
             raise Overtaken
         return taking
-    before = unique_keys.holder(key)
-    if before is None:
+    owner = unique_keys.find_owner(key)
+    if owner is None:
         return ()
-    if not before.scope:
+    if not owner.scope:
         raise taken
     lapsed = items.lapsed()
-    gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
-    if key.successor and key.successor == before.successor:
-        gone = None
-    elif table.find(before.scope, before.id):
+    condition: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
+    if key.successor and key.successor == owner.successor:
+        condition = None
+    elif table.find(owner.scope, owner.id):
         raise taken
-    take = unique_keys.take(key, new.scope, new.id, after=before)
-    return [take, Write.delete(before.scope, before.id, gone, taken)]
+    take = unique_keys.take(key, new.scope, new.id, after=owner)
+    return [take, Write.delete(owner.scope, owner.id, condition, taken)]
 
 
-def _relations(before: Item, after: Item, holder: ItemKey | None) -> list[Write]:
+def _relations(before: Item, after: Item, parent: ItemKey | None) -> list[Write]:
     """Return the writes that change an item's unique keys and references. Raises TransactionTooLarge."""
-    changes = [*_unique_keys(before, after), *_references(before, after, holder)]
+    changes = [*_unique_keys(before, after), *_references(before, after, parent)]
     if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
         raise TransactionTooLarge(after.references)
-    if holder and holder not in {named.target for named in set(after.references) ^ set(before.references)}:
+    if parent and parent not in {reference.target for reference in set(after.references) ^ set(before.references)}:
         sets = {"changed": clock.seconds()}
-        changes.append(Write.update(*holder, Condition("attribute_exists(#body)"), sets=sets, adds={"revision": 1}))
+        changes.append(Write.update(*parent, Condition("attribute_exists(#body)"), sets=sets, adds={"revision": 1}))
     return changes
 
 
@@ -277,9 +279,9 @@ def _shared(keys: Iterable[UniqueKey]) -> list[UniqueKey]:
     return [key for key in keys if key.kind in shared_keys.KINDS]
 
 
-def _references(before: Item, after: Item, holder: ItemKey | None) -> Iterator[Write]:
-    def changed(named: list[Reference]) -> int | None:
-        return clock.seconds() if named[0].target == holder else None
+def _references(before: Item, after: Item, parent: ItemKey | None) -> Iterator[Write]:
+    def changed(group: list[Reference]) -> int | None:
+        return clock.seconds() if group[0].target == parent else None
 
     for new in references.by_target(set(after.references) - set(before.references)):
         yield references.record(new, after.scope, after.id, changed=changed(new))

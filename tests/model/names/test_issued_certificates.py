@@ -197,12 +197,12 @@ def test_a_policy_that_ends_during_an_attempt_leaves_nothing(admin: Client, ende
     made = reserved(admin)
     due = claimed()
     admin.delete(f"/reserved_domains/{made['id']}{ended}")
-    assert len([*table.every(renewal_schedule.SCOPE)]) == 1
+    assert len([*table.read_all(renewal_schedule.SCOPE)]) == 1
     id = ids.new("cert")
     order = UnfinishedOrder("https://ca.example/order/1", DOMAIN, "http-01", id, b"request", b"key")
     assert issued_certificates.record(due, order, chain(), due.entry.renewal) == "unwanted"
     assert renewal_schedule.conclude(due, due.entry.renewal, NOW)
-    assert [*table.every(renewal_schedule.SCOPE)] == []
+    assert [*table.read_all(renewal_schedule.SCOPE)] == []
 
 
 def test_an_ended_claim_is_due_again_with_its_order(admin: Client) -> None:

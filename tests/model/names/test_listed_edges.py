@@ -15,7 +15,7 @@ HOSTPORTS = ["app.example.com:443"]
 
 
 def listed() -> set[tuple[str, str]]:
-    shards = (table.every(f"edge#/edges/{number}") for number in range(16))
+    shards = (table.read_all(f"edge#/edges/{number}") for number in range(16))
     return {(it.body["account"], it.id) for shard in shards for it in shard}
 
 

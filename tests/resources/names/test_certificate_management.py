@@ -39,7 +39,7 @@ def address(reservation: dict[str, Any]) -> str:
 
 def scheduled() -> list[str]:
     """Return the ids of the entries in the schedule of certificates."""
-    return [item.id for item in table.every(renewal_schedule.SCOPE)]
+    return [item.id for item in table.read_all(renewal_schedule.SCOPE)]
 
 
 def automatic(reservation: dict[str, Any]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def test_domains_proved_directly_below_a_wildcard_are_read_while_the_proof_holds
     assert read(resolver, admin, edge).reservations == known
     stranger.delete(f"/reserved_domains/{shop}")
     assert read(resolver, admin, edge).reservations == ()
-    assert list(table.every("edge#/proved/example.com")) == []
+    assert list(table.read_all("edge#/proved/example.com")) == []
 
 
 @pytest.mark.parametrize("damaged", [*NOT_READABLE, lambda whole: {**whole, "proxy_protocol": "yes"}])

@@ -143,23 +143,23 @@ def note(items: Iterable[Any]) -> None:
 @pytest.fixture(scope="session")
 def denied(store: None) -> Iterator[list[str]]:
     """Hold each call of this process to DynamoDB and KMS against the rights of the role whose code makes it."""
-    found: list[str] = []
+    denials: list[str] = []
 
     def hold(role: str, call: Call) -> None:
         if not rights.roles()[role].may(call):
-            found.append(f"{role} may not: {call}")
+            denials.append(f"{role} may not: {call}")
 
     with rights.heard(hold):
-        yield found
+        yield denials
 
 
 @pytest.fixture(autouse=True)
 def within_rights(denied: list[str]) -> Iterator[None]:
     """Fail where a call of the test was not within the rights of who made it."""
     yield
-    told = denied[:]
+    earlier = denied[:]
     denied.clear()
-    assert told == []
+    assert earlier == []
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -240,15 +240,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter and "CONTRACT_URL" not in os.environ and (told := needs.told_first()):
-        reporter.write_line(told)
+    if reporter and "CONTRACT_URL" not in os.environ and (report := needs.told_first()):
+        reporter.write_line(report)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     stats = terminalreporter.stats
     reasons = [report.longrepr[2] for report in stats.get("skipped", ()) if isinstance(report.longrepr, tuple)]
-    if told := needs.told_last(len(stats.get("passed", ())), reasons):
-        terminalreporter.write_line(told)
+    if report := needs.told_last(len(stats.get("passed", ())), reasons):
+        terminalreporter.write_line(report)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -330,13 +330,13 @@ def member(transport: InProcess, admin: Client) -> Client:
 
 def least(measured: Callable[[], float], *, bound: float) -> float:
     """Return the least of up to three measurements, none after one below the bound: a busy machine is slow at times."""
-    found = [measured()]
-    while min(found) >= bound and len(found) < 3:
-        found.append(measured())
-    return min(found)
+    measurements = [measured()]
+    while min(measurements) >= bound and len(measurements) < 3:
+        measurements.append(measured())
+    return min(measurements)
 
 
-_given: set[int] = set()  # ports, by free_port
+_used_ports: set[int] = set()  # ports, by free_port
 PACKAGING, DEPLOYING = 480, 100  # seconds
 _not_deployed: list[str] = []
 
@@ -354,8 +354,8 @@ def free_port() -> int:
         port = SystemRandom().randrange(10_000 + worker, 20_000, workers)
         with suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
-            if port not in _given:
-                _given.add(port)
+            if port not in _used_ports:
+                _used_ports.add(port)
                 return port
 
 
@@ -388,10 +388,10 @@ class Served:
         """
         if not self.newcomers:
             environment = {**os.environ, **self.cloud}
-            made = subprocess.run(
+            creation = subprocess.run(
                 [sys.executable, "-c", NEWCOMERS], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
             )
-            self.newcomers.extend(made.stdout.split())
+            self.newcomers.extend(creation.stdout.split())
         return replace(self, token=self.newcomers.pop())
 
 
@@ -413,12 +413,12 @@ def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served
 
 def processes_with(setting: str) -> list[str]:
     """Return the command lines of all processes with `NAME=value` in their environment, which children inherit."""
-    found = []
+    command_lines = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if f"{setting}\0".encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-    return found
+                command_lines.append((process / "cmdline").read_text().replace("\0", " "))
+    return command_lines
 
 
 def await_answer(url: str, process: subprocess.Popen[bytes] | subprocess.Popen[str], log: Path) -> None:

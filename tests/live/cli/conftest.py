@@ -31,8 +31,8 @@ class Te:
         )
         self.printed: list[str] = []
         self.noted: list[str] = []
-        for lines, kept in ((self.process.stdout, self.printed), (self.process.stderr, self.noted)):
-            threading.Thread(target=_collect, args=(lines, kept), daemon=True).start()
+        for lines, lines_so_far in ((self.process.stdout, self.printed), (self.process.stderr, self.noted)):
+            threading.Thread(target=_collect, args=(lines, lines_so_far), daemon=True).start()
 
     def address(self) -> str:
         """Return the address of the tunnel, once it is open."""
@@ -49,9 +49,9 @@ class Te:
         return self.process.wait(10)
 
 
-def _collect(lines: Any, kept: list[str]) -> None:
+def _collect(lines: Any, collected: list[str]) -> None:
     for line in lines:
-        kept.append(line.rstrip("\n"))
+        collected.append(line.rstrip("\n"))
 
 
 @contextlib.contextmanager

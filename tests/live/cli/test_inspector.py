@@ -42,9 +42,9 @@ def open_link(inspected: Inspected) -> str:
 
 def token(inspected: Inspected, cookie: str) -> str:
     page = send(inspected, inspected.inspector.access.folder, Cookie=cookie)[2].decode()
-    found = re.search(r'name="token" value="([^"]+)"', page)
-    assert found
-    return found[1]
+    match = re.search(r'name="token" value="([^"]+)"', page)
+    assert match
+    return match[1]
 
 
 def test_every_answer_has_the_strict_headers(inspected: Inspected) -> None:

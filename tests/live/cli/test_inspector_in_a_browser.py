@@ -103,25 +103,25 @@ def inspected(chrome: Chrome) -> Iterator[Inspected]:
 def logged(chrome: Chrome) -> list[str]:
     """Return the errors and warnings since the last call."""
     entries: list[dict[str, Any]] = chrome.get_log("browser")  # type: ignore[no-untyped-call]
-    return [f"{it['level']}: {it['message']}" for it in entries]
+    return [f"{entry['level']}: {entry['message']}" for entry in entries]
 
 
 def texts(chrome: Chrome, selector: str) -> list[str]:
     """Return the texts of elements, or none while the page changes."""
     try:
-        return [it.text for it in chrome.find_elements(By.CSS_SELECTOR, selector)]
+        return [element.text for element in chrome.find_elements(By.CSS_SELECTOR, selector)]
     except StaleElementReferenceException:
         return []
 
 
-@pytest.mark.parametrize("place", ["http://evil.example:{}", "http://127.0.0.1:{}", f"http://{REBOUND}:{{}}"])
-def test_another_page_reads_nothing_and_replays_nothing(chrome: Chrome, inspected: Inspected, place: str) -> None:
+@pytest.mark.parametrize("address", ["http://evil.example:{}", "http://127.0.0.1:{}", f"http://{REBOUND}:{{}}"])
+def test_another_page_reads_nothing_and_replays_nothing(chrome: Chrome, inspected: Inspected, address: str) -> None:
     used = inspected.link.removeprefix(inspected.origin)
     chrome.get(inspected.link)
     assert texts(chrome, "#rows .path") == ["/private"]
     access = inspected.inspector.access
     with serving(Evil) as port:
-        chrome.get(place.format(port))
+        chrome.get(address.format(port))
         read = chrome.execute_async_script(_ATTACK, inspected.origin, access.folder, access.token, used)
     assert read == []
     assert inspected.arrived == []
@@ -145,7 +145,7 @@ def test_a_server_on_another_port_cannot_use_the_cookie_that_the_browser_sends_i
     Evil.cookies.clear()
     with serving(Evil) as port:
         chrome.get(f"http://127.0.0.1:{port}/")
-    (stolen, *_) = [it for it in Evil.cookies if "te-inspector-" in it]
+    (stolen, *_) = [cookie for cookie in Evil.cookies if "te-inspector-" in cookie]
     chrome.delete_all_cookies()
     denied = inspected.inspector.access.decide("GET", "/", [("Host", inspected.origin[7:]), ("Cookie", stolen)])
     assert denied == "denied"
@@ -209,7 +209,7 @@ def test_two_hundred_hostile_answers_run_no_script(chrome: Chrome, inspected: In
     logged(chrome)
     browser.requested(chrome)
     assert chrome.execute_script("return document.querySelectorAll('#rows li').length") == 201
-    (cookie,) = [f"{it['name']}={it['value']}" for it in chrome.get_cookies()]
+    (cookie,) = [f"{cookie['name']}={cookie['value']}" for cookie in chrome.get_cookies()]
     for id in range(2, 202):
         assert active_content(inspected.read(f"requests/{id}?reveal=response.2", cookie)) == []
     for id in range(2, 202, 20):  # one of each text, as a whole page with its script
@@ -233,7 +233,7 @@ def test_the_list_is_live_and_the_keyboard_suffices(chrome: Chrome, inspected: I
     body = chrome.find_element(By.TAG_NAME, "body")
     body.send_keys("/")
     chrome.switch_to.active_element.send_keys("priv")
-    until(lambda: [it for it in texts(chrome, "#rows .path") if it] == ["/private"])
+    until(lambda: [text for text in texts(chrome, "#rows .path") if text] == ["/private"])
     chrome.execute_script("document.activeElement.blur()")
     body.send_keys("j")
     chrome.switch_to.active_element.send_keys(Keys.ENTER)
@@ -268,8 +268,8 @@ def _contrast(chrome: Chrome) -> list[Any]:
       .filter((node) => node.checkVisibility() && hasText(node) && ratio(node) < 4.5)
       .map((node) => node.outerHTML.slice(0, 80));
     """
-    found: list[Any] = chrome.execute_script(script)
-    return found
+    ratios: list[Any] = chrome.execute_script(script)
+    return ratios
 
 
 _NAMELESS = """

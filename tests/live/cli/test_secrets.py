@@ -93,14 +93,14 @@ def pages(link: str) -> str:
     answer = connection.getresponse()
     answer.read()
     cookie, folder = str(answer.headers["Set-Cookie"]).partition(";")[0], answer.headers["Location"]
-    found = ""
+    text = ""
     for path in (folder, f"{folder}requests/1", f"{folder}requests/1/har", f"{folder}page.js"):
         connection = http.client.HTTPConnection(parts.netloc)
         connection.request("GET", path, headers={"Cookie": cookie})
         answer = connection.getresponse()
         assert answer.status == 200
-        found += answer.read().decode()
-    return found
+        text += answer.read().decode()
+    return text
 
 
 def test_each_secret_is_in_its_place_only(user: User, api: Served, started: Started, issuer: OidcIssuer) -> None:
@@ -154,7 +154,9 @@ def test_each_secret_is_in_its_place_only(user: User, api: Served, started: Star
     assert len(places) >= 5 + 4 + 3
     assert len(seen) > 10
     files = {
-        str(it.relative_to(user.home)): it.read_text(errors="replace") for it in user.home.rglob("*") if it.is_file()
+        str(path.relative_to(user.home)): path.read_text(errors="replace")
+        for path in user.home.rglob("*")
+        if path.is_file()
     }
     for secret, right in places.items():
         assert [name for name, text in {**texts, **seen}.items() if secret in text] == []

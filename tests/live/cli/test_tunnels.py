@@ -41,7 +41,7 @@ def test_a_tunnel_has_an_address_and_a_credential_of_its_own(running: User, star
         said = running.run("requests", "list", "-o", "json")
         assert said.stdout, said.stderr
         rows = json.loads(said.stdout)
-        assert [(it["method"], it["path"], it["status"]) for it in rows][-1:] == [("GET", "/", 200)]
+        assert [(row["method"], row["path"], row["status"]) for row in rows][-1:] == [("GET", "/", 200)]
         replayed = json.loads(running.run("requests", "replay", str(rows[-1]["id"]), "-o", "json").stdout)
         assert (replayed["status"], replayed["replay_of"]) == (200, rows[-1]["id"])
         assert "x-te-replay: 1" in replayed["response"]["body"]
@@ -53,7 +53,7 @@ def test_a_tunnel_has_an_address_and_a_credential_of_its_own(running: User, star
         key = (state(running) / "ssh" / "default-tunnels").read_text()
         shown = [Path(f"/proc/{client.process.pid}/cmdline").read_text(), *client.printed, *client.noted]
         for secret in (api.token, key.splitlines()[1]):
-            assert not [it for it in shown if secret in it]
+            assert not [line for line in shown if secret in line]
         for file in state(running).rglob("*"):
             assert stat.S_IMODE(file.stat().st_mode) == (0o700 if file.is_dir() else 0o600), file
         (sock,) = (state(running) / "run").iterdir()

@@ -42,7 +42,7 @@ def page(chrome: Chrome, served: Served) -> Iterator[Chrome]:
     chrome.execute_script("localStorage.clear()")
 
 
-def found(page: Chrome, text: str) -> list[str]:
+def search(page: Chrome, text: str) -> list[str]:
     """Return the addresses to which a search leads, the best first."""
     page.find_element(By.TAG_NAME, "body").send_keys("/")
     field = page.switch_to.active_element
@@ -72,7 +72,7 @@ def test_a_search_leads_to_what_is_looked_for(page: Chrome) -> None:
         ("mutual", "#tag/HTTPS-edge-mutual-TLS"),
         ("sshca_", "#get_ssh_certificate_authority_krl"),
     ):
-        assert address in found(page, text)[:3]
+        assert address in search(page, text)[:3]
         page.switch_to.active_element.send_keys(Keys.ENTER)
     for text, address in (
         ("revoke", "#create_ssh_revocation"),
@@ -82,7 +82,7 @@ def test_a_search_leads_to_what_is_looked_for(page: Chrome) -> None:
         ("upload certificate", "#create_tls_certificate"),
         ("who changed", "#list_audit_events"),
     ):
-        assert found(page, text)[0] == address
+        assert search(page, text)[0] == address
         page.switch_to.active_element.send_keys(Keys.ENTER)
         assert page.find_elements(By.CSS_SELECTOR, "#found:not([hidden])") == []
 
@@ -103,7 +103,7 @@ def test_the_contents_mark_what_is_read_and_show_its_operations(page: Chrome) ->
         marked = "return [...document.querySelectorAll('nav [aria-current]')].map((it) => it.hash)"
         WebDriverWait(page, PATIENCE).until(lambda _: page.execute_script(marked) == ["#create_api_key"])
         links = page.find_elements(By.CSS_SELECTOR, "nav li ul a")
-        shown = {str(it.get_attribute("hash")) for it in links if it.is_displayed()}
+        shown = {str(link.get_attribute("hash")) for link in links if link.is_displayed()}
         assert {"#create_api_key", "#get_api_key_usage"} <= shown
         assert "#create_user" not in shown
 
@@ -116,7 +116,7 @@ def test_the_response_to_a_sample_is_unfolded(page: Chrome) -> None:
 
 
 def test_a_search_for_nothing_that_is_there_says_so(page: Chrome) -> None:
-    assert found(page, "xylophone") == []
+    assert search(page, "xylophone") == []
     assert page.find_element(By.ID, "found").text == "Nothing found"
 
 

@@ -25,7 +25,7 @@ class Churn:
         """Open and close so many ports a second, each for a while."""
         random = Random(1)
         async with contextlib.AsyncExitStack() as stack:
-            clients = {it: await self._client(stack, it) for it in ("acct_A", "acct_B")}
+            clients = {account: await self._client(stack, account) for account in ("acct_A", "acct_B")}
             async with asyncio.TaskGroup() as tasks:
                 end = time.monotonic() + seconds
                 while time.monotonic() < end:

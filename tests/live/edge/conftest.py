@@ -37,7 +37,7 @@ def emptied_at_the_end(accounts: Mapping[str, Account]) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
     """Remove the records of each test after it. What edges store of themselves stays while they run."""
-    before = {scope: {*found} for scope, found in stored().items()}
+    before = {scope: {*records} for scope, records in stored().items()}
     yield
     for store in RUNNING:
         store.reset()

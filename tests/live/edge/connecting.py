@@ -15,7 +15,7 @@ _PORT = 443
 def main(rules: str, begun: str, *visitors: str) -> None:
     """Print the connections of each visitor, all of which stay open."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    for visitor in (it for it in visitors if ":" in it):
+    for visitor in (address for address in visitors if ":" in address):
         subprocess.run(["ip", "address", "add", f"{visitor}/64", "dev", "lo", "nodad"], check=True)
     subprocess.run(["nft", "-f", rules], check=True)
     with (

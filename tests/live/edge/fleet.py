@@ -56,13 +56,13 @@ def gateways(api: Served, folder: Path, count: int, **settings: str) -> Iterator
         for number in range(count):
             directory = folder / f"gateway-{number}"
             ports = {"SSH_PORT": free_port(), "METRICS_PORT": free_port()}
-            given = {name: str(port) for name, port in ports.items()} | {"EDGE_DIR": str(directory)} | settings
+            variables = {name: str(port) for name, port in ports.items()} | {"EDGE_DIR": str(directory)} | settings
             log = folder / f"gateway-{number}.log"
             with log.open("wb") as output:
                 process = subprocess.Popen(
                     [PYTHON, "-m", "edge", "gateway"],
                     cwd=ROOT,
-                    env={**os.environ, **api.cloud, "METRICS_BY": "gateway", **given},
+                    env={**os.environ, **api.cloud, "METRICS_BY": "gateway", **variables},
                     stderr=output,
                 )
             started.append(GatewayProcess(process, ports["SSH_PORT"], ports["METRICS_PORT"], log))
@@ -110,9 +110,9 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-    for it in (source, target):
+    for connection in (source, target):
         with suppress(OSError):
-            it.shutdown(socket.SHUT_RDWR)
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 class ClientLoop:

@@ -62,11 +62,11 @@ class Link:
 
     def read(self) -> bytes:
         """Return all bytes until the other side ends its direction."""
-        found = b""
+        content = b""
         with contextlib.suppress(ssl.SSLZeroReturnError):
             while chunk := self._until_done(lambda: self._tls.read(1 << 16)):
-                found += chunk
-        return found
+                content += chunk
+        return content
 
     def close(self) -> None:
         self._raw.close()

@@ -37,18 +37,18 @@ _VERSIONS = dict(zip(("1.0", "1.1", "1.2", "1.3"), list(ssl.TLSVersion)[2:6], st
 
 def drawn(count: int, *, asked: int) -> list[Drawn]:
     """Return worlds that have nothing in common, each with so many requests."""
-    found: list[Drawn] = []
+    worlds: list[Drawn] = []
 
     @settings(
         max_examples=count, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=[*HealthCheck]
     )
     @given(records())
     def draw(world: Records) -> None:
-        number = len(found)
-        found.append(of_world((world, telling_requests(world, asked, Random(number))), number))
+        number = len(worlds)
+        worlds.append(of_world((world, telling_requests(world, asked, Random(number))), number))
 
     draw()
-    return found
+    return worlds
 
 
 def of_world(value: Any, number: int) -> Any:
@@ -58,23 +58,26 @@ def of_world(value: Any, number: int) -> Any:
         text = re.sub(r"\bacct_[ab]\b", rf"\g<0>{number}", text).replace(DOMAIN, f"w{number}.{DOMAIN}")
         return text.replace(f"three.w{number}.", f"three-w{number}.")  # the name of a tunnel has one label
     if isinstance(value, Mapping):
-        return {of_world(key, number): of_world(it, number) for key, it in value.items()}
+        return {of_world(key, number): of_world(element, number) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(of_world(it, number) for it in value)
+        return type(value)(of_world(element, number) for element in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{it.name: of_world(getattr(value, it.name), number) for it in fields(value)})
+        return replace(value, **{field.name: of_world(getattr(value, field.name), number) for field in fields(value)})
     return value
 
 
 def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
     """Have an edge serve a world in the place of another one of the same ids."""
-    edges = [replace(it, revision=revision) for it in world.edges.values()]
-    authorities = [replace(it, pem=it.pem and _authority(it.id).certificate) for it in world.authorities.values()]
+    edges = [replace(edge, revision=revision) for edge in world.edges.values()]
+    authorities = [
+        replace(authority, pem=authority.pem and _authority(authority.id).certificate)
+        for authority in world.authorities.values()
+    ]
     values: list[ServedPart | ServedEdge] = [*world.backends.values(), *world.policies.values(), *authorities, *edges]
     for value in values:
         edge.store.keep(value)
-    for held in world.held.values():
-        edge.store.reserve(held)
+    for reservation in world.held.values():
+        edge.store.reserve(reservation)
     for tunnel in world.tunnels.values():
         served_records.put_tunnel(tunnel)
     _end(edge, before, world)
@@ -99,8 +102,8 @@ def _end(edge: Edge, before: Records, world: Records) -> None:
 
 def is_served(edge: Edge, world: Records, revision: int) -> bool:
     """Tell whether the edges of a world are those that the status is of, each settled."""
-    found = [edge.store.status(it) for it in world.edges.values()]
-    return all(it and it.revision == revision and it.state != "waiting" for it in found)
+    statuses = [edge.store.status(world_edge) for world_edge in world.edges.values()]
+    return all(status and status.revision == revision and status.state != "waiting" for status in statuses)
 
 
 @contextlib.contextmanager
@@ -139,8 +142,10 @@ class _Tunnel(asyncio.Protocol):
 def is_http(request: Request, world: Records) -> bool:
     """Tell whether no edge passes the bytes of a request on: a tunnel here speaks neither TLS nor PROXY protocol."""
     names = {f"{request.host}:443", f"*.{request.host.partition('.')[2]}:443"}
-    passing = [it for it in world.edges.values() if it.terminate_at == "upstream" or it.id.startswith("edgtls_")]
-    return not any(names & {*it.hostports} for it in passing)
+    passing = [
+        edge for edge in world.edges.values() if edge.terminate_at == "upstream" or edge.id.startswith("edgtls_")
+    ]
+    return not any(names & {*edge.hostports} for edge in passing)
 
 
 def agrees(met: str, said: Meets) -> bool:

@@ -31,7 +31,7 @@ class Origin(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.authorizations.append(self.headers.get("authorization"))
         self.requests.append(self.headers)
-        body = self._chunks() if "chunked" in self.headers.get("transfer-encoding", "") else self._whole()
+        body = self._read_chunks() if "chunked" in self.headers.get("transfer-encoding", "") else self._read_body()
         self.seen.append(body)
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
@@ -40,10 +40,10 @@ class Origin(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = do_POST
 
-    def _whole(self) -> bytes:
+    def _read_body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("content-length", 0)))
 
-    def _chunks(self) -> bytes:
+    def _read_chunks(self) -> bytes:
         body = b""
         while length := int(self.rfile.readline(), 16):
             body += self.rfile.read(length)
@@ -108,7 +108,7 @@ class Site:
         framing = b"content-length: %d\r\n" % len(body)
         if chunk:
             parts = [body[at : at + chunk] for at in range(0, len(body), chunk)]
-            sent = b"".join(b"%x\r\n%b\r\n" % (len(it), it) for it in parts) + b"0\r\n\r\n"
+            sent = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
             framing = b"transfer-encoding: chunked\r\n"
         head = f"{method} {path} HTTP/1.1\r\nhost: {self.host}\r\n".encode() + framing + encode(lines)
         return self.send_raw(head + b"\r\n" + sent, method, source)
@@ -142,8 +142,8 @@ def serving(
     threading.Thread(target=server.serve_forever, daemon=True).start()
     edge.ssh(edge.key(admin.account), "-R", f"app={name}:80:localhost:{server.server_port}")
     group = admin.create("/backends/tunnel_group", {"labels": {"app": name}})["id"]
-    made = admin.create("/edges/https", {"hostports": [f"{name}.{edge.settings.tunnel_domain}:443"]})["id"]
-    site = Site(edge, admin, name, module, made, group)
+    edge_id = admin.create("/edges/https", {"hostports": [f"{name}.{edge.settings.tunnel_domain}:443"]})["id"]
+    site = Site(edge, admin, name, module, edge_id, group)
     for path in (*values, "open"):
         site.add(path, {module: values[path]} if path in values else {})
     until(lambda: edge.status(name, path="/open") == "200")

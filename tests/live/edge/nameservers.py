@@ -57,7 +57,7 @@ class NameServer(BaseResolver):  # type: ignore[misc]
             parts = [value[at : at + 255] for at in range(0, max(len(value), 1), 255)]
             reply.add_answer(RR(name, getattr(QTYPE, kind), rdata=_RDATA[kind](parts if kind == "TXT" else value)))
         if not reply.rr:
-            above = [zone for zone, it in self.records if it == "NS" and name.endswith(f".{zone}")]
+            above = [zone for zone, kind in self.records if kind == "NS" and name.endswith(f".{zone}")]
             reply.add_auth(RR(max(above, key=len, default=self.zone), QTYPE.SOA, rdata=soa))
 
 
@@ -71,7 +71,7 @@ def _caa(text: str) -> tuple[int, str, str]:
 def serving(*servers: NameServer) -> Iterator[int]:
     """Serve over UDP and TCP; yield the port of all."""
     with ExitStack() as stack:
-        port = _free_port([it.address for it in servers])
+        port = _free_port([server.address for server in servers])
         for server in servers:
             server.port = port
             for tcp in (False, True):
@@ -99,7 +99,9 @@ def _free_port(addresses: list[str]) -> int:
             first.bind((addresses[0], 0))
             port: int = first.getsockname()[1]
             try:
-                for kind, address in ((k, it) for k in (socket.SOCK_STREAM, socket.SOCK_DGRAM) for it in addresses):
+                for kind, address in (
+                    (k, address) for k in (socket.SOCK_STREAM, socket.SOCK_DGRAM) for address in addresses
+                ):
                     if (kind, address) != (socket.SOCK_DGRAM, addresses[0]):
                         probes.enter_context(socket.socket(socket.AF_INET, kind)).bind((address, port))
             except OSError:

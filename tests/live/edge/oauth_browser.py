@@ -20,12 +20,12 @@ class Browser:
     @property
     def cookies(self) -> dict[str, str]:
         """Return the cookies of all hosts."""
-        return {it.name: it.value or "" for it in self._client.cookies.jar}
+        return {cookie.name: cookie.value or "" for cookie in self._client.cookies.jar}
 
     def open(self, name: str, path: str = "/") -> httpx.Response:
         """Return the last response of a page."""
         answer = self._client.get(self._edge.url(name, path))
-        self.addresses += [str(it.url) for it in (*answer.history, answer)]
+        self.addresses += [str(response.url) for response in (*answer.history, answer)]
         return answer
 
 

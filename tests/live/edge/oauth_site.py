@@ -35,12 +35,12 @@ def signing_in(edge: Edge, providers: FakeProviders, folder: Path) -> Iterator[N
     file.write_text(json.dumps(providers.endpoints()))
     limits = replace(edge.settings.limits, oauth_provider_timeout=PROVIDER_TIMEOUT)
     settings = replace(edge.settings, oauth_endpoints=str(file), limits=limits)
-    for it in _PAIRS:
-        assert signing_keys.create(it.kid, it.signs_from, it.public, it.sealed)
+    for pair in _PAIRS:
+        assert signing_keys.create(pair.kid, pair.signs_from, pair.public, pair.sealed)
     with module_site.verifying(edge, settings):
         until(lambda: bool(signing_keys.read()))
         _PAIRS[:] = signing_keys.read()
-        until(lambda: edge.control._serving.public_keys == [it.public for it in _PAIRS])
+        until(lambda: edge.control._serving.public_keys == [pair.public for pair in _PAIRS])
         yield
 
 
@@ -71,19 +71,19 @@ class Site:
     def rule(self, route: str = "") -> SignInRule:
         """Return the rule of a route as the service reads it, by default of the first one."""
         records, route = SignInRecords(), route or self.path.rpartition("/")[2]
-        found = asyncio.run(records.current_rule(self.admin.account, self.id, route))
-        assert found
-        return found
+        rule = asyncio.run(records.current_rule(self.admin.account, self.id, route))
+        assert rule
+        return rule
 
 
 def site(edge: Edge, admin: Client, name: str, backend: HttpResponse | TunnelGroup) -> Site:
     """Return an open edge."""
-    made = admin.create("/edges/https", {"hostports": [f"{name}.{edge.settings.tunnel_domain}:443"]})["id"]
+    edge_id = admin.create("/edges/https", {"hostports": [f"{name}.{edge.settings.tunnel_domain}:443"]})["id"]
     answer = admin.create(*_describe(backend))["id"]
     body = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": answer}}
-    route = admin.create(f"/edges/https/{made}/routes", body)["id"]
+    route = admin.create(f"/edges/https/{edge_id}/routes", body)["id"]
     until(lambda: edge.status(name) in ("200", "503"))
-    return Site(edge, admin, name, made, answer, f"/edges/https/{made}/routes/{route}")
+    return Site(edge, admin, name, edge_id, answer, f"/edges/https/{edge_id}/routes/{route}")
 
 
 def _describe(backend: HttpResponse | TunnelGroup) -> tuple[str, dict[str, object]]:

@@ -82,8 +82,8 @@ class Started:
 
     def tunnels(self, name: str) -> list[dict[str, Any]]:
         """Return the tunnels of a name, as the API lists them: those of a gateway that was killed stay for a minute."""
-        found: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]
-        return [it for it in found if it.get("public_url", "").startswith(f"https://{name}.")]
+        tunnels: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]
+        return [tunnel for tunnel in tunnels if tunnel.get("public_url", "").startswith(f"https://{name}.")]
 
 
 @contextmanager

@@ -88,8 +88,8 @@ class Key:
 def ssh_command(port: int, key: Key, *arguments: str) -> list[str]:
     """Return the command of an `ssh` that knows this key alone, and any host."""
     options = ["IdentitiesOnly=yes", "UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR"]
-    given = [part for option in options for part in ("-o", option)]
-    return ["ssh", "-F", "none", *given, "-p", str(port), "-i", str(key.file), *arguments]
+    option_arguments = [part for option in options for part in ("-o", option)]
+    return ["ssh", "-F", "none", *option_arguments, "-p", str(port), "-i", str(key.file), *arguments]
 
 
 class Ssh:
@@ -239,13 +239,13 @@ class Edge:
 
     def open_tunnels(self) -> set[str]:
         """Return the ids of the tunnels that are online through the gateway."""
-        return {it.id for it in self.store.list_tunnels(self.gateway.id)}
+        return {tunnel.id for tunnel in self.store.list_tunnels(self.gateway.id)}
 
     def access_log(self) -> list[dict[str, Any]]:
         """Return the lines of the access log that are written to their end."""
         log = self.settings.directory / "access.log"
-        whole = log.read_text().rpartition("\n")[0] if log.exists() else ""
-        return [json.loads(line) for line in whole.splitlines()]
+        complete = log.read_text().rpartition("\n")[0] if log.exists() else ""
+        return [json.loads(line) for line in complete.splitlines()]
 
     def run(self, work: Any) -> Any:
         """Return the result of a coroutine that runs in the gateway's loop."""
@@ -275,7 +275,9 @@ def running(
         tcp_ports=free_ports(ports),
         abuse_contact=abuse_contact,
         proxy_protocol_from=(believed,) if believed else (),
-        sign_in_hosts=tuple(("127.0.0.1" if number else "localhost", it) for number, it in enumerate(sign_in_ports)),
+        sign_in_hosts=tuple(
+            ("127.0.0.1" if number else "localhost", port) for number, port in enumerate(sign_in_ports)
+        ),
         metrics_port=free_port(),
         limits=replace(Limits(), **limits),
     )
@@ -333,8 +335,8 @@ async def _end(work: "asyncio.Task[None]") -> None:
 async def _stop(child: Child | None, *work: "asyncio.Task[None]") -> None:
     if child:
         await child.end(within=0)  # Envoy takes a second to end by itself
-    for it in work:
-        await _end(it)
+    for task in work:
+        await _end(task)
 
 
 def listens(port: int) -> bool:
@@ -368,7 +370,7 @@ class Upstream(BaseHTTPRequestHandler):
             self.come.release()
             self._answer(b"")
         elif self.path == "/held":
-            self._held()
+            self._hold_response()
         elif self.path == "/missing":
             self.send_error(404)
         elif self.path == "/echo" and "sec-websocket-key" in self.headers:
@@ -386,8 +388,8 @@ class Upstream(BaseHTTPRequestHandler):
         return f"{self.command} {self.path}\n{headers}".encode()
 
     def do_POST(self) -> None:
-        left, length = int(self.headers.get("content-length", 0)), 0
-        while length < left and (read := self.rfile.read(min(1 << 20, left - length))):
+        expected, length = int(self.headers.get("content-length", 0)), 0
+        while length < expected and (read := self.rfile.read(min(1 << 20, expected - length))):
             length += len(read)
         self._answer(f"{length} bytes\n".encode())
 
@@ -397,7 +399,7 @@ class Upstream(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _held(self) -> None:
+    def _hold_response(self) -> None:
         """Begin to answer, and go on when the client has gone."""
         self.send_response(200)
         self.send_header("content-length", "1")
@@ -412,7 +414,7 @@ class Upstream(BaseHTTPRequestHandler):
         self.wfile.flush()
         while len(head := self.rfile.read(2)) == 2:
             mask, length = self.rfile.read(4), head[1] & 0x7F
-            text = bytes(byte ^ mask[place % 4] for place, byte in enumerate(self.rfile.read(length)))
+            text = bytes(byte ^ mask[index % 4] for index, byte in enumerate(self.rfile.read(length)))
             self.wfile.write(bytes([head[0], length]) + text)
             self.wfile.flush()
             if head[0] == 0x88:

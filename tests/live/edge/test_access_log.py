@@ -13,19 +13,19 @@ from tests.live.edge.running import Edge, running, until
 def _ask(edge: Edge, name: str, path: str, *, times: int = 1) -> set[int]:
     """Return the statuses of requests for a name on one connection."""
     asked = f"GET /{path} HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\n\r\n".encode("latin-1")
-    found = set[int]()
+    statuses = set[int]()
     with edge.connect(name) as connection:
         for _ in range(times):
             connection.sendall(asked)
             answer = HTTPResponse(connection)
             answer.begin()
             answer.read()
-            found.add(answer.status)
-    return found
+            statuses.add(answer.status)
+    return statuses
 
 
 def _lines(edge: Edge, name: str) -> list[dict[str, Any]]:
-    return [it for it in edge.access_log() if it["host"] == f"{name}.tunnels.localhost"]
+    return [line for line in edge.access_log() if line["host"] == f"{name}.tunnels.localhost"]
 
 
 @needs_envoy

@@ -164,14 +164,15 @@ def _tried(name: str, series: Mapping[str, str], alarms: Sequence[str]) -> dict[
     """Return a test of promtool: which alarms fire at the end of ten minutes."""
     host = 'instance="edge-1",job="tunnel-edge"'
     labelled = {
-        (it.replace("}", f",{host}}}") if "}" in it else f"{it}{{{host}}}"): values for it, values in series.items()
+        (name.replace("}", f",{host}}}") if "}" in name else f"{name}{{{host}}}"): values
+        for name, values in series.items()
     }
     fires = {
         "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
         "eval_time": "10m",
         "exp_samples": [{"labels": f'{{alertname="{alarm}"}}', "value": 1} for alarm in alarms],
     }
-    read = [{"series": it, "values": values} for it, values in labelled.items()]
+    read = [{"series": name, "values": values} for name, values in labelled.items()]
     return {"name": name, "interval": "15s", "input_series": read, "promql_expr_test": [fires]}
 
 
@@ -182,8 +183,8 @@ def test_each_alarm_has_its_attack() -> None:
 
 def test_each_attack_has_its_alarm_and_a_quiet_day_has_none(tmp_path: Path) -> None:
     tests = [_tried(name, {**_QUIET, **series}, alarms) for name, (series, alarms) in _CASES.items()]
-    told = {"rule_files": [str(_RULES)], "evaluation_interval": "15s", "tests": tests}
+    rule_tests = {"rule_files": [str(_RULES)], "evaluation_interval": "15s", "tests": tests}
     file = tmp_path / "alarms.json"
-    file.write_text(json.dumps(told))
+    file.write_text(json.dumps(rule_tests))
     tried = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
     assert (tried.returncode, tried.stderr) == (0, ""), tried.stdout + tried.stderr

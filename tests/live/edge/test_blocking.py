@@ -89,7 +89,9 @@ def test_open_connections_of_a_blocked_network_end_within_five_seconds(edge: Edg
         until(lambda: edge.status("demo") == "200" and listens(port))
         bad, good = ("127.0.0.2", 0), ("127.0.0.3", 0)
         raw = [socket.create_connection(("127.0.0.1", port), 10, source) for source in (bad, good)]
-        asked = [asks(it) for it in (*raw, _connected_from(edge, bad[0]), _connected_from(edge, good[0]))]
+        asked = [
+            asks(connection) for connection in (*raw, _connected_from(edge, bad[0]), _connected_from(edge, good[0]))
+        ]
         for connection in asked:
             stack.enter_context(connection)
         edge.store.block("127.0.0.2/32")

@@ -70,12 +70,12 @@ def test_challenges_are_answered_by_the_holders_of_reserved_names_alone(tmp_path
         _reserve(edge, "mine")
         edge.ssh(edge.key(ACCOUNT), "-R", f"mine:80:127.0.0.1:{origin}", "-R", f"free:80:127.0.0.1:{origin}")
         until(lambda: edge.status("mine") == edge.status("free") == "200")
-        assert [edge.status(it, path=_PATH) for it in ("mine", "free", "unknown")] == ["200", "404", "404"]
-        assert [_by_http(edge, it) for it in ("mine", "free", "unknown")] == ["308", "404", "404"]
-        assert [_by_http(edge, it, "/") for it in ("mine", "free", "unknown")] == ["308"] * 3
+        assert [edge.status(name, path=_PATH) for name in ("mine", "free", "unknown")] == ["200", "404", "404"]
+        assert [_by_http(edge, name) for name in ("mine", "free", "unknown")] == ["308", "404", "404"]
+        assert [_by_http(edge, name, "/") for name in ("mine", "free", "unknown")] == ["308"] * 3
         _check_pending_domain(edge)
-        assert [_is_refused(edge, it, "acme-tls/1") for it in ("mine", "free", "unknown")] == [True] * 3
-        assert [_is_refused(edge, it, "h2", "http/1.1") for it in ("mine", "free", "unknown")] == [False] * 3
+        assert [_is_refused(edge, name, "acme-tls/1") for name in ("mine", "free", "unknown")] == [True] * 3
+        assert [_is_refused(edge, name, "h2", "http/1.1") for name in ("mine", "free", "unknown")] == [False] * 3
 
 
 @needs_envoy
@@ -101,8 +101,12 @@ def test_handshakes_of_challenges_reach_upstreams_of_reserved_names_alone(tmp_pa
 
         until(lambda: reaches("free", "h2"))
         until(lambda: reaches("mine", "acme-tls/1"))
-        assert [_by_http(edge, it) for it in ("mine", "free")] == ["308", "404"]  # else it could answer over https
-        assert [reaches("free", *it) for it in (["acme-tls/1"], ["h2", "acme-tls/1"], ["h2"])] == [False, False, True]
+        assert [_by_http(edge, name) for name in ("mine", "free")] == ["308", "404"]  # else it could answer over https
+        assert [reaches("free", *protocols) for protocols in (["acme-tls/1"], ["h2", "acme-tls/1"], ["h2"])] == [
+            False,
+            False,
+            True,
+        ]
 
 
 @needs_envoy

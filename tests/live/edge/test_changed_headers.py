@@ -54,9 +54,9 @@ def group(edge: Edge) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Origin)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=changes:80:localhost:{server.server_address[1]}")
-    made = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "changes"}))
-    edge.store.keep(made)
-    yield made.id
+    backend = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "changes"}))
+    edge.store.keep(backend)
+    yield backend.id
     server.shutdown()
 
 
@@ -74,10 +74,10 @@ def find_differences(edge: Edge, group: str, name: str, drawn: Sequence[DrawnCha
         ServedRoute(
             ids.new("edghtsrt"),
             "exact_path",
-            f"/{place}",
-            enabled(upstream, request_headers=it.of_requests, response_headers=it.of_responses),
+            f"/{index}",
+            enabled(upstream, request_headers=changes.of_requests, response_headers=changes.of_responses),
         )
-        for place, it in enumerate(drawn)
+        for index, changes in enumerate(drawn)
     ]
     routes.append(ServedRoute(ids.new("edghtsrt"), "exact_path", "/ready", enabled(upstream)))
     host = f"{name}.{edge.settings.tunnel_domain}:443"
@@ -85,10 +85,10 @@ def find_differences(edge: Edge, group: str, name: str, drawn: Sequence[DrawnCha
     _Origin.status, _Origin.lines = 200, ()
     until(lambda: edge.status(name, path="/ready") == "200")
     with edge.connect(name) as connection:
-        found = [_exchange(edge, connection, name, f"/{place}", it) for place, it in enumerate(drawn)]
+        exchanges = [_exchange(edge, connection, name, f"/{index}", changes) for index, changes in enumerate(drawn)]
     return [
         f"{case}: {got}"
-        for case, got in zip(drawn, found, strict=True)
+        for case, got in zip(drawn, exchanges, strict=True)
         if got != (case.status, case.forwarded, case.answered)
     ]
 
@@ -108,7 +108,7 @@ def _exchange(
 
 
 def _known(lines: Lines, names: Sequence[str]) -> dict[str, str]:
-    known = {it.lower() for it in names}
+    known = {name.lower() for name in names}
     return drawn_headers.join((name, value) for name, value in lines if name.lower() in known)
 
 
@@ -128,19 +128,21 @@ def test_an_upstream_and_a_visitor_see_the_changes_of_the_route(edge: Edge, orig
     edge.store.keep(served)
     until(lambda: edge.status("headers", path="/plain") == "200")
     sent = ("x-edge: mine", "x-debug: 1", "cookie: a=b", "authorization: c")
-    own = [argument for header in sent for argument in ("-H", header)]
+    header_arguments = [argument for header in sent for argument in ("-H", header)]
 
     for version in ("--http1.1", "--http2"):
-        seen = edge.curl("headers", version, "-i", *own)
+        seen = edge.curl("headers", version, "-i", *header_arguments)
         assert "x-edge: 100%\n" in seen
         assert "authorization: Basic eA==\n" in seen
-        assert not [it for it in ("mine", "x-debug", "cookie: a=b", "authorization: c", "server:") if it in seen], seen
+        assert not [
+            text for text in ("mine", "x-debug", "cookie: a=b", "authorization: c", "server:") if text in seen
+        ], seen
         assert "x-frame-options: DENY" in seen
-        plain = edge.curl("headers", version, "-i", *own, path="/plain")
+        plain = edge.curl("headers", version, "-i", *header_arguments, path="/plain")
         assert "x-edge: mine\n" in plain
         assert "cookie: a=b\n" in plain
         assert "DENY" not in plain
 
     without = replace(routes[0], modules=enabled(backend=upstream))
     edge.store.keep(replace(served, revision=2, routes=(without, routes[1])))
-    until(lambda: "x-edge: mine" in edge.curl("headers", *own), within=3)
+    until(lambda: "x-edge: mine" in edge.curl("headers", *header_arguments), within=3)

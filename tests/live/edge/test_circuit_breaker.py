@@ -39,7 +39,7 @@ class Case:
 
     @property
     def is_tripped(self) -> bool:
-        failures, count = sum(it >= 500 for it in self.statuses), len(self.statuses)
+        failures, count = sum(status >= 500 for status in self.statuses), len(self.statuses)
         return self.has_module and count >= self.volume and 100 * failures >= self.percent * count
 
 
@@ -73,21 +73,21 @@ def group(edge: Edge) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Origin)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=circuits:80:localhost:{server.server_address[1]}")
-    made = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "circuits"}))
-    edge.store.keep(made)
-    yield made.id
+    backend = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "circuits"}))
+    edge.store.keep(backend)
+    yield backend.id
     server.shutdown()
 
 
 def serve(edge: Edge, group: str, name: str, cases: list[Case]) -> None:
     """Serve an edge with a route for each case, whose counts are empty."""
     routes = []
-    for place, case in enumerate(cases):
-        own = CircuitBreakerModule(
+    for index, case in enumerate(cases):
+        circuit_breaker = CircuitBreakerModule(
             tripped_duration=60, rolling_window=_WINDOW, volume_threshold=case.volume, error_percent=case.percent
         )
-        modules = enabled(BackendModule(backend_id=group), circuit_breaker=own if case.has_module else None)
-        routes.append(ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{place}/", modules))
+        modules = enabled(BackendModule(backend_id=group), circuit_breaker=circuit_breaker if case.has_module else None)
+        routes.append(ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{index}/", modules))
     routes.append(ServedRoute(ids.new("edghtsrt"), "exact_path", "/ready", enabled(BackendModule(backend_id=group))))
     host = f"{name}.{edge.settings.tunnel_domain}:443"
     edge.store.keep(ServedEdge(ACCOUNT, ids.new("edghts"), 1, (host,), routes=tuple(routes)))
@@ -96,23 +96,23 @@ def serve(edge: Edge, group: str, name: str, cases: list[Case]) -> None:
 
 def send(edge: Edge, name: str, requests: list[tuple[str, int]]) -> list[tuple[int, bytes]]:
     """Return the responses to requests on one connection, each a path and the status to ask for."""
-    host, found = f"{name}.{edge.settings.tunnel_domain}:{edge.settings.edge_port}", []
+    host, responses = f"{name}.{edge.settings.tunnel_domain}:{edge.settings.edge_port}", []
     with edge.connect(name) as connection:
         for path, status in requests:
             connection.sendall(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nx-status: {status}\r\n\r\n".encode())
             answer = HTTPResponse(connection)
             answer.begin()
-            found.append((answer.status, answer.read()))
-    return found
+            responses.append((answer.status, answer.read()))
+    return responses
 
 
 def find_differences(edge: Edge, group: str, name: str, cases: list[Case]) -> list[Case]:
     """Return the cases in which the edge and the model differ."""
     serve(edge, group, name, cases)
-    asked = [[(f"/{place}/", status) for status in case.statuses] for place, case in enumerate(cases)]
+    asked = [[(f"/{index}/", status) for status in case.statuses] for index, case in enumerate(cases)]
     sent = send_each(edge, name, asked)
     time.sleep(_WINDOW + 1)  # every window has ended
-    last = send_each(edge, name, [[(f"/{place}/", 200)] for place in range(len(cases))])
+    last = send_each(edge, name, [[(f"/{index}/", 200)] for index in range(len(cases))])
     return [
         case
         for case, statuses, (status,) in zip(cases, sent, last, strict=True)
@@ -123,7 +123,7 @@ def find_differences(edge: Edge, group: str, name: str, cases: list[Case]) -> li
 def send_each(edge: Edge, name: str, requests: Sequence[list[tuple[str, int]]]) -> list[list[int]]:
     """Return the statuses of the responses, with a connection for each list of requests."""
     with ThreadPoolExecutor(8) as threads:
-        return list(threads.map(lambda it: [status for status, _ in send(edge, name, it)], requests))
+        return list(threads.map(lambda targets: [status for status, _ in send(edge, name, targets)], requests))
 
 
 def find_certain_differences(edge: Edge, group: str, name: str, cases: list[Case]) -> list[Case]:
@@ -141,8 +141,8 @@ def test_routes_are_tripped_as_their_modules_say(edge: Edge, group: str) -> None
 
 
 def test_a_tripped_tunnel_gets_requests_again_and_no_other_route_is_affected(edge: Edge, group: str) -> None:
-    own = CircuitBreakerModule(tripped_duration=2, rolling_window=1, volume_threshold=1, error_percent=1)
-    modules = enabled(BackendModule(backend_id=group), circuit_breaker=own)
+    circuit_breaker = CircuitBreakerModule(tripped_duration=2, rolling_window=1, volume_threshold=1, error_percent=1)
+    modules = enabled(BackendModule(backend_id=group), circuit_breaker=circuit_breaker)
     open_route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/open", enabled(BackendModule(backend_id=group)))
     routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules), open_route)
     host = f"again.{edge.settings.tunnel_domain}:443"

@@ -46,15 +46,17 @@ def client(kind: str = "p256", *, by: Issued | None = None) -> Issued:
 
 def expired() -> Issued:
     """Return a client's certificate that has ended a day ago."""
-    own, now = client(), datetime.now(UTC)
+    issued, now = client(), datetime.now(UTC)
     issuer = x509.load_pem_x509_certificate(authority().certificate.encode())
-    found = x509.load_pem_x509_certificate(own.certificate.encode())
+    certificate = x509.load_pem_x509_certificate(issued.certificate.encode())
     key = load_pem_private_key(authority().key.encode(), None)
     assert isinstance(key, EllipticCurvePrivateKey)
-    made = x509.CertificateBuilder(issuer.subject, found.subject, found.public_key(), x509.random_serial_number())
-    dated = made.not_valid_before(now - timedelta(9)).not_valid_after(now - timedelta(1))
+    builder = x509.CertificateBuilder(
+        issuer.subject, certificate.subject, certificate.public_key(), x509.random_serial_number()
+    )
+    dated = builder.not_valid_before(now - timedelta(9)).not_valid_after(now - timedelta(1))
     signed = dated.sign(key, hashes.SHA256())
-    return Issued(signed.public_bytes(Encoding.PEM).decode(), own.key)
+    return Issued(signed.public_bytes(Encoding.PEM).decode(), issued.key)
 
 
 def of_chain() -> Issued:
@@ -68,11 +70,13 @@ def serve(edge: Edge, name: str, modules: Modules) -> str:
     """Serve an edge of a name; return its id."""
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="in"))
     route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", enabled(BackendModule(backend_id=answer.id)))
-    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.tunnels.localhost:443",), "edge", modules, (route,))
+    served_edge = ServedEdge(
+        ACCOUNT, ids.new("edghts"), 1, (f"{name}.tunnels.localhost:443",), "edge", modules, (route,)
+    )
     edge.store.keep(answer)
-    edge.store.keep(made)
+    edge.store.keep(served_edge)
     edge.settle()
-    return made.id
+    return served_edge.id
 
 
 def met(edge: Edge, name: str, folder: Path, presented: Issued | None = None, version: str = "") -> str:
@@ -110,9 +114,9 @@ def test_clients_with_a_certificate_of_the_authority_are_let_in(edge: Edge, tmp_
         "expired": expired(),
         "of itself": openssl.issue("/CN=client"),
     }
-    found = {name: met(edge, "mutual", tmp_path, presented) for name, presented in clients.items()}
+    replies = {name: met(edge, "mutual", tmp_path, presented) for name, presented in clients.items()}
     refused = ("none", "a wrong authority", "expired", "of itself")
-    assert found == {name: "" if name in refused else "in" for name in clients}
+    assert replies == {name: "" if name in refused else "in" for name in clients}
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
@@ -120,8 +124,8 @@ def test_clients_with_a_certificate_of_the_authority_are_let_in(edge: Edge, tmp_
 def test_a_version_of_tls_before_the_least_is_refused(edge: Edge, tmp_path: Path, least: str) -> None:
     name = f"least{least[-1]}"
     serve(edge, name, enabled(tls_termination=TlsTerminationModule(min_version=least)))
-    assert [met(edge, name, tmp_path, version=it) for it in VERSIONS] == [
-        "in" if it >= least else "" for it in VERSIONS
+    assert [met(edge, name, tmp_path, version=version) for version in VERSIONS] == [
+        "in" if version >= least else "" for version in VERSIONS
     ]
 
 
@@ -135,12 +139,12 @@ def test_private_keys_are_in_no_file_page_of_envoys_admin_or_process_list(edge: 
     admin = ["curl", "-sS", "--unix-socket", "admin.sock", "http://envoy/config_dump?include_eds"]
     dump = subprocess.run(admin, cwd=edge.settings.directory, capture_output=True, text=True, check=True).stdout
     assert name in dump
-    files = [it for it in edge.settings.directory.rglob("*") if it.is_file() and it.name != "authority.pem"]
-    said = [it.read_text(errors="replace") for it in files]
+    files = [path for path in edge.settings.directory.rglob("*") if path.is_file() and path.name != "authority.pem"]
+    said = [path.read_text(errors="replace") for path in files]
     processes = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout
     key = "".join(pair.key.splitlines()[1:-1])
     lines = [line for line in pair.key.splitlines()[1:-1] if len(line) > 20]
     inlined = re.findall(r'"inline_bytes": "([^"]*)"', dump)
-    decoded = [base64.b64decode(it).decode(errors="replace") for it in inlined]
+    decoded = [base64.b64decode(text).decode(errors="replace") for text in inlined]
     everywhere = [dump, *said, processes, *decoded]
-    assert not [it for it in everywhere for line in [key, *lines] if line in it or json.dumps(line)[1:-1] in it]
+    assert not [text for text in everywhere for line in [key, *lines] if line in text or json.dumps(line)[1:-1] in text]

@@ -24,7 +24,13 @@ from tests.live.edge.running import Edge, until
 pytestmark = needs_envoy
 ACCOUNT = "acct_A"
 _TEXTS = ("text/html", "text/css; charset=utf-8", "application/json", "TEXT/PLAIN", "image/svg+xml")
-_OTHERS = ("image/png", "text/event-stream", "text/event-stream; charset=utf-8", "application/grpc", "font/woff2")
+_UNCOMPRESSED_TYPES = (
+    "image/png",
+    "text/event-stream",
+    "text/event-stream; charset=utf-8",
+    "application/grpc",
+    "font/woff2",
+)
 _ACCEPTING = ("gzip", "gzip, deflate, br", "br;q=1.0, gzip;q=0.8, *;q=0.1", "*", "deflate, gzip;q=0.001")
 _REFUSING = ("", "identity", "br", "gzip;q=0", "deflate", "*;q=0", "gzip;q=0, *", "GZIP")
 _OPEN = ("", "no-cache", "max-age=60", "private, x-no-transform-x")
@@ -67,7 +73,7 @@ def draw(chance: Random) -> Exchange:
         method=chance.choice(("GET", "GET", "GET", "HEAD")),
         accept=chance.choice((*_ACCEPTING, *_ACCEPTING, *_REFUSING)),
         status=chance.choice((200, 200, 200, 404, 500, 206)),
-        type=chance.choice((*_TEXTS, *_TEXTS, *_OTHERS, "")),
+        type=chance.choice((*_TEXTS, *_TEXTS, *_UNCOMPRESSED_TYPES, "")),
         cache_control=chance.choice((*_OPEN, *_OPEN, *_CLOSED)),
         encoding=chance.choice(("", "", "", "gzip", "br", "identity")),
         etag=chance.choice(("", 'W/"weak"', '"strong"')),
@@ -154,12 +160,12 @@ def describe_difference(edge: Edge, exchange: Exchange) -> str:
     if exchange.is_compressed:
         etag = exchange.etag if exchange.etag.startswith("W/") else ""  # a strong one names other bytes
         expected = (exchange.status, "gzip", etag, plain)
-        found = (status, headers.get("content-encoding", ""), headers.get("etag", ""), _unzip(body))
-        is_right = found == expected and "content-length" not in headers and "Accept-Encoding" in headers["vary"]
+        received = (status, headers.get("content-encoding", ""), headers.get("etag", ""), _unzip(body))
+        is_right = received == expected and "content-length" not in headers and "Accept-Encoding" in headers["vary"]
     else:
         expected = (exchange.status, exchange.encoding, exchange.etag, plain)
-        found = (status, headers.get("content-encoding", ""), headers.get("etag", ""), body)
-        is_right = found == expected and headers.get("content-length", "") == (
+        received = (status, headers.get("content-encoding", ""), headers.get("etag", ""), body)
+        is_right = received == expected and headers.get("content-length", "") == (
             "" if exchange.is_chunked else str(exchange.size)
         )
     return "" if is_right else f"{exchange}: {status} {headers} {body[:20]!r}"
@@ -167,7 +173,7 @@ def describe_difference(edge: Edge, exchange: Exchange) -> str:
 
 def find_differences(edge: Edge, count: int, seed: int) -> list[str]:
     chance = Random(seed)
-    return [found for _ in range(count) if (found := describe_difference(edge, draw(chance)))]
+    return [difference for _ in range(count) if (difference := describe_difference(edge, draw(chance)))]
 
 
 def test_exactly_the_promised_responses_are_compressed(served: Edge) -> None:
@@ -191,5 +197,7 @@ def test_events_and_websockets_pass_at_once(served: Edge, origin: int) -> None:
             assert [answer.readline(), answer.readline()] == [f"data: {number}\n".encode(), b"\n"]
             assert served.status("streams", path="/come") == "200"
     key = ("connection: Upgrade", "upgrade: websocket", "sec-websocket-version: 13", "sec-websocket-key: x")
-    own = [part for header in (*key, "accept-encoding: gzip") for part in ("-H", header)]
-    assert "content-encoding" not in served.curl("streams", "--http1.1", "-i", *own, path="/upgraded").lower()
+    header_arguments = [part for header in (*key, "accept-encoding: gzip") for part in ("-H", header)]
+    assert (
+        "content-encoding" not in served.curl("streams", "--http1.1", "-i", *header_arguments, path="/upgraded").lower()
+    )

@@ -87,7 +87,9 @@ def test_a_refused_upload_is_answered_by_each_version_of_http(
     sent = ["-H", "expect:", "--data-binary", f"@{body}", "-w", " %{http_code}", edge.url("demo", path)]
     command = ["curl", "-sS", "--max-time", "20", version, *trust, *sent]
     results = [subprocess.run(command, capture_output=True, text=True) for _ in range(20)]
-    assert Counter((it.stdout, it.stderr, it.returncode) for it in results) == {("too large 413", "", 0): 20}
+    assert Counter((result.stdout, result.stderr, result.returncode) for result in results) == {
+        ("too large 413", "", 0): 20
+    }
 
 
 @pytest.mark.needs("curl")

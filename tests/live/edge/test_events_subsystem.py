@@ -23,8 +23,8 @@ def events(client: Ssh) -> list[dict[str, Any]]:
 
 def wait_for(client: Ssh, kind: str) -> dict[str, Any]:
     """Return the first event of a kind."""
-    until(lambda: any(it["event"] == kind for it in events(client)))
-    return next(it for it in events(client) if it["event"] == kind)
+    until(lambda: any(event["event"] == kind for event in events(client)))
+    return next(event for event in events(client) if event["event"] == kind)
 
 
 def test_a_tunnel_that_is_opened_is_an_event_with_its_address(edge: Edge) -> None:
@@ -32,9 +32,9 @@ def test_a_tunnel_that_is_opened_is_an_event_with_its_address(edge: Edge) -> Non
     client = read(edge, edge.key("acct_A"), "-R", "kept:80:localhost:1", "-R", "loose:443:localhost:1")
 
     wait_for(client, "notice")
-    (kept, _), (loose, _) = sorted(edge.store.tunnels(), key=lambda it: it[0].name)
+    (reserved, _), (loose, _) = sorted(edge.store.tunnels(), key=lambda pair: pair[0].name)
     assert events(client) == [
-        {"event": "opened", "id": kept.id, "url": edge.url("kept", ""), "proto": "https", "reserved": True},
+        {"event": "opened", "id": reserved.id, "url": edge.url("kept", ""), "proto": "https", "reserved": True},
         {
             "event": "opened",
             "id": loose.id,
@@ -96,9 +96,9 @@ def test_requests_are_events_without_their_queries(edge: Edge, origin: int) -> N
     until(lambda: edge.status("silent") == "502")
     edge.status("asked", path="/looked?secret=1")
 
-    until(lambda: any(it.get("path") == "/looked" for it in events(client)))
-    requests = [it for it in events(client) if it["event"] == "request"]
-    looked = next(it for it in requests if it["path"] == "/looked")
+    until(lambda: any(event.get("path") == "/looked" for event in events(client)))
+    requests = [event for event in events(client) if event["event"] == "request"]
+    looked = next(request for request in requests if request["path"] == "/looked")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", looked.pop("at"))
     assert 0 <= looked.pop("ms") < 10_000
     assert looked == {
@@ -108,5 +108,5 @@ def test_requests_are_events_without_their_queries(edge: Edge, origin: int) -> N
         "path": "/looked",
         "status": 200,
     }
-    assert {it["status"] for it in requests if it["path"] == "/"} == {200, None}
+    assert {request["status"] for request in requests if request["path"] == "/"} == {200, None}
     assert not [line for line in client.said if "secret" in line]

@@ -161,11 +161,11 @@ async def _channels(edge: Edge, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def _taken(writer: asyncio.StreamWriter, *, most: int) -> int:
-    """Return how many bytes a connection takes until it takes no more for half a second, or `most`."""
+async def _taken(writer: asyncio.StreamWriter, *, limit: int) -> int:
+    """Return how many bytes a connection takes until it takes no more for half a second, or `limit`."""
     taken = 0
     with contextlib.suppress(TimeoutError):
-        while taken < most:
+        while taken < limit:
             writer.write(bytes(1 << 16))
             await asyncio.wait_for(writer.drain(), 0.5)
             taken += 1 << 16
@@ -174,7 +174,7 @@ async def _taken(writer: asyncio.StreamWriter, *, most: int) -> int:
 
 def test_a_connection_made_while_its_client_reads_nothing_is_not_read_either(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> int:
-        window, most = UInt32((1 << 31) - 1), 1 << 26
+        window, limit = UInt32((1 << 31) - 1), 1 << 26
         async with signed_in(edge, edge.key("acct_A")) as client:
             await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "slow", 80, window=1 << 30)
             _, first = await _as_envoy(edge)
@@ -182,12 +182,12 @@ def test_a_connection_made_while_its_client_reads_nothing_is_not_read_either(tmp
             await _channels(edge, 1)
             await asyncio.sleep(0.1)
             client._transport.pause_reading()  # type: ignore[union-attr]
-            assert await _taken(first, most=most) < most
+            assert await _taken(first, limit=limit) < limit
             _, second = await _as_envoy(edge)
             await _channels(edge, 2)
             client.send_packet(_CHANNEL_OPEN_CONFIRMATION, UInt32(1), UInt32(9), window, UInt32(1 << 15))
             await asyncio.sleep(0.1)
-            return await _taken(second, most=most)
+            return await _taken(second, limit=limit)
 
     with running(tmp_path, with_envoy=False) as edge:
         assert asyncio.run(ask(edge)) < 1 << 24
@@ -256,7 +256,7 @@ def test_a_channel_of_an_upstream_that_reads_nothing_ends_when_nothing_has_moved
                 await writer.drain()
                 await asyncio.sleep(0.2)
             else:
-                assert await _taken(writer, most=1 << 26) < 1 << 26
+                assert await _taken(writer, limit=1 << 26) < 1 << 26
             if visitor in ("leaves", "leaves early"):
                 writer.close()
             for _ in range(30):
@@ -279,10 +279,10 @@ def test_an_account_and_a_tunnel_have_as_many_channels_as_they_may(tmp_path: Pat
         edge.ssh(edge.key("acct_B"), "-R", f"c:80:127.0.0.1:{origin}")
         until(lambda: [edge.status(name) for name in "abc"] == ["200"] * 3)
 
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
 
             def asked(names: str) -> list[str]:
-                return [_status_of_held(held.enter_context(edge.connect(name, "http/1.1")), name) for name in names]
+                return [_status_of_held(stack.enter_context(edge.connect(name, "http/1.1")), name) for name in names]
 
             assert asked("aaa") == ["200", "200", "502"]
             assert asked("bb") == ["200", "502"]

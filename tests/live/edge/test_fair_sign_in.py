@@ -48,9 +48,9 @@ def _is_open(connection: socket.socket) -> bool:
 
 def _holds_thirty(edge: Edge, is_over: threading.Event) -> None:
     """Keep ten sign-ins from each of three addresses, each past the versions, and begin each again that is ended."""
-    held: dict[str, list[socket.socket]] = {f"127.0.0.{number}": [] for number in (11, 12, 13)}
+    connections_by_source: dict[str, list[socket.socket]] = {f"127.0.0.{number}": [] for number in (11, 12, 13)}
     while not is_over.wait(0.05):
-        for source, connections in held.items():
+        for source, connections in connections_by_source.items():
             connections[:] = [connection for connection in connections if _is_open(connection)]
             for _ in range(10 - len(connections)):
                 connections.append(_connect(edge, source))
@@ -59,12 +59,12 @@ def _holds_thirty(edge: Edge, is_over: threading.Event) -> None:
 
 def _opens_three_hundred_a_second(edge: Edge, is_over: threading.Event) -> None:
     """Open silent connections from six addresses, and keep the last thousand."""
-    kept: list[socket.socket] = []
+    connections: list[socket.socket] = []
     while not is_over.wait(0.02):
-        kept += [_connect(edge, f"127.0.0.{number}") for number in range(21, 27)]
-        for connection in kept[:-1000]:
+        connections += [_connect(edge, f"127.0.0.{number}") for number in range(21, 27)]
+        for connection in connections[:-1000]:
             connection.close()
-        del kept[:-1000]
+        del connections[:-1000]
 
 
 @contextlib.contextmanager
@@ -113,8 +113,8 @@ def lines(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
 
 @pytest.mark.needs("fail2ban")
 def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(tmp_path: Path, lines: list[str]) -> None:
-    told = [json.loads(line) for line in lines if '"sign_in_' in line]
-    reasons = {(it["event"], it["address"], it.get("reason", "")) for it in told}
+    events = [json.loads(line) for line in lines if '"sign_in_' in line]
+    reasons = {(event["event"], event["address"], event.get("reason", "")) for event in events}
     assert reasons == {
         ("sign_in_failed", "127.0.0.1", "the gateway accepted none of the client's keys"),
         ("sign_in_failed", "127.0.0.31", "the client did not sign in within the time limit"),
@@ -129,7 +129,7 @@ def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(tmp_path: Path, 
     rules.write_text(f"[Definition]{_filter()}")
     command = ["fail2ban-regex", "-o", "ip", str(log), str(rules)]
     read = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    assert Counter(read) == Counter(it["address"] for it in told for _ in range(2))
+    assert Counter(read) == Counter(event["address"] for event in events for _ in range(2))
 
 
 def _jail(page: str) -> str:

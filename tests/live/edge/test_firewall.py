@@ -32,9 +32,9 @@ def test_a_visitor_has_as_many_connections_as_the_firewall_lets_it_and_takes_non
     rules = _RULES.read_text().replace("20/second", "1/hour")
     assert rules.count(bound) == 2
 
-    found = _connections(rules.replace(bound, lowered), tmp_path)
+    connections = _connections(rules.replace(bound, lowered), tmp_path)
 
-    assert found == {
+    assert connections == {
         "127.0.0.2": 8,
         "127.0.0.3": 8,
         "fd00:0:0:1::2": 8,
@@ -50,6 +50,6 @@ def test_the_networks_of_proxies_are_not_bounded(tmp_path: Path) -> None:
     set_of_4 = "typeof ip saddr; flags interval;"
     named = rules.replace(set_of_4, f"{set_of_4} elements = {{ 127.0.0.2/31 }};")
 
-    found = _connections(named, tmp_path)
+    connections = _connections(named, tmp_path)
 
-    assert (found["127.0.0.2"], found["127.0.0.3"], found["fd00:0:0:1::2"]) == (_BEGUN, _BEGUN, 8)
+    assert (connections["127.0.0.2"], connections["127.0.0.3"], connections["fd00:0:0:1::2"]) == (_BEGUN, _BEGUN, 8)

@@ -50,11 +50,11 @@ def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_anot
             started, "drained", [first.ssh_port, second.ssh_port], port, "-R", f"whole:443:127.0.0.1:{tls_port}"
         ) as client,
     ):
-        whole = replace(started.address("whole"), authority=tls_authority)
-        until(whole.answers)
+        tls_address = replace(started.address("whole"), authority=tls_authority)
+        until(tls_address.answers)
         with (
-            Visitors(started.address("drained"), kept=20, fresh=5) as visitors,
-            Visitors(whole, kept=0, fresh=3) as of_bytes,
+            Visitors(started.address("drained"), persistent=20, fresh=5) as visitors,
+            Visitors(tls_address, persistent=0, fresh=3) as of_bytes,
             Http2Visitor(started.address("drained")) as http2,
         ):
             until(lambda: visitors.done > 100 and of_bytes.done > 10)
@@ -96,7 +96,7 @@ def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(st
         looping(started, "group", [first.ssh_port, second.ssh_port], port, labels="app=fleet") as client,
     ):
         until(lambda: len(api.get(f"/backends/tunnel_group/{group}").json["tunnels"]) == 2)
-        with Visitors(started.address("group"), kept=20, fresh=5) as visitors:
+        with Visitors(started.address("group"), persistent=20, fresh=5) as visitors:
             until(lambda: visitors.done > 100)
             first.process.send_signal(signal.SIGTERM)
             assert first.process.wait(45) == 0
@@ -137,7 +137,7 @@ def test_a_group_uses_another_region_only_without_tunnels_of_its_own(started: St
         download = Download(name, "/slow/40")
         client = connect_group(near.ssh_port, started.key, near_port)
         until(lambda: {name.read() for _ in range(5)} == {b"hello\n"})
-        assert {it["region"] for it in api.get("/tunnels").json["tunnels"]} >= {"local", "far"}
+        assert {tunnel["region"] for tunnel in api.get("/tunnels").json["tunnels"]} >= {"local", "far"}
         assert download.wait(10) == 40 << 10  # of the other region, before and after the change
         client.kill()
         until(lambda: {name.read() for _ in range(3)} == {b"far\n"})
@@ -174,8 +174,8 @@ def connect(port: int, key: Key, *names: str) -> Ssh:
 
 
 def ended(started: Started) -> list[str]:
-    found = started.api.client().all("/audit_events", "audit_events")
-    return sorted(it["resource_id"] for it in found if it["action"] == "tunnel.delete")
+    events = started.api.client().all("/audit_events", "audit_events")
+    return sorted(event["resource_id"] for event in events if event["action"] == "tunnel.delete")
 
 
 def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(started: Started) -> None:
@@ -183,13 +183,13 @@ def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(started: Starte
     before = ended(started)
     with gateways(started.api, started.api.local, 2, LEASE=_LEASE) as (first, second):
         connect(first.ssh_port, started.key, *names)
-        until(lambda: all(started.tunnels(it) for it in names))
-        ids = sorted(started.tunnels(it)[0]["id"] for it in names)
+        until(lambda: all(started.tunnels(name) for name in names))
+        ids = sorted(started.tunnels(name)[0]["id"] for name in names)
         first.process.kill()
         began = time.monotonic()
         connect(second.ssh_port, started.key, names[0])
         assert time.monotonic() - began < 6
-        until(lambda: not any(started.tunnels(it) for it in names[1:]), within=10)
+        until(lambda: not any(started.tunnels(name) for name in names[1:]), within=10)
         until(lambda: sorted({*ended(started)} - {*before}) == ids, within=35)
         assert len(ended(started)) == len(before) + len(ids)
 
@@ -207,4 +207,4 @@ def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(s
         first.process.send_signal(signal.SIGCONT)
         client.says("This gateway has lost its lease: connect again in ")
         client.ends(within=10)
-        assert [it["id"] for it in started.tunnels("paused")] == [taken["id"]]
+        assert [tunnel["id"] for tunnel in started.tunnels("paused")] == [taken["id"]]

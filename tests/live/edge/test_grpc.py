@@ -25,8 +25,8 @@ class Service(grpc.GenericRpcHandler):
     def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
         both: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._both)
         unary = {"/test/unary": self._unary, "/test/slow": self._slow, "/test/fails": self._fails}
-        found = unary.get(details.method)
-        return grpc.unary_unary_rpc_method_handler(found) if found else both
+        method = unary.get(details.method)
+        return grpc.unary_unary_rpc_method_handler(method) if method else both
 
     def _unary(self, message: bytes, _: grpc.ServicerContext) -> bytes:
         return message.upper()

@@ -31,7 +31,7 @@ def without_a_common_cipher(edge: Edge) -> None:
 
 def without_the_host_key(edge: Edge) -> None:
     command = [*ssh_command(edge.settings.ssh_port, edge.key("acct_A"), "-N"), "127.0.0.1"]
-    strict = [it.replace("StrictHostKeyChecking=no", "StrictHostKeyChecking=yes") for it in command]
+    strict = [argument.replace("StrictHostKeyChecking=no", "StrictHostKeyChecking=yes") for argument in command]
     assert Ssh(strict).ends() == 255
 
 

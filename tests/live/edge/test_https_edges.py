@@ -25,9 +25,9 @@ pytestmark = needs_envoy
 
 
 def backend(edge: Edge, prefix: str, value: Any) -> str:
-    made = ServedBackend(ACCOUNT, ids.new(prefix), value)
-    edge.store.keep(made)
-    return made.id
+    record = ServedBackend(ACCOUNT, ids.new(prefix), value)
+    edge.store.keep(record)
+    return record.id
 
 
 def route(to: str, match: str = "/") -> ServedRoute:
@@ -36,9 +36,9 @@ def route(to: str, match: str = "/") -> ServedRoute:
 
 def https_edge(edge: Edge, name: str, *routes: ServedRoute) -> ServedEdge:
     hostport = f"{name}.{edge.settings.tunnel_domain}:443"
-    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (hostport,), routes=routes)
-    edge.store.keep(made)
-    return made
+    served_edge = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (hostport,), routes=routes)
+    edge.store.keep(served_edge)
+    return served_edge
 
 
 def test_a_group_of_tunnels_answers_for_an_edge_and_weights_are_shifted(edge: Edge, origin: int) -> None:
@@ -63,7 +63,7 @@ def test_a_group_of_tunnels_answers_for_an_edge_and_weights_are_shifted(edge: Ed
 def test_the_share_of_an_offline_group_goes_to_the_groups_that_are_online(edge: Edge, origin: int) -> None:
     key, names = edge.key(ACCOUNT), ("blue", "green")
     blue, green = (backend(edge, "bkdtg", TunnelGroup(labels={"color": name})) for name in names)
-    made = https_edge(edge, "colors", route(backend(edge, "bkdwd", Weighted(backends={blue: 1, green: 2}))))
+    served_edge = https_edge(edge, "colors", route(backend(edge, "bkdwd", Weighted(backends={blue: 1, green: 2}))))
     only = {name: f"only-{name}" for name in names}
     for name, id in zip(names, (blue, green), strict=True):
         https_edge(edge, only[name], route(id))
@@ -87,7 +87,9 @@ def test_the_share_of_an_offline_group_goes_to_the_groups_that_are_online(edge: 
     second.kill()
     until(lambda: edge.status("colors") == "503")
     until(lambda: edge.access_log()[-1]["status"] == 503)
-    shares = Counter(it["backend"] for it in edge.access_log() if it.get("edge") == made.id and it["status"] == 200)
+    shares = Counter(
+        line["backend"] for line in edge.access_log() if line.get("edge") == served_edge.id and line["status"] == 200
+    )
     assert shares.total() == 120
     assert 40 < shares[f"group/{blue}"] < 75  # 40 alone, and a third of 40
 
@@ -95,68 +97,70 @@ def test_the_share_of_an_offline_group_goes_to_the_groups_that_are_online(edge: 
 def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
     answer = backend(edge, "bkdhr", HttpResponse(status_code=200, body="open\n"))
     open_route = route(answer)
-    made = https_edge(edge, "oauth", open_route)
+    served_edge = https_edge(edge, "oauth", open_route)
     until(lambda: edge.curl("oauth") == "open\n")
     closed = replace(open_route, modules=replace(open_route.modules, unenforced=("oauth",)))
-    edge.store.keep(replace(made, revision=2, routes=(closed,)))
+    edge.store.keep(replace(served_edge, revision=2, routes=(closed,)))
     until(lambda: edge.status("oauth") == "503", within=2)
-    edge.store.forget(made)
+    edge.store.forget(served_edge)
     until(lambda: edge.curl("oauth", "-o", "/dev/null", "-w", "%{http_code}") == "404", within=2)
 
 
 def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edge: Edge, origin: int) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"lost:80:127.0.0.1:{origin}").says("is online")
     open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
-    made, other = https_edge(edge, "lost", open_route), https_edge(edge, "found", open_route)
+    served_edge, other = https_edge(edge, "lost", open_route), https_edge(edge, "found", open_route)
     until(lambda: edge.curl("lost") == edge.curl("found") == "open\n")
-    lost = replace(made, revision=2, modules=enabled(), routes=(), error=UNREADABLE)
+    lost = replace(served_edge, revision=2, modules=enabled(), routes=(), error=UNREADABLE)
     edge.store.keep(lost)
 
     until(lambda: is_said(edge, lost, "refused"))
 
     until(lambda: edge.status("lost") == "000", within=2)
-    found = edge.store.status(made)
-    assert found
-    assert [(it.hostport, it.state, it.error) for it in found.hostports] == [(*made.hostports, "refused", UNREADABLE)]
+    status = edge.store.status(served_edge)
+    assert status
+    assert [(hostport.hostport, hostport.state, hostport.error) for hostport in status.hostports] == [
+        (*served_edge.hostports, "refused", UNREADABLE)
+    ]
     edge.store.keep(replace(other, revision=2))
     until(lambda: is_said(edge, replace(other, revision=2), "live"))
     assert edge.curl("found") == "open\n"
-    edge.store.keep(replace(made, revision=3))
+    edge.store.keep(replace(served_edge, revision=3))
     until(lambda: edge.curl("lost") == "open\n")
 
 
 def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sentence_is_told(edge: Edge) -> None:
     open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
-    made, other = https_edge(edge, "bad", open_route), https_edge(edge, "good", open_route)
+    served_edge, other = https_edge(edge, "bad", open_route), https_edge(edge, "good", open_route)
     until(lambda: edge.curl("bad") == edge.curl("good") == "open\n")
     too_large = enabled(
         open_route.modules.values.get("backend"), user_agent_filter=UserAgentModule(deny=["(a{900}){900}"])
     )
-    changed = replace(made, revision=2, routes=(replace(open_route, modules=too_large),))
+    changed = replace(served_edge, revision=2, routes=(replace(open_route, modules=too_large),))
     edge.store.keep(changed)
     until(lambda: edge.status("bad") == "503", within=3)
     until(lambda: is_said(edge, changed, "partly"))
-    found = edge.store.status(made)
-    assert found
-    assert [(it.state, it.error) for it in found.routes] == [("refused", "invalid repetition size: {900}")]
+    status = edge.store.status(served_edge)
+    assert status
+    assert [(route.state, route.error) for route in status.routes] == [("refused", "invalid repetition size: {900}")]
     assert edge.curl("good") == "open\n"
-    edge.store.keep(replace(made, revision=3))
+    edge.store.keep(replace(served_edge, revision=3))
     until(lambda: edge.curl("bad") == "open\n")
-    until(lambda: is_said(edge, replace(made, revision=3), "live"))
+    until(lambda: is_said(edge, replace(served_edge, revision=3), "live"))
     assert is_said(edge, other, "live")
 
 
-def is_said(edge: Edge, made: ServedEdge, state: str) -> bool:
-    found = edge.store.status(made)
-    return found is not None and (found.state, found.revision) == (state, made.revision)
+def is_said(edge: Edge, served_edge: ServedEdge, state: str) -> bool:
+    status = edge.store.status(served_edge)
+    return status is not None and (status.state, status.revision) == (state, served_edge.revision)
 
 
 def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(edge: Edge) -> None:
     group, writes = backend(edge, "bkdtg", TunnelGroup(labels={"app": "said"})), list[tuple[str, str]]()
     edge.store.before = lambda *call: writes.append(call)
-    made = https_edge(edge, "said", route(group))
-    until(lambda: is_said(edge, made, "live"))
-    first = edge.store.status(made)
+    served_edge = https_edge(edge, "said", route(group))
+    until(lambda: is_said(edge, served_edge, "live"))
+    first = edge.store.status(served_edge)
     assert first
     (hostport,) = first.hostports
     assert (hostport.hostport, hostport.state, hostport.error, hostport.certificate_id) == (
@@ -165,32 +169,32 @@ def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(e
         "",
         "",
     )
-    assert [(it.id, it.state) for it in first.routes] == [(made.routes[0].id, "live")]
+    assert [(route.id, route.state) for route in first.routes] == [(served_edge.routes[0].id, "live")]
     assert first.backends == (BackendStatus(group, 0),)
-    changed = replace(made, revision=2, modules=enabled(unenforced=("traffic_policy",)))
+    changed = replace(served_edge, revision=2, modules=enabled(unenforced=("traffic_policy",)))
     edge.store.keep(changed)
     until(lambda: is_said(edge, changed, "partly"))
-    second = edge.store.status(made)
+    second = edge.store.status(served_edge)
     assert second
     assert second.hostports[0].since >= hostport.since
     assert "traffic_policy" in second.routes[0].error
     time.sleep(1)
     new_and_changed = {"UpdateItem": 2, "PutItem": 1}  # a record that is not there yet cannot be updated
-    assert _reports_in(writes, made) == new_and_changed
-    edge.store.forget(made)
-    until(lambda: _reports_in(writes, made) == {**new_and_changed, "DeleteItem": 1})
+    assert _reports_in(writes, served_edge) == new_and_changed
+    edge.store.forget(served_edge)
+    until(lambda: _reports_in(writes, served_edge) == {**new_and_changed, "DeleteItem": 1})
 
 
-def _reports_in(calls: list[tuple[str, str]], made: ServedEdge) -> Counter[str]:
+def _reports_in(calls: list[tuple[str, str]], served_edge: ServedEdge) -> Counter[str]:
     """Return the operations that wrote reports and trials of an edge."""
-    written = re.compile(rf"(/statuses|/edge_trials).*{made.id}|{made.id}.*(/statuses|/edge_trials)")
+    written = re.compile(rf"(/statuses|/edge_trials).*{served_edge.id}|{served_edge.id}.*(/statuses|/edge_trials)")
     return Counter(operation for operation, body in calls if operation.endswith("Item") and written.search(body))
 
 
 def test_a_host_that_is_not_proved_is_told_as_such(edge: Edge) -> None:
-    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("shop.elsewhere.example:443",))
-    edge.store.keep(made)
-    until(lambda: is_said(edge, made, "unproved"))
+    served_edge = ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("shop.elsewhere.example:443",))
+    edge.store.keep(served_edge)
+    until(lambda: is_said(edge, served_edge, "unproved"))
     assert edge.store.list_live_hosts()
 
 
@@ -205,92 +209,92 @@ def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge
         )
     time.sleep(1)
     began = time.monotonic()
-    made = https_edge(edge, "quick", route(backend(edge, "bkdhr", HttpResponse(body="quick\n"))))
+    served_edge = https_edge(edge, "quick", route(backend(edge, "bkdhr", HttpResponse(body="quick\n"))))
     until(lambda: edge.curl("quick") == "quick\n")
-    until(lambda: is_said(edge, made, "live"))
+    until(lambda: is_said(edge, served_edge, "live"))
     assert time.monotonic() - began < 3
 
 
 def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
-    made = https_edge(edge, "own", route(backend(edge, "bkdhr", HttpResponse(body="own\n"))))
-    until(lambda: is_said(edge, made, "live"))
+    served_edge = https_edge(edge, "own", route(backend(edge, "bkdhr", HttpResponse(body="own\n"))))
+    until(lambda: is_said(edge, served_edge, "live"))
     host = f"own.{edge.settings.tunnel_domain}"
     id = ids.new("cert")
     edge.upload(id, ACCOUNT, host)
     edge.settle()
-    assert certificate_of(edge, made) == id
+    assert certificate_of(edge, served_edge) == id
     assert f"CN = {id}" in openssl.run(
         "s_client", "-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", host
     )
     edge.store.remove_certificate(ACCOUNT, id)
     edge.settle()
-    assert certificate_of(edge, made) == ""
+    assert certificate_of(edge, served_edge) == ""
     assert edge.curl("own") == "own\n"
 
 
-def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
-    found = edge.store.status(made)
-    return found.hostports[0].certificate_id if found else None
+def certificate_of(edge: Edge, served_edge: ServedEdge) -> str | None:
+    status = edge.store.status(served_edge)
+    return status.hostports[0].certificate_id if status else None
 
 
 @pytest.mark.parametrize(("host", "asked"), [("x.other", "x.other"), ("*.wild", "x.wild")])
 def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, asked: str) -> None:
-    made = https_edge(edge, host, route(backend(edge, "bkdhr", HttpResponse(body="deep\n"))))
-    until(lambda: is_said(edge, made, "refused"))
-    found = edge.store.status(made)
-    assert found
+    served_edge = https_edge(edge, host, route(backend(edge, "bkdhr", HttpResponse(body="deep\n"))))
+    until(lambda: is_said(edge, served_edge, "refused"))
+    status = edge.store.status(served_edge)
+    assert status
     domain = edge.settings.tunnel_domain
     names = f"{host}.{domain}" if "*" in host else f"{host}.{domain} or *.other.{domain}"
     missing = (
         f"No TLS certificate covers the host: upload one for {names}. "
         "Until then, visitors get the operator's certificate."
     )
-    assert [(it.state, it.error) for it in found.hostports] == [("refused", missing)]
-    assert [it.state for it in found.routes] == ["refused"]
+    assert [(hostport.state, hostport.error) for hostport in status.hostports] == [("refused", missing)]
+    assert [route.state for route in status.routes] == ["refused"]
     assert edge.curl(asked) == ""
     assert edge.curl(asked, "--insecure") == "deep\n"
 
     edge.upload(ids.new("cert"), ACCOUNT, f"*.{host.partition('.')[2]}.{domain}")
-    until(lambda: is_said(edge, made, "live"))
+    until(lambda: is_said(edge, served_edge, "live"))
 
 
 WEAK = {"kind": "rsa-1024"}
 MUST_STAPLE = {"extensions": ("tlsfeature=status_request",)}  # which the API accepted in earlier versions
 
 
-@pytest.mark.parametrize(("how", "reason"), [(WEAK, "2048-bit"), (MUST_STAPLE, "OCSP response is required")])
+@pytest.mark.parametrize(("issue_options", "reason"), [(WEAK, "2048-bit"), (MUST_STAPLE, "OCSP response is required")])
 def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(
-    edge: Edge, how: Any, reason: str
+    edge: Edge, issue_options: Any, reason: str
 ) -> None:
-    made = https_edge(edge, "kept", route(backend(edge, "bkdhr", HttpResponse(body="kept\n"))))
+    served_edge = https_edge(edge, "kept", route(backend(edge, "bkdhr", HttpResponse(body="kept\n"))))
     good, weak = ids.new("cert"), ids.new("cert")
     edge.upload(good, ACCOUNT, f"kept.{edge.settings.tunnel_domain}")
-    until(lambda: certificate_of(edge, made) == good, within=3)
-    issued = openssl.issue(f"/CN={weak}", **how)
+    until(lambda: certificate_of(edge, served_edge) == good, within=3)
+    issued = openssl.issue(f"/CN={weak}", **issue_options)
     later = uploaded(weak, ACCOUNT, f"kept.{edge.settings.tunnel_domain}", until=400)
     edge.store.upload(later, KeyPair(issued.certificate, issued.key))
     met = set[str]()
 
     def is_refused() -> bool:
         met.add(edge.curl("kept", "--insecure"))
-        return has_refusal(edge, made)
+        return has_refusal(edge, served_edge)
 
     until(is_refused, within=5)
     assert met == {"kept\n"}
-    found = edge.store.status(made)
-    assert found
-    (hostport,) = found.hostports
+    status = edge.store.status(served_edge)
+    assert status
+    (hostport,) = status.hostports
     assert (hostport.state, hostport.certificate_id) == ("live", good)
     assert hostport.error.startswith("Envoy rejected a certificate: ")
     assert reason in hostport.error
     edge.store.remove_certificate(ACCOUNT, weak)
-    until(lambda: not has_refusal(edge, made), within=3)
-    edge.store.forget(made)
+    until(lambda: not has_refusal(edge, served_edge), within=3)
+    edge.store.forget(served_edge)
 
 
-def has_refusal(edge: Edge, made: ServedEdge) -> bool:
-    found = edge.store.status(made)
-    return found is not None and found.hostports[0].error != ""
+def has_refusal(edge: Edge, served_edge: ServedEdge) -> bool:
+    status = edge.store.status(served_edge)
+    return status is not None and status.hostports[0].error != ""
 
 
 def test_a_banned_name_is_served_by_no_wildcard_host_and_by_no_edge_from_before(edge: Edge) -> None:

@@ -47,18 +47,20 @@ def test_envoy_admits_the_visitors_that_random_policies_admit() -> None:
     drawn = [drawn_restrictions.draw(chance) for _ in range(COUNT)]
     with serving(drawn) as (http, *ports):
         for visitor in VISITORS:
-            assert _list_statuses(http, visitor, COUNT) == [200 if it.admits(visitor) else 403 for it in drawn], visitor
+            assert _list_statuses(http, visitor, COUNT) == [
+                200 if policy.admits(visitor) else 403 for policy in drawn
+            ], visitor
             for modules, port in zip(drawn, ports, strict=False):
                 assert _is_greeted(port, visitor) == modules.admits(visitor), (modules, visitor)
 
 
 def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) -> None:
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="welcome"))
-    ours, others = (Rules(allow=(parse_cidr(it),)) for it in ("127.0.0.0/8", "192.0.2.0/24"))
+    ours, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
     policy, of_edge = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (ours, ours))
     for value in (answer, policy, of_edge):
         edge.store.keep(value)
-    restricted, everywhere = (IpRestrictionModule(ip_policy_ids=[it.id]) for it in (policy, of_edge))
+    restricted, everywhere = (IpRestrictionModule(ip_policy_ids=[policy.id]) for policy in (policy, of_edge))
     to_answer = BackendModule(backend_id=answer.id)
     routes = (
         ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", enabled(to_answer)),
@@ -69,7 +71,7 @@ def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) ->
     edge.store.keep(served)
     until(lambda: edge.status("restricted", path="/inner") == "200")
 
-    edge.store.keep(replace(policy, rules=others))
+    edge.store.keep(replace(policy, rules=other_rules))
     until(lambda: edge.status("restricted", path="/inner") == "403")
     assert edge.status("restricted", path="/") == "200"
     claims = ("X-Forwarded-For", "X-Real-IP", "X-Envoy-External-Address", "True-Client-IP", "CF-Connecting-IP")
@@ -128,20 +130,20 @@ def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
 
 
 def test_tunnels_obey_the_policies_of_reserved_names(edge: Edge, origin: int) -> None:
-    ours, others = (Rules(allow=(parse_cidr(it),)) for it in ("127.0.0.0/8", "192.0.2.0/24"))
+    ours, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
     policy = ServedPolicy(ACCOUNT, ids.new("ipp"), ours)
     edge.store.keep(policy)
     edge.ssh(edge.key(ACCOUNT), "-R", f"held:80:127.0.0.1:{origin}", "-R", f"free:80:127.0.0.1:{origin}")
     until(lambda: edge.status("held") == edge.status("free") == "200")
     modules = {"ip_restriction": {"ip_policy_ids": [policy.id]}}
     name = f"held.{edge.settings.tunnel_domain}"
-    held = ServedReservation(ACCOUNT, ids.new("rd"), name, True, modules=modules)
+    reservation = ServedReservation(ACCOUNT, ids.new("rd"), name, True, modules=modules)
     claims = ["-H", "X-Forwarded-For: 192.0.2.1", "-H", "Forwarded: for=192.0.2.1", "-H", "X-Real-IP: 192.0.2.1"]
 
-    edge.store.reserve(held)
+    edge.store.reserve(reservation)
     edge.settle()
     assert edge.status("held") == "200"
-    edge.store.keep(replace(policy, rules=others))
+    edge.store.keep(replace(policy, rules=other_rules))
     until(lambda: edge.status("held") == "403")
     for version in ("--http1.1", "--http2"):
         assert edge.status("held", version, *claims) == "403"
@@ -158,15 +160,15 @@ def test_tunnels_obey_the_policies_of_reserved_names(edge: Edge, origin: int) ->
     until(lambda: edge.status("held") == "200")
     edge.store.forget(policy)
     until(lambda: edge.status("held") == "403")
-    edge.store.reserve(replace(held, modules={}))
+    edge.store.reserve(replace(reservation, modules={}))
     until(lambda: edge.status("held") == "200")
-    edge.store.reserve(replace(held, modules={"ip_restriction": "malformed"}))
+    edge.store.reserve(replace(reservation, modules={"ip_restriction": "malformed"}))
     until(lambda: edge.status("held") == "403")
 
 
 def test_plain_ssh_names_the_policies_of_its_tunnels(edge: Edge, origin: int) -> None:
-    ours, others = (Rules(allow=(parse_cidr(it),)) for it in ("127.0.0.0/8", "192.0.2.0/24"))
-    open_to, closed = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (ours, others))
+    ours, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
+    open_to, closed = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (ours, other_rules))
     foreign = ServedPolicy("acct_B", ids.new("ipp"), ours)
     for policy in (open_to, closed, foreign):
         edge.store.keep(policy)
@@ -181,14 +183,14 @@ def test_plain_ssh_names_the_policies_of_its_tunnels(edge: Edge, origin: int) ->
     edge.ssh(key, "-R", f"bare:80:127.0.0.1:{origin}", terminal="-N")
     until(lambda: edge.status("shown") == edge.status("bare") == "200")
     assert edge.status("shut") == "403"
-    opened = {it.name.partition(".")[0]: it.ip_policies for it, _ in edge.store.tunnels()}
-    assert [opened[it] for it in ("shut", "shown", "bare")] == [(closed.id,), (open_to.id,), ()]
+    opened = {tunnel.name.partition(".")[0]: tunnel.ip_policies for tunnel, _ in edge.store.tunnels()}
+    assert [opened[name] for name in ("shut", "shown", "bare")] == [(closed.id,), (open_to.id,), ()]
     for refused in (foreign.id, ids.new("ipp")):
         start("refused", open_to.id, refused).says("TUNNEL_IP_POLICIES names a policy that your account does not have")
     start("refused", "office").says("must be ids of IP policies")
-    assert "refused" not in {it.name.partition(".")[0] for it, _ in edge.store.tunnels()}
+    assert "refused" not in {tunnel.name.partition(".")[0] for tunnel, _ in edge.store.tunnels()}
 
-    edge.store.keep(replace(open_to, rules=others))
+    edge.store.keep(replace(open_to, rules=other_rules))
     until(lambda: edge.status("shown") == "403")
     edge.store.keep(replace(closed, rules=ours))
     until(lambda: edge.status("shut") == "200")
@@ -243,11 +245,11 @@ def _tls_greeting(edge: Edge) -> bytes:
 def serving(drawn: Sequence[DrawnModules]) -> Iterator[Sequence[int]]:
     """Run an Envoy with a route for each module, and ports for some. Its clients are trusted proxies."""
     http, *ports = free_ports(1 + min(PORTS, len(drawn)))
-    made = [_http_listener(drawn, http)]
-    made += [_port_listener(modules, port) for modules, port in zip(drawn, ports, strict=False)]
+    listeners = [_http_listener(drawn, http)]
+    listeners += [_port_listener(modules, port) for modules, port in zip(drawn, ports, strict=False)]
     with TemporaryDirectory() as folder:
         file = Path(folder, "bootstrap.json")
-        file.write_text(json.dumps({"static_resources": {"listeners": made}}))
+        file.write_text(json.dumps({"static_resources": {"listeners": listeners}}))
         command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1"]
         with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as envoy:
             try:
@@ -288,18 +290,18 @@ def _header(visitor: str) -> bytes:
 
 def _list_statuses(port: int, visitor: str, count: int) -> list[int]:
     """Return the statuses of one request for each configuration, on one connection of a visitor."""
-    found = []
+    statuses = []
     with socket.create_connection(("127.0.0.1", port), 5) as connection, connection.makefile("rb") as answers:
         connection.sendall(_header(visitor))
         for number in range(count):
             claims = "x-forwarded-for: 10.0.0.1\r\nforwarded: for=10.0.0.1"
             connection.sendall(f"GET /{number} HTTP/1.1\r\nhost: a\r\n{claims}\r\n\r\n".encode())
-            found.append(int(answers.readline().split()[1]))
+            statuses.append(int(answers.readline().split()[1]))
             length = 0
             while (line := answers.readline().strip()) != b"":
                 length = int(line.partition(b":")[2]) if line.lower().startswith(b"content-length:") else length
             answers.read(length)
-    return found
+    return statuses
 
 
 def _is_greeted(port: int, visitor: str) -> bool:

@@ -42,8 +42,8 @@ def served(edge: Edge, name: str) -> str:
             secure.close()
     except OSError:
         return ""
-    found = x509.load_der_x509_certificate(der).subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-    return str(found[0].value)
+    common_names = x509.load_der_x509_certificate(der).subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return str(common_names[0].value)
 
 
 def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge: Edge, origin: int) -> None:
@@ -107,8 +107,8 @@ def test_a_certificate_that_envoy_refuses_is_as_if_it_were_not_there(edge: Edge,
 
     until(lambda: served(edge, "good") == "cert_good")
     assert edge.status("good", "--insecure") == "200"
-    assert [edge.status(it) for it in weak] == ["200"] * len(weak)
-    assert [served(edge, it) for it in weak] == ["*.tunnels.localhost"] * len(weak)
+    assert [edge.status(name) for name in weak] == ["200"] * len(weak)
+    assert [served(edge, name) for name in weak] == ["*.tunnels.localhost"] * len(weak)
 
 
 def seconds_to(edge: Edge, account: str, name: str, origin: int) -> float:
@@ -137,7 +137,7 @@ def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int)
     def to_another() -> float:
         thousand = next(thousands)
         names = (f"many{number}{thousand}.tunnels.localhost" for number in range(1000))
-        many = [ServedTunnel("acct_A", ids.new("tn"), edge.gateway.id, it) for it in names]
+        many = [ServedTunnel("acct_A", ids.new("tn"), edge.gateway.id, name) for name in names]
         served_records.put_tunnels(*many)
         time.sleep(0.5)
         seconds = seconds_to(edge, "acct_B", f"quick-{thousand}", origin)
@@ -173,13 +173,13 @@ def test_a_slow_reader_stalls_nobody_else_of_the_same_tunnel(edge: Edge, origin:
 
 def uploaded_until_it_stalls(edge: Edge, name: str) -> int:
     """Return how many bytes of a visitor's upload are taken, of a hundred million."""
-    most, block, sent = 100_000_000, bytes(1 << 16), 0
+    size, block, sent = 100_000_000, bytes(1 << 16), 0
     head = f"POST / HTTP/1.1\r\nhost: {name}.tunnels.localhost"
     with edge.connect(name, "http/1.1") as visitor, contextlib.suppress(TimeoutError):
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
         visitor.settimeout(0.5)
-        visitor.sendall(f"{head}\r\ncontent-length: {most}\r\n\r\n".encode())
-        while sent < most:
+        visitor.sendall(f"{head}\r\ncontent-length: {size}\r\n\r\n".encode())
+        while sent < size:
             sent += visitor.send(block)
     return sent
 

@@ -14,7 +14,7 @@ from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
 
 ACCOUNT = "acct_kept"
-KEPT = ("x-user", "via", "x-absent", "accept")
+KEEP_HEADERS = ("x-user", "via", "x-absent", "accept")
 CLAIMS = ["-H", "X-User: ada", "-H", "X-User: grace", "-H", "X_User: eve", "-H", "X-Email: eve", "-H", "Via: 1.1 me"]
 READ = ["accept: */*", "via: 1.1 me", "x-user: ada,grace"]
 pytestmark = needs_envoy
@@ -34,12 +34,12 @@ def test_a_reserved_domain_keeps_the_headers_that_it_names(edge: Edge, origin: i
     until(lambda: edge.status(name) == edge.status(f"un{name}") == "200")
     assert read(edge, name, protocol) == ["accept: */*"]
 
-    held = ServedReservation(ACCOUNT, ids.new("rd"), f"{name}.{edge.settings.tunnel_domain}", True)
-    edge.store.reserve(replace(held, keep_headers=KEPT))
+    reservation = ServedReservation(ACCOUNT, ids.new("rd"), f"{name}.{edge.settings.tunnel_domain}", True)
+    edge.store.reserve(replace(reservation, keep_headers=KEEP_HEADERS))
 
     until(lambda: read(edge, name, protocol) == READ)
     assert read(edge, f"un{name}", protocol) == ["accept: */*"]
-    edge.store.reserve(held)
+    edge.store.reserve(reservation)
     until(lambda: read(edge, name, protocol) == ["accept: */*"])
 
 
@@ -51,10 +51,12 @@ def test_an_edge_keeps_the_headers_that_it_names(edge: Edge, origin: int, protoc
     edge.ssh(edge.key(ACCOUNT), "-R", f"app={name}:80:127.0.0.1:{origin}")
     modules = enabled(backend=BackendModule(backend_id=group.id))
     routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules),)
-    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{edge.settings.tunnel_domain}:443",), routes=routes)
-    edge.store.keep(made)
+    served_edge = ServedEdge(
+        ACCOUNT, ids.new("edghts"), 1, (f"{name}.{edge.settings.tunnel_domain}:443",), routes=routes
+    )
+    edge.store.keep(served_edge)
     until(lambda: read(edge, name, protocol) == ["accept: */*"])
 
-    edge.store.keep(replace(made, revision=2, keep_headers=KEPT))
+    edge.store.keep(replace(served_edge, revision=2, keep_headers=KEEP_HEADERS))
 
     until(lambda: read(edge, name, protocol) == READ)

@@ -15,10 +15,10 @@ def test_half_open_connections_are_bounded_and_keep_nobody_out(tmp_path: Path) -
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
         writer.close()
 
-    with running(tmp_path, with_envoy=False) as edge, contextlib.ExitStack() as held:
+    with running(tmp_path, with_envoy=False) as edge, contextlib.ExitStack() as stack:
         edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1").says("is online")
         (gateway,), (tunnel,) = edge.store.list_gateways(), edge.store.online
-        silent = [held.enter_context(socket.create_connection(("127.0.0.1", gateway.port))) for _ in range(1200)]
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port))) for _ in range(1200)]
         context = ssl.create_default_context(cadata=edge.store.authority.pem)
         context.check_hostname = False
         authority.load_into(context, edge.store.authority.issue(server.CLIENT))

@@ -24,10 +24,10 @@ def greeting(connection: socket.socket) -> None:
     """Say all first, and count what comes then."""
     connection.sendall(b"hello")
     connection.shutdown(socket.SHUT_WR)
-    heard.append(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
+    received_texts.append(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
 
 
-heard: list[bytes] = []
+received_texts: list[bytes] = []
 
 
 def opened(edge: Edge, port: int) -> str:
@@ -47,13 +47,13 @@ def test_who_has_sent_all_is_answered(edge: Edge, count: int) -> None:
 
 
 def test_an_upstream_that_has_sent_all_hears_what_comes_then(edge: Edge) -> None:
-    heard.clear()
+    received_texts.clear()
     with serving(greeting) as port:
         link = Link(edge, opened(edge, port))
         assert link.read() == b"hello"
         link.send(b"x" * 100_000)
         link.end()
-        until(lambda: heard == [b"x" * 100_000])
+        until(lambda: received_texts == [b"x" * 100_000])
 
 
 @pytest.mark.parametrize("piece", [1, 1 << 16])
@@ -147,21 +147,21 @@ def test_each_way_of_a_connection_near_by_ends_by_itself(edge: Edge, count: int)
 
 
 def test_an_upstream_near_by_that_has_sent_all_hears_what_comes_then(edge: Edge) -> None:
-    heard.clear()
+    received_texts.clear()
     with serving(greeting) as port:
         near = Near(edge, naming(opened(edge, port)))
         assert near.read() == b"hello"
         near.send(b"x" * 100_000)
         near.end()
-        until(lambda: heard == [b"x" * 100_000])
+        until(lambda: received_texts == [b"x" * 100_000])
 
 
 def test_a_visitor_near_by_who_has_gone_frees_his_channel(edge: Edge) -> None:
     def waiting(connection: socket.socket) -> None:
         connection.recv(1)
-        gone.wait(10)
+        visitor_gone.wait(10)
 
-    gone = threading.Event()
+    visitor_gone = threading.Event()
     with serving(waiting) as port:
         near = Near(edge, naming(opened(edge, port)))
         near.send(b"x")
@@ -169,7 +169,7 @@ def test_a_visitor_near_by_who_has_gone_frees_his_channel(edge: Edge) -> None:
         until(lambda: tunnel.open_channels == 1)
         near.close()
         until(lambda: tunnel.open_channels == 0, within=5)
-        gone.set()
+        visitor_gone.set()
 
 
 def test_of_a_visitor_near_by_who_has_gone_what_is_unread_is_dropped_soon(tmp_path: Path) -> None:
@@ -229,11 +229,11 @@ def test_a_visitor_who_reads_nothing_holds_the_upstream_back_and_nobody_else(
 def test_envoy_comes_near_by_with_bytes_and_tells_who_its_visitor_is(edge: Edge) -> None:
     edge.store.reserve_name("acct_A", f"tunnels.localhost:{edge.settings.tcp_ports[0]}", proxy_protocol=True)
     with serving(echoing) as port:
-        given = edge.settings.tcp_ports[0]
-        edge.ssh(edge.key("acct_A"), "-R", f"{given}:127.0.0.1:{port}").says("is online")
-        until(lambda: listens(given))
-        with socket.create_connection(("127.0.0.1", given), 5) as visitor:
-            own = Header(visitor.getsockname(), ("127.0.0.1", given)).encoded()
-            assert visitor.recv(len(own), socket.MSG_WAITALL) == own
+        tcp_port = edge.settings.tcp_ports[0]
+        edge.ssh(edge.key("acct_A"), "-R", f"{tcp_port}:127.0.0.1:{port}").says("is online")
+        until(lambda: listens(tcp_port))
+        with socket.create_connection(("127.0.0.1", tcp_port), 5) as visitor:
+            header = Header(visitor.getsockname(), ("127.0.0.1", tcp_port)).encoded()
+            assert visitor.recv(len(header), socket.MSG_WAITALL) == header
     cluster = edge.control.discovery.catalog.value(Name("cluster", f"{edge.gateway.id}/bytes"))
     assert f"{edge.gateway.id}.sock".encode() in cluster

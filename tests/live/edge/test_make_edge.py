@@ -82,7 +82,7 @@ def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_quest
     command = ssh_command(int(started.ports["SSH_PORT"]), started.key, "-tt", "-R", "known:80:localhost:1", "127.0.0.1")
     replaced = {"UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={known_hosts}"}
     strict = {"StrictHostKeyChecking=no": "StrictHostKeyChecking=yes", **replaced}
-    client = Ssh([strict.get(it, it) for it in command])
+    client = Ssh([strict.get(argument, argument) for argument in command])
     client.says("is online")
     client.kill()
 
@@ -90,20 +90,20 @@ def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_quest
 @contextlib.contextmanager
 def visiting(*visits: Callable[[], str]) -> Iterator[list[Counter[str]]]:
     """Repeat visits, each in a thread. Yield how often each has had which status."""
-    found, is_over = [Counter[str]() for _ in visits], threading.Event()
+    counters, is_over = [Counter[str]() for _ in visits], threading.Event()
 
     def repeat(visit: Callable[[], str], statuses: Counter[str]) -> None:
         while not is_over.wait(0.02):
             statuses[visit()] += 1
 
     with ThreadPoolExecutor(len(visits)) as pool:
-        running = [pool.submit(repeat, *it) for it in zip(visits, found, strict=True)]
+        running = [pool.submit(repeat, *pair) for pair in zip(visits, counters, strict=True)]
         try:
-            yield found
+            yield counters
         finally:
             is_over.set()
-    for it in running:
-        it.result()
+    for task in running:
+        task.result()
 
 
 def create_page(started: Started, name: str, **application: str) -> None:
@@ -119,7 +119,7 @@ def sign_in(started: Started, name: str, jar: Path) -> tuple[str, str]:
     """Sign in at a page. Return the cookies with the session id and with the session token."""
     until(lambda: started.status(name, "/", *NAVIGATES, "-L", "-b", str(jar), "-c", str(jar)) == "200")
     pairs = [line.split()[-2:] for line in jar.read_text().splitlines() if "service." in line]
-    (id,), (token,) = ([f"{key}={value}" for key, value in pairs if it in key] for it in ("id.", "session."))
+    (id,), (token,) = ([f"{key}={value}" for key, value in pairs if part in key] for part in ("id.", "session."))
     return id, token
 
 
@@ -131,8 +131,8 @@ def cpu_of(process: int) -> float:
 @contextlib.contextmanager
 def sign_in_host(started: Started, folder: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
     """Run the sign-in service of another host, which serves edge hosts at a port."""
-    own = {"EDGE_DIR": str(folder), "SIGN_IN_PORT": str(port)}
-    environment = {**os.environ, **started.api.cloud, "EDGE_PORT": started.ports["EDGE_PORT"], **own}
+    variables = {"EDGE_DIR": str(folder), "SIGN_IN_PORT": str(port)}
+    environment = {**os.environ, **started.api.cloud, "EDGE_PORT": started.ports["EDGE_PORT"], **variables}
     process = subprocess.Popen([PYTHON, "-m", "edge", "sign-in"], cwd=ROOT, env=environment)
     try:
         yield process
@@ -145,8 +145,8 @@ def sign_in_host(started: Started, folder: Path, port: int) -> Iterator["subproc
 def edge_host(started: Started, folder: Path, *sign_in_ports: int) -> Iterator[Started]:
     """Run another edge host, which uses the sign-in services at some ports."""
     ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-    own = {"EDGE_DIR": str(folder), "SIGN_IN_HOSTS": ",".join(f"127.0.0.1:{it}" for it in sign_in_ports)}
-    edge = start_edge(started.api, {**ports, "LOCAL_DIR": str(started.api.local), **own})
+    variables = {"EDGE_DIR": str(folder), "SIGN_IN_HOSTS": ",".join(f"127.0.0.1:{port}" for port in sign_in_ports)}
+    edge = start_edge(started.api, {**ports, "LOCAL_DIR": str(started.api.local), **variables})
     try:
         yield replace(started, ports={**started.ports, **ports}, edge=edge, directory=folder)
     finally:
@@ -164,16 +164,16 @@ def test_sessions_continue_while_the_sign_in_service_is_killed(started: Started,
     _, token = sign_in(started, "signed-in", tmp_path / "jar")
     until(lambda: started.visit("signed-in", token) == "200")  # without a session id: Envoy has the key
     visits = partial(started.visit, "signed-in", token), partial(started.visit, "signed-in")
-    with visiting(*visits, *visits) as (signed_in, others, *_):
-        until(lambda: min(signed_in.total(), others.total()) > 20)
-        assert others.keys() == {"401"}
+    with visiting(*visits, *visits) as (signed_in, strangers, *_):
+        until(lambda: min(signed_in.total(), strangers.total()) > 20)
+        assert strangers.keys() == {"401"}
         os.kill(started.child("edge sign-in"), signal.SIGKILL)
-        until(lambda: others["503"] > 0)
-        refused = others["401"]
-        until(lambda: others["401"] > refused, within=30)
+        until(lambda: strangers["503"] > 0)
+        refused = strangers["401"]
+        until(lambda: strangers["401"] > refused, within=30)
         assert cpu_of(started.child("edge sign-in")) < STARTED
         until(lambda: started.status("signed-in", "/", *NAVIGATES) == "302")
-    assert [{*it} for it in (signed_in, others)] == [{"200"}, {"401", "503"}]
+    assert [{*statuses} for statuses in (signed_in, strangers)] == [{"200"}, {"401", "503"}]
 
 
 def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_in_hosts_are_killed(
@@ -185,21 +185,23 @@ def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_
     first, second = (free_port() for _ in range(2))
     with contextlib.ExitStack() as stack:
         first_host, second_host = (
-            stack.enter_context(sign_in_host(started, tmp_path / str(it), it)) for it in (first, second)
+            stack.enter_context(sign_in_host(started, tmp_path / str(port), port)) for port in (first, second)
         )
         here = stack.enter_context(edge_host(started, tmp_path / "edge", first, second))
         until(lambda: here.visit("both", id) == "200")
-        with visiting(*(partial(it.visit, "both", f"{id}; {token}") for it in (started, here))) as visits:
+        with visiting(*(partial(edge_host.visit, "both", f"{id}; {token}") for edge_host in (started, here))) as visits:
             started.operator("edge", "rotate-sign-in-keys", "--now")
-            until(lambda: [it.visit("both", token) for it in (started, here)] == ["401", "401"])  # by the new keys
+            until(
+                lambda: [edge_host.visit("both", token) for edge_host in (started, here)] == ["401", "401"]
+            )  # by the new keys
             until(lambda: min(map(Counter.total, visits)) > 20)
-        assert [{*it} for it in visits] == [{"200"}, {"200"}]
+        assert [{*statuses} for statuses in visits] == [{"200"}, {"200"}]
         assert providers.calls.count("google/token") == sign_ins
-        until(lambda: all(listens(it) for it in (first, second)))
-        with visiting(*[partial(here.visit, "both")] * 4) as others:
+        until(lambda: all(listens(port) for port in (first, second)))
+        with visiting(*[partial(here.visit, "both")] * 4) as counters:
             first_host.kill()
-            until(lambda: all(it.total() > 20 for it in others))
-        assert sum(others, start=Counter[str]())["401"] > 70  # a request that the killed host has received gets a 503
+            until(lambda: all(counter.total() > 20 for counter in counters))
+        assert sum(counters, start=Counter[str]())["401"] > 70  # a request that the killed host has received gets a 503
         assert [here.visit("both") for _ in range(8)] == ["401"] * 8
         second_host.kill()
         until(lambda: here.visit("both") == "503")
@@ -262,7 +264,7 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(st
     for old, new in (
         (".local/edge/authority.crt", str(started.api.local / "edge" / "authority.crt")),
         ("tunnels.localhost:8443", f"tunnels.localhost:{port}"),
-        *((own, str(free_port())) for own in ("3001", "3002")),
+        *((default_port, str(free_port())) for default_port in ("3001", "3002")),
     ):
         text = text.replace(old, new)
     settings = {"PATH": os.environ["PATH"], "BASE_URL": started.api.base_url, "API_KEY": started.api.token}
@@ -315,7 +317,9 @@ def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: St
     until(lambda: started.visit("said") == "401")  # by the sign-in service
     until(lambda: client.get(f"{path}/status").json["state"] == "live")
     now = client.get(f"{path}/status").json
-    assert [{**it, "since": ""} for it in now["hostports"]] == [{**it, "since": ""} for it in said["hostports"]]
+    assert [{**hostport, "since": ""} for hostport in now["hostports"]] == [
+        {**hostport, "since": ""} for hostport in said["hostports"]
+    ]
     assert (now["routes"][0]["state"], now["routes"][0]["error"]) == ("live", "")
     client.delete(path)
     until(lambda: started.visit("said") == "404")
@@ -354,9 +358,9 @@ def test_an_edge_host_that_ends_leaves_its_results_and_another_one_tries_edges(
 
 
 def test_it_may_have_as_many_connections_as_the_system_permits(started: Started) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     for name in ("gateway", "bootstrap"):
-        assert resource.prlimit(started.child(name), resource.RLIMIT_NOFILE) == (most, most)
+        assert resource.prlimit(started.child(name), resource.RLIMIT_NOFILE) == (limit, limit)
 
 
 def test_envoys_environment_holds_nothing(started: Started) -> None:
@@ -424,13 +428,13 @@ def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_
     who, suspend = blocks("docs/edge-operations.md", "The operator's commands")[0].splitlines()
 
     at = ("2026-11-22T03:00:00Z", seen_at)
-    found = operate(started, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
-    operate(started, suspend, ("sshcr_…", found["credential"]))
+    ids = operate(started, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
+    operate(started, suspend, ("sshcr_…", ids["credential"]))
     assert other.ends(within=5) == 1
     assert started.ssh("-R", "other:80:localhost:1", key=key).ends() == 255
 
-    found = operate(started, who.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
-    operate(started, suspend, ("sshcr_…", found["account"]))
+    ids = operate(started, who.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
+    operate(started, suspend, ("sshcr_…", ids["account"]))
     until(lambda: started.visit("bank") == "404", within=5)
 
 
@@ -444,8 +448,8 @@ def served_with(started: Started, name: str) -> str:
             der = secure.getpeercert(binary_form=True) or b""
     except OSError:
         return ""
-    found = x509.load_der_x509_certificate(der).subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-    return str(found[0].value)
+    common_names = x509.load_der_x509_certificate(der).subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return str(common_names[0].value)
 
 
 def test_what_the_api_has_answered_is_live_within_two_seconds(started: Started) -> None:

@@ -57,16 +57,16 @@ def test_a_user_who_may_pass_signs_in_and_the_upstream_learns_who_it_is(
     assert "tunnel-auth-user-email: ada@example.com" in again
     assert "evil" not in again
     assert "service." not in again  # none of the cookies reaches the upstream
-    found = cookies_in(jar)
-    pairs = [f"{name}={value}" for name, value in found.items()]
+    cookies = cookies_in(jar)
+    pairs = [f"{name}={value}" for name, value in cookies.items()]
     for headers in (
         [f"cookie: theme=dark; {pairs[0]};{pairs[1]}; {pairs[-1]}"],
         ["cookie: theme=dark", f"cookie: {'; '.join(pairs)}"],  # Envoy joins them with a comma
         [f"cookie: theme=dark;\t{pairs[0]}; {pairs[-1]}"],
     ):
-        told = edge.curl("tools", "--http1.1", *(it for header in headers for it in ("-H", header)))
-        assert "theme=dark" in told, headers
-        assert "service." not in told, headers
+        response = edge.curl("tools", "--http1.1", *(argument for header in headers for argument in ("-H", header)))
+        assert "theme=dark" in response, headers
+        assert "service." not in response, headers
     assert providers.calls.count("google/token") == 1
 
 
@@ -88,7 +88,9 @@ def test_a_browser_signs_in_and_out(
         assert chrome.current_url == edge.url("browsed", "/inside?x=1")
         fetched = "fetch('/again', {method: 'POST'}).then((answer) => arguments[0](answer.status))"
         assert chrome.execute_async_script(fetched) == 200
-        assert {(it["httpOnly"], it["secure"], it["sameSite"]) for it in chrome.get_cookies()} == {(True, True, "Lax")}
+        assert {(cookie["httpOnly"], cookie["secure"], cookie["sameSite"]) for cookie in chrome.get_cookies()} == {
+            (True, True, "Lax")
+        }
         assert providers.calls.count("google/token") == 1
         chrome.get(edge.url("browsed", "/_service/sign-out?to=/out"))
         assert chrome.find_element("tag name", "body").text.startswith("GET /out\n")
@@ -109,12 +111,12 @@ def test_a_session_is_verified_by_envoy_without_the_service(
     assert edge.status("page", "-b", cookie[:-4] + "AAAA") == "401"
     until(lambda: logged(edge, "page")[-2:] == [(200, True), (401, False)])
     log = (edge.settings.directory / "access.log").read_text()
-    assert not [it for it in ("ada@example.com", value, "state=", "code=") if it in log]
+    assert not [text for text in ("ada@example.com", value, "state=", "code=") if text in log]
 
 
 def logged(edge: Edge, name: str) -> list[tuple[int, bool]]:
     """Return status and `session` of the logged requests for a name, since it has OAuth."""
-    lines = (it for it in edge.access_log() if it["host"].startswith(f"{name}.{edge.settings.tunnel_domain}"))
+    lines = (line for line in edge.access_log() if line["host"].startswith(f"{name}.{edge.settings.tunnel_domain}"))
     return [(line["status"], line["session"]) for line in lines if "session" in line]
 
 
@@ -227,10 +229,10 @@ def test_a_route_with_webhooks_requires_a_session_and_a_signature(
     forged = ("-H", f"{name}: sha256={'0' * 64}", "--data-binary", body.decode())
     only_envoy = ("-b", f"{rule.session_cookie}={cookies_in(jar)[rule.session_cookie]}")
     only_id = ("-b", f"{rule.id_cookie}={cookies_in(jar)[rule.id_cookie]}")
-    for given in (session, only_envoy, only_id):
-        assert edge.status("both", *given, *webhook) == "200", given
-        assert edge.status("both", *given, *forged) == "403", given
-        assert edge.status("both", *given, "-X", "POST") == "403", given
+    for arguments in (session, only_envoy, only_id):
+        assert edge.status("both", *arguments, *webhook) == "200", arguments
+        assert edge.status("both", *arguments, *forged) == "403", arguments
+        assert edge.status("both", *arguments, "-X", "POST") == "403", arguments
     assert edge.status("both", *webhook) == "401"
     assert edge.status("both", "-b", f"{only_envoy[1][:-4]}AAAA", *webhook) == "401"
     assert edge.status("both", "-X", "OPTIONS") == "403"  # passes without a session, and not without a signature
@@ -272,5 +274,7 @@ def test_without_the_service_sessions_go_on_and_all_else_is_closed(
     token, id = (f"{name}={cookies[name]}" for name in (rule.session_cookie, rule.id_cookie))
     assert edge.status("alone", "-b", token) == "200"
     assert edge.status("alone", "-b", id) == "503"
-    assert [edge.status("alone", *it) for it in (NAVIGATES, ("-X", "POST"), ("-b", f"{token[:-4]}AAAA"))] == ["503"] * 3
+    assert [
+        edge.status("alone", *arguments) for arguments in (NAVIGATES, ("-X", "POST"), ("-b", f"{token[:-4]}AAAA"))
+    ] == ["503"] * 3
     assert edge.status("alone", path="/_service/sign-in") == edge.status("sign-in", path="/callback") == "503"

@@ -41,11 +41,11 @@ def test_an_unknown_requirement_is_a_503_that_names_no_route(tmp_path: Path) -> 
 def serving(folder: Path, guard: v3.HttpFilter, route: v3.Route) -> Iterator[str]:
     """Run an Envoy with the replies of an edge with OAuth, one filter and one route. Yield its URL."""
     (port,) = free_ports(1)
-    own = v3.HttpConnectionManager()
-    managers.build_names_manager(Settings(), guards=[guard]).typed_config.Unpack(own)
+    unpacked = v3.HttpConnectionManager()
+    managers.build_names_manager(Settings(), guards=[guard]).typed_config.Unpack(unpacked)
     manager = v3.HttpConnectionManager(
         stat_prefix="test",
-        local_reply_config=own.local_reply_config,
+        local_reply_config=unpacked.local_reply_config,
         http_filters=[guard, http_manager.ROUTER],
         route_config=v3.RouteConfiguration(virtual_hosts=[v3.VirtualHost(name="all", domains=["*"], routes=[route])]),
     )

@@ -92,13 +92,13 @@ class Visitor:
 def visiting(*visitors: Visitor) -> Iterator[None]:
     is_over = threading.Event()
     with ThreadPoolExecutor(len(visitors)) as pool:
-        visits = [pool.submit(it.visit, is_over) for it in visitors]
+        visits = [pool.submit(visitor.visit, is_over) for visitor in visitors]
         try:
             yield
         finally:
             is_over.set()
-        for it in visits:
-            it.result()
+        for visit in visits:
+            visit.result()
 
 
 def sign_in(edge: Edge, admin: Client, jars: Path, name: str, module: dict[str, Any]) -> list[str]:
@@ -107,8 +107,8 @@ def sign_in(edge: Edge, admin: Client, jars: Path, name: str, module: dict[str, 
     page.put(module)
     until(lambda: edge.status(name) == "401")
     assert browse(page, jars / name).endswith("200")
-    rule, found = page.rule(), cookies_in(jars / name)
-    return [f"{it}={found[it]}" for it in (rule.id_cookie, rule.session_cookie)]
+    rule, cookies = page.rule(), cookies_in(jars / name)
+    return [f"{name}={cookies[name]}" for name in (rule.id_cookie, rule.session_cookie)]
 
 
 def test_access_ends_with_its_intervals_and_returns_when_the_provider_answers(
@@ -117,7 +117,10 @@ def test_access_ends_with_its_intervals_and_returns_when_the_provider_answers(
     def enter(name: str, module: dict[str, Any]) -> list[Visitor]:
         """Sign in, and visit with all cookies, with the session id alone, and with the session token alone."""
         cookies = sign_in(edge, admin, tmp_path, name, module)
-        visitors = [Visitor(edge, name, it, began=time.monotonic()) for it in (cookies, cookies[:1], cookies[1:])]
+        visitors = [
+            Visitor(edge, name, sent_cookies, began=time.monotonic())
+            for sent_cookies in (cookies, cookies[:1], cookies[1:])
+        ]
         stack.enter_context(visiting(*visitors))
         return visitors
 
@@ -132,20 +135,20 @@ def test_access_ends_with_its_intervals_and_returns_when_the_provider_answers(
         providers.revoked.add("twitch")
         silent = enter("silent", module("gitlab", auth_check_interval=INTERVAL))
         providers.silent.add("gitlab")
-        until(lambda: all(it.statuses[1:] for it in (*longest, *lost, *revoked, *silent)))
-        assert [edge.status("idle", "-b", it) for it in ("; ".join(idle), *idle)] == ["401"] * 3
+        until(lambda: all(visitor.statuses[1:] for visitor in (*longest, *lost, *revoked, *silent)))
+        assert [edge.status("idle", "-b", cookie) for cookie in ("; ".join(idle), *idle)] == ["401"] * 3
         answered = time.monotonic()
         providers.silent.clear()
-        until(lambda: all(it.statuses[2:] for it in silent[:2]))
-    assert [it.statuses for it in (*longest, *revoked)] == [[200, 401]] * 6
-    assert [it.statuses for it in lost] == [[200, 403], [200, 403], [200, 401]]
-    assert [it.statuses for it in silent] == [[200, 503, 200], [200, 503, 200], [200, 401]]
-    assert [it.statuses for it in constant] == [[200], [200], [200, 401]]
+        until(lambda: all(visitor.statuses[2:] for visitor in silent[:2]))
+    assert [visitor.statuses for visitor in (*longest, *revoked)] == [[200, 401]] * 6
+    assert [visitor.statuses for visitor in lost] == [[200, 403], [200, 403], [200, 401]]
+    assert [visitor.statuses for visitor in silent] == [[200, 503, 200], [200, 503, 200], [200, 401]]
+    assert [visitor.statuses for visitor in constant] == [[200], [200], [200, 401]]
     for visitor in (*longest, *lost, *revoked, *silent):
         assert visitor.seen[1][1] < visitor.began + INTERVAL + SPEED, visitor
     for visitor in silent[:2]:
         assert visitor.seen[2][1] < answered + PROVIDER_TIMEOUT + SPEED, visitor
-    assert Counter(it for it in providers.calls if it.endswith("/authorize")).most_common(1)[0][1] == 1
+    assert Counter(call for call in providers.calls if call.endswith("/authorize")).most_common(1)[0][1] == 1
     rounds = (time.monotonic() - began) / (INTERVAL * 3 / 4)  # besides the round of the sign-in
     assert 1 < providers.calls.count("github/api/user") <= 1 + rounds
 
@@ -157,7 +160,7 @@ def test_a_silent_provider_of_one_account_stops_no_sign_in_of_another(
     other = site(edge, stranger, "quick", HttpResponse(body="welcome\n"))
     slow.put(module("github"))
     other.put(module("google"))
-    until(lambda: [edge.status(it) for it in ("slow", "quick")] == ["401", "401"])
+    until(lambda: [edge.status(name) for name in ("slow", "quick")] == ["401", "401"])
     url = edge.curl("slow", *NAVIGATES, "-c", str(tmp_path / "slow"), "-o", "/dev/null", "-w", "%{redirect_url}")
     (state,), ((name, value),) = parse_qs(urlsplit(url).query)["state"], cookies_in(tmp_path / "slow").items()
     again = f"/_service/callback?code=x&state={state}"
@@ -167,5 +170,5 @@ def test_a_silent_provider_of_one_account_stops_no_sign_in_of_another(
         until(lambda: providers.calls.count("github/token") == 8)  # more are not permitted for an address
         for number in range(3):
             assert browse(other, tmp_path / str(number), "--interface", "127.0.0.3") == "welcome\n200"
-        until(lambda: all(it.seen for it in visitors))
-    assert {status for it in visitors for status in it.statuses} == {503}
+        until(lambda: all(visitor.seen for visitor in visitors))
+    assert {status for visitor in visitors for status in visitor.statuses} == {503}

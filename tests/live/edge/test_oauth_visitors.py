@@ -65,7 +65,7 @@ def test_users_of_all_providers_arrive_and_others_do_not(
         for name, browser in browsers.items():
             answer = browser.open(site.name, f"/{name}/inside?x=1")
             assert (answer.status_code, answer.url.path, answer.url.query) == (200, f"/{name}/inside", b"x=1")
-        assert [user_of(it) for it in Origin.requests] == [
+        assert [user_of(request) for request in Origin.requests] == [
             {"tunnel-auth-provider": [name], **ADA} for name in PROVIDERS
         ]
         Origin.requests.clear()
@@ -74,14 +74,14 @@ def test_users_of_all_providers_arrive_and_others_do_not(
             providers.people[name] = person
             assert Browser(edge).open(site.name, f"/{name}/inside").status_code == 403, name
         assert Origin.requests == []
-        until(lambda: sum(it["status"] == 403 for it in edge.access_log()) == len(refused))
+        until(lambda: sum(line["status"] == 403 for line in edge.access_log()) == len(refused))
         assert_nothing_is_revealed(edge, providers, [*browsers.values()], capfd.readouterr().err)
 
 
 def user_of(headers: Message) -> dict[str, list[str]]:
     """Return what the upstream reads about the user, and cookies."""
-    names = sorted({it.lower() for it in headers})
-    return {it: headers.get_all(it, []) for it in names if "tunnel" in it or it == "cookie"}
+    names = sorted({name.lower() for name in headers})
+    return {name: headers.get_all(name, []) for name in names if "tunnel" in name or name == "cookie"}
 
 
 def assert_nothing_is_revealed(edge: Edge, providers: FakeProviders, browsers: Sequence[Browser], log: str) -> None:
@@ -95,35 +95,40 @@ def assert_nothing_is_revealed(edge: Edge, providers: FakeProviders, browsers: S
         "log": log,
         **{name: (folder / name).read_text() for name in ("envoy.log", "access.log")},
     }
-    stored = {value for it in browsers for value in it.cookies.values()}
-    queries = [value for it in browsers for url in it.addresses for value in parse_qsl(urlsplit(url).query)]
+    stored = {value for browser in browsers for value in browser.cookies.values()}
+    queries = [value for browser in browsers for url in browser.addresses for value in parse_qsl(urlsplit(url).query)]
     in_urls = {value for name, value in queries if name in ("code", "state", "nonce", "code_challenge")}
-    kept = {*providers.issued, providers.secret, *private_keys()}
+    secrets = {*providers.issued, providers.secret, *private_keys()}
     assert min(len(in_urls), len(stored)) >= 3 * len(browsers)  # codes, states and proofs; three cookies
-    assert [(place, it) for place, text in written.items() for it in kept | stored | in_urls if it in text] == []
-    assert [it for it in kept if any(it in value for value in stored)] == []
-    tokens = [value for it in browsers for name, value in it.cookies.items() if "session." in name]
-    claims = [jwt.decode(it, options={"verify_signature": False}) for it in tokens]
+    assert [
+        (file_name, secret)
+        for file_name, text in written.items()
+        for secret in secrets | stored | in_urls
+        if secret in text
+    ] == []
+    assert [secret for secret in secrets if any(secret in value for value in stored)] == []
+    tokens = [value for browser in browsers for name, value in browser.cookies.items() if "session." in name]
+    claims = [jwt.decode(token, options={"verify_signature": False}) for token in tokens]
     names = {"iss", "aud", "iat", "exp", "provider", "user", "email", "name"}
-    assert [it.keys() for it in claims] == [names] * len(browsers)
+    assert [claim_set.keys() for claim_set in claims] == [names] * len(browsers)
     assert "ada@example.com" not in written["log"] + written["access.log"]
 
 
 def private_keys() -> set[str]:
     """Return the private keys of the service in the forms in which a text could have them."""
-    opened = [keys.unseal(it) for it in signing_keys.read()]
-    numbers = [it.private.private_numbers().private_value.to_bytes(32, "big") for it in opened]
-    data = [*numbers, *(it.state_key for it in opened)]
+    opened = [keys.unseal(pair) for pair in signing_keys.read()]
+    numbers = [pair.private.private_numbers().private_value.to_bytes(32, "big") for pair in opened]
+    data = [*numbers, *(pair.state_key for pair in opened)]
     encodings = (base64.b64encode, base64.urlsafe_b64encode)
-    encoded = {encode(it).decode().rstrip("=") for it in data for encode in encodings}
-    return {*encoded, *(it.hex() for it in data)}
+    encoded = {encode(secret).decode().rstrip("=") for secret in data for encode in encodings}
+    return {*encoded, *(secret.hex() for secret in data)}
 
 
 @dataclass(frozen=True)
 class Sites:
     """An edge with OAuth routes, one of another account, one without OAuth, and a tunnel."""
 
-    own: Site
+    oauth: Site
     foreign: Site
     plain: Site
     tunnel: Site
@@ -140,17 +145,17 @@ def sites(edge: Edge, admin: Client, stranger: Client, providers: FakeProviders,
     names = (f"{name}-{next(NUMBERS)}" for name in ("own", "foreign", "plain", "direct"))
     with contextlib.ExitStack() as served:
         served.enter_context(oauth_site.signing_in(edge, providers, tmp_path))
-        of_admin, of_other = (partial(module_site.serving, edge, it) for it in (admin, stranger))
-        own = served.enter_context(of_admin(next(names), "oauth", modules))
+        of_admin, of_other = (partial(module_site.serving, edge, owner) for owner in (admin, stranger))
+        oauth = served.enter_context(of_admin(next(names), "oauth", modules))
         foreign = served.enter_context(of_other(next(names), "oauth", {"app": modules["app"]}))
         plain = served.enter_context(of_admin(next(names), "oauth", {}))
         port = served.enter_context(upstream(Origin))
         tunnel = replace(plain, name=next(names))
         edge.ssh(edge.key(admin.account), "-R", f"{tunnel.name}:80:localhost:{port}")
         until(lambda: edge.status(tunnel.name) == "200")
-        until(lambda: [edge.status(it.name, path="/app") for it in (own, foreign)] == ["401", "401"])
+        until(lambda: [edge.status(site.name, path="/app") for site in (oauth, foreign)] == ["401", "401"])
         Origin.requests.clear()
-        yield Sites(own, foreign, plain, tunnel)
+        yield Sites(oauth, foreign, plain, tunnel)
 
 
 SPELLED: Lines = [
@@ -166,31 +171,31 @@ SPELLED: Lines = [
 
 def test_headers_about_the_user_come_from_the_edge_alone(edge: Edge, sites: Sites) -> None:
     browser = Browser(edge)
-    assert browser.open(sites.own.name, "/app").status_code == 200
+    assert browser.open(sites.oauth.name, "/app").status_code == 200
     session = cookie(browser.cookies)
     hops = ("connection", b"keep-alive, tunnel-auth-user-email, tunnel-auth-provider")
     ada = {"tunnel-auth-provider": ["google"], **ADA}
-    open_paths = [(sites.own, "/open"), (sites.plain, "/open"), (sites.tunnel, "/")]
+    open_paths = [(sites.oauth, "/open"), (sites.plain, "/open"), (sites.tunnel, "/")]
     cases: list[tuple[Site, str, str, Lines, Mapping[str, list[str]]]] = [
         *((site, path, "GET", SPELLED, {}) for site, path in open_paths),
-        (sites.own, "/cors", "OPTIONS", SPELLED, {}),
-        (sites.own, "/app", "GET", [*SPELLED, session], ada),
-        (sites.own, "/app", "GET", [hops, session], ada),
+        (sites.oauth, "/cors", "OPTIONS", SPELLED, {}),
+        (sites.oauth, "/app", "GET", [*SPELLED, session], ada),
+        (sites.oauth, "/app", "GET", [hops, session], ada),
     ]
     for site, path, method, lines, expected in cases:
         Origin.requests.clear()
         status, _ = site.send(path, lines, method=method)
-        assert (status, [user_of(it) for it in Origin.requests]) == (200, [expected]), (site.name, path)
-    given = [part for name, value in SPELLED for part in ("-H", f"{name.lower()}: {value.decode()}")]
+        assert (status, [user_of(request) for request in Origin.requests]) == (200, [expected]), (site.name, path)
+    header_arguments = [part for name, value in SPELLED for part in ("-H", f"{name.lower()}: {value.decode()}")]
     chunked = b"transfer-encoding: chunked\r\ntrailer: sum\r\n\r\n2\r\nhi\r\n0\r\n"
     trailers = module_site.encode([*SPELLED, ("sum", b"7")])
     for site, path in open_paths:
         Origin.requests.clear()
         Origin.trailers.clear()
-        assert edge.status(site.name, "--http2", *given, path=path) == "200"
+        assert edge.status(site.name, "--http2", *header_arguments, path=path) == "200"
         head = f"POST {path} HTTP/1.1\r\nhost: {site.host}\r\n".encode()
         assert site.send_raw(head + chunked + trailers + b"\r\n") == (200, b"hi")
-        assert [user_of(it) for it in Origin.requests] == [{}, {}]
+        assert [user_of(request) for request in Origin.requests] == [{}, {}]
         assert Origin.trailers == [b"sum: 7"]
 
 
@@ -232,9 +237,9 @@ PATHS = {  # without a session
 def test_no_attempt_to_pass_without_a_session_of_the_route_reaches_the_upstream(
     edge: Edge, sites: Sites, providers: FakeProviders
 ) -> None:
-    ada, own = Browser(edge), sites.own
-    assert ada.open(own.name, "/app").status_code == 200
-    token, id = (ada.cookies[f"{kind}.{own.routes['app'][-6:]}"] for kind in ("service.session", "__Host-service.id"))
+    ada, site = Browser(edge), sites.oauth
+    assert ada.open(site.name, "/app").status_code == 200
+    token, id = (ada.cookies[f"{kind}.{site.routes['app'][-6:]}"] for kind in ("service.session", "__Host-service.id"))
 
     def renamed(site: Site, path: str) -> list[Lines]:
         """Return the token and the id of the session with the names that another route expects."""
@@ -243,11 +248,11 @@ def test_no_attempt_to_pass_without_a_session_of_the_route_reaches_the_upstream(
 
     elsewhere = [
         *((sites.foreign, "/app", lines) for lines in ([cookie(ada.cookies)], *renamed(sites.foreign, "app"))),
-        *((own, "/two", lines) for lines in ([cookie(ada.cookies)], *renamed(own, "two"))),
+        *((site, "/two", lines) for lines in ([cookie(ada.cookies)], *renamed(site, "two"))),
     ]
-    name = f"service.session.{own.routes['app'][-6:]}"
-    signed = {text: [cookie({name: it})] for text, it in list_tokens(token, sites).items()}
-    ids = [("cookie", f"__Host-service.id.{own.routes['app'][-6:]}={it}".encode()) for it in (id, "x" * 43)]
+    name = f"service.session.{site.routes['app'][-6:]}"
+    signed = {text: [cookie({name: text_token})] for text, text_token in list_tokens(token, sites).items()}
+    ids = [("cookie", f"__Host-service.id.{site.routes['app'][-6:]}={value}".encode()) for value in (id, "x" * 43)]
     twice = [[("cookie", ids[0][1] + b"; " + ids[1][1])], [("cookie", ids[1][1] + b"; " + ids[0][1])], ids]
     headers: list[Lines] = [
         [("authorization", f"Bearer {token}".encode())],
@@ -255,16 +260,18 @@ def test_no_attempt_to_pass_without_a_session_of_the_route_reaches_the_upstream(
         [("x-http-method-override", b"OPTIONS"), ("x-method-override", b"OPTIONS")],
         [("tunnel-auth-user-email", b"ada@example.com"), ("x-envoy-original-path", b"/open")],
     ]
-    attempts = [*elsewhere, *((own, "/app", it) for it in (*signed.values(), *twice, *headers))]
-    assert own.send("/app", [cookie({name: token})], method="GET")[0] == 200
-    assert own.send("/app", [cookie({name: sign(token)})], method="GET")[0] == 200  # the key of the forged ones
+    attempts = [*elsewhere, *((site, "/app", lines) for lines in (*signed.values(), *twice, *headers))]
+    assert site.send("/app", [cookie({name: token})], method="GET")[0] == 200
+    assert site.send("/app", [cookie({name: sign(token)})], method="GET")[0] == 200  # the key of the forged ones
     Origin.requests.clear()
-    found = {(site.name, path, str(lines)): site.send(path, lines, method="GET")[0] for site, path, lines in attempts}
-    assert found == dict.fromkeys(found, 401)
-    assert own.send(f"/app?access_token={token}", [], method="GET")[0] == 401
-    assert {path: own.send(path.format(host=own.host), [], method="GET")[0] for path in PATHS} == PATHS
-    two_hosts = f"GET /app HTTP/1.1\r\nhost: {own.host}\r\nhost: evil.example\r\n\r\n".encode()
-    assert own.send_raw(two_hosts, "GET")[0] == 400
+    statuses = {
+        (site.name, path, str(lines)): site.send(path, lines, method="GET")[0] for site, path, lines in attempts
+    }
+    assert statuses == dict.fromkeys(statuses, 401)
+    assert site.send(f"/app?access_token={token}", [], method="GET")[0] == 401
+    assert {path: site.send(path.format(host=site.host), [], method="GET")[0] for path in PATHS} == PATHS
+    two_hosts = f"GET /app HTTP/1.1\r\nhost: {site.host}\r\nhost: evil.example\r\n\r\n".encode()
+    assert site.send_raw(two_hosts, "GET")[0] == 400
     assert Origin.requests == []
 
 
@@ -273,8 +280,8 @@ def sign(token: str, **changes: Any) -> str:
     claims = {**jwt.decode(token, options={"verify_signature": False}), **changes}
     pair = signing_keys.choose(signing_keys.read(), int(time.time()))
     assert pair
-    kept = {name: it for name, it in claims.items() if it is not None}
-    return jwt.encode(kept, keys.unseal(pair).private, "ES256", headers={"kid": pair.kid})
+    present = {name: value for name, value in claims.items() if value is not None}
+    return jwt.encode(present, keys.unseal(pair).private, "ES256", headers={"kid": pair.kid})
 
 
 def list_tokens(token: str, sites: Sites) -> dict[str, str]:
@@ -290,7 +297,7 @@ def list_tokens(token: str, sites: Sites) -> dict[str, str]:
         "without an issuer": {"iss": None},
         "without an audience": {"aud": None},
         "of another module": {"aud": f"{route}.{'0' * len(digest)}"},
-        "of another route": {"aud": f"{sites.own.routes['two']}.{digest}"},
+        "of another route": {"aud": f"{sites.oauth.routes['two']}.{digest}"},
         "of another account": {"aud": f"{sites.foreign.routes['app']}.{digest}"},
     }
     return {**{name: sign(token, **changes) for name, changes in wrong.items()}, **forge(token)}
@@ -299,11 +306,11 @@ def list_tokens(token: str, sites: Sites) -> dict[str, str]:
 def forge(token: str) -> dict[str, str]:
     """Return tokens that the service's key does not sign."""
     claims, kid = jwt.decode(token, options={"verify_signature": False}), jwt.get_unverified_header(token)["kid"]
-    (public,) = [it.public for it in signing_keys.read() if it.kid == kid]
-    own, named = ec.generate_private_key(ec.SECP256R1()), {"kid": kid}
+    (public,) = [pair.public for pair in signing_keys.read() if pair.kid == kid]
+    other_key, named = ec.generate_private_key(ec.SECP256R1()), {"kid": kid}
     return {
-        "with another key": jwt.encode(claims, own, "ES256", headers=named),
-        "with its own key": jwt.encode(claims, own, "ES256", headers={**named, "jwk": dict(public)}),
+        "with another key": jwt.encode(claims, other_key, "ES256", headers=named),
+        "with its own key": jwt.encode(claims, other_key, "ES256", headers={**named, "jwk": dict(public)}),
         "with no key": jwt.encode(claims, "", "none", headers=named),
         "with the public key as a secret": jwt.encode(claims, public["x"] + public["y"], "HS256", headers=named),
         "with a changed signature": f"{token[:-6]}AAAAAA",
@@ -314,11 +321,11 @@ def forge(token: str) -> dict[str, str]:
 def test_a_request_with_two_tokens_has_the_user_of_the_first(
     edge: Edge, sites: Sites, providers: FakeProviders
 ) -> None:
-    own, users = sites.own, dict[str, bytes]()
+    site, users = sites.oauth, dict[str, bytes]()
     for person in (Person(), EVE):
         providers.people["google"] = person
         browser = Browser(edge)
-        assert browser.open(own.name, "/app").status_code == 200
+        assert browser.open(site.name, "/app").status_code == 200
         (users[person.email],) = (
             f"{name}={value}".encode() for name, value in browser.cookies.items() if "session." in name
         )
@@ -329,22 +336,24 @@ def test_a_request_with_two_tokens_has_the_user_of_the_first(
         lines: Lines
         for lines in ([("cookie", first + b"; " + second)], [("cookie", first), ("cookie", second)]):
             Origin.requests.clear()
-            own.send("/app", lines, method="GET")
-            found = [(it.get_all("tunnel-auth-user-email"), it.get("cookie")) for it in Origin.requests]
-            assert found == ([([user], None)] if user else []), lines
+            site.send("/app", lines, method="GET")
+            requests = [
+                (request.get_all("tunnel-auth-user-email"), request.get("cookie")) for request in Origin.requests
+            ]
+            assert requests == ([([user], None)] if user else []), lines
 
 
 def test_large_cookies_are_dropped_and_copied_ones_end_with_the_maximum(edge: Edge, sites: Sites) -> None:
-    own, browser = sites.own, Browser(edge)
-    assert browser.open(own.name, "/short").status_code == 200
+    site, browser = sites.oauth, Browser(edge)
+    assert browser.open(site.name, "/short").status_code == 200
     copies = [[cookie({name: value})] for name, value in browser.cookies.items() if "login" not in name]
-    assert [own.send("/short", it, method="GET")[0] for it in copies] == [200, 200]
+    assert [site.send("/short", lines, method="GET")[0] for lines in copies] == [200, 200]
     for path, own_cookies in (("/short", b"; " + cookie(browser.cookies)[1]), ("/open", b"")):
         Origin.requests.clear()
         for size in (8000, 8300):
             lines = [("cookie", b"theme=dark; big=" + b"x" * size + own_cookies)]
-            assert own.send(path, lines, method="GET")[0] == 200
-        assert [it.get("cookie", "")[:17] for it in Origin.requests] == ["theme=dark; big=x", ""]
-    until(lambda: [own.send("/short", it, method="GET")[0] for it in copies] == [401, 401], within=8)
-    page = edge.curl(own.name, *NAVIGATES, "-b", cookie(browser.cookies)[1].decode(), "-i", path="/short")
+            assert site.send(path, lines, method="GET")[0] == 200
+        assert [request.get("cookie", "")[:17] for request in Origin.requests] == ["theme=dark; big=x", ""]
+    until(lambda: [site.send("/short", lines, method="GET")[0] for lines in copies] == [401, 401], within=8)
+    page = edge.curl(site.name, *NAVIGATES, "-b", cookie(browser.cookies)[1].decode(), "-i", path="/short")
     assert "prompt=login" in page  # a fresh sign-in

@@ -28,7 +28,7 @@ ROUTES: Mapping[str, Users] = {
 
 
 def module(users: Users) -> dict[str, object]:
-    return {"credentials": [{"username": name, "password": it} for name, it in users.items()]}
+    return {"credentials": [{"username": name, "password": password} for name, password in users.items()]}
 
 
 def basic(username: str, password: str, scheme: str = "Basic") -> tuple[str, bytes]:
@@ -43,10 +43,13 @@ def service(edge: Edge) -> Iterator[None]:
 
 @pytest.fixture
 def site(edge: Edge, admin: Client, service: None, request: pytest.FixtureRequest) -> Iterator[Site]:
-    name, values = f"pass{abs(hash(request.node.name)) % 100_000}", {path: module(it) for path, it in ROUTES.items()}
-    with module_site.serving(edge, admin, name, "basic_auth", values) as made:
+    name, values = (
+        f"pass{abs(hash(request.node.name)) % 100_000}",
+        {path: module(users) for path, users in ROUTES.items()},
+    )
+    with module_site.serving(edge, admin, name, "basic_auth", values) as site:
         Origin.authorizations.clear()
-        yield made
+        yield site
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def draw(chance: Random, number: int) -> Case:
         return Case(path, [basic(username, password)], f"127.3.0.{chance.randrange(1, 9)}", True)
     source = f"127.4.{number // 250}.{number % 250 + 1}"
     wrong = chance.choice([password[:-1], password + " ", password.swapcase(), "", "x" * 128])
-    other = chance.choice([it for users in ROUTES.values() for it in users.items()])
+    other = chance.choice([user for users in ROUTES.values() for user in users.items()])
     lines: Lines = chance.choice(
         [
             [basic(username, password, chance.choice(["Basic", "basic", "BASIC", "bAsIc"]))],
@@ -89,7 +92,7 @@ def _passes(users: Users, lines: Lines) -> bool:
     """Return whether a request has the password of a user, by the words of RFC 7617."""
     sent = next((value.decode() for name, value in lines if name == "authorization"), "")
     scheme, _, encoded = sent.partition(" ")
-    known = {base64.b64encode(f"{name}:{it}".encode()).decode() for name, it in users.items()}
+    known = {base64.b64encode(f"{name}:{password}".encode()).decode() for name, password in users.items()}
     return scheme.lower() == "basic" and encoded in known
 
 
@@ -97,11 +100,13 @@ def test_a_thousand_requests_pass_as_the_model_says(site: Site) -> None:
     chance = Random(50)
     cases = [draw(chance, number) for number in range(1000)]
     with ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(lambda it: site.send(f"/{it.path}", it.lines, source=it.source)[0], cases))
-    wrong = [(it, status) for it, status in zip(cases, answers, strict=True) if status != (200 if it.passes else 401)]
+        answers = list(threads.map(lambda case: site.send(f"/{case.path}", case.lines, source=case.source)[0], cases))
+    wrong = [
+        (case, status) for case, status in zip(cases, answers, strict=True) if status != (200 if case.passes else 401)
+    ]
     assert wrong == []
-    assert 400 < sum(it.passes for it in cases) < 800
-    assert Origin.authorizations == [None] * sum(it.passes for it in cases)
+    assert 400 < sum(case.passes for case in cases) < 800
+    assert Origin.authorizations == [None] * sum(case.passes for case in cases)
 
 
 def attempts() -> Iterator[tuple[str, int, bytes, str]]:
@@ -148,11 +153,11 @@ def test_no_attempt_passes(site: Site) -> None:
     tried = list(attempts())
     assert len(tried) >= 30
     sources = (f"127.5.0.{number}" for number in itertools.count(1))
-    found = [
-        (what, site.send_raw(sent.replace(b"HOST", site.host.encode()), method, next(sources))[0])
-        for what, _, sent, method in tried
+    statuses = [
+        (label, site.send_raw(sent.replace(b"HOST", site.host.encode()), method, next(sources))[0])
+        for label, _, sent, method in tried
     ]
-    assert found == [(what, status) for what, status, _, _ in tried]
+    assert statuses == [(label, status) for label, status, _, _ in tried]
     assert Origin.seen == []
 
 
@@ -174,21 +179,21 @@ def test_wrong_passwords_stop_their_visitor_only(site: Site) -> None:
     right = [basic("ada", "correct horse")]
     assert site.send("/one", right, source="127.6.0.2")[0] == 200
     began = time.monotonic()
-    found = [site.send("/one", [basic("ada", f"guess {it}")], source="127.6.0.1")[0] for it in range(20)]
-    assert found[:10] == [401] * 10
-    assert found.count(401) <= 11 + (time.monotonic() - began) / 6
+    statuses = [site.send("/one", [basic("ada", f"guess {number}")], source="127.6.0.1")[0] for number in range(20)]
+    assert statuses[:10] == [401] * 10
+    assert statuses.count(401) <= 11 + (time.monotonic() - began) / 6
     until(lambda: _is_stopped(site, "127.6.0.1"))  # the visitor does not learn that a password is right
     assert site.send("/one", [], source="127.6.0.1")[0] == 401
     assert site.send("/two", [basic("ada", "another horse")], source="127.6.0.1")[0] == 200
-    assert [site.send("/one", right, source=f"127.6.0.{it}")[0] for it in (2, 3, 2, 3)] == [200] * 4
+    assert [site.send("/one", right, source=f"127.6.0.{number}")[0] for number in (2, 3, 2, 3)] == [200] * 4
 
 
 def test_guesses_at_once_are_counted(site: Site) -> None:
     with ThreadPoolExecutor(16) as threads:
         guesses = [[basic("ada", f"guess {number}")] for number in range(60)]
-        found = list(threads.map(lambda it: site.send("/one", it, source="127.6.1.1")[0], guesses))
-    assert found.count(401) <= 10
-    assert set(found) <= {401, 429, 503}
+        statuses = list(threads.map(lambda lines: site.send("/one", lines, source="127.6.1.1")[0], guesses))
+    assert statuses.count(401) <= 10
+    assert set(statuses) <= {401, 429, 503}
 
 
 def test_a_password_that_passed_does_not_help_to_guess(site: Site) -> None:
@@ -203,7 +208,7 @@ def test_a_password_that_passed_does_not_help_to_guess(site: Site) -> None:
 def _is_stopped(site: Site, source: str) -> bool:
     """Return whether a visitor gets the same answer for a wrong password and directly after it for a right one."""
     lines = [basic("ada", "one more guess")], [basic("ada", "correct horse")]
-    return [site.send("/one", it, source=source)[0] for it in lines] == [429, 429]
+    return [site.send("/one", headers, source=source)[0] for headers in lines] == [429, 429]
 
 
 def test_a_change_is_obeyed_on_open_connections(site: Site) -> None:
@@ -243,10 +248,10 @@ def test_without_the_service_only_visitors_that_it_knows_pass(edge: Edge, admin:
 
 def test_a_tunnel_of_a_reserved_domain_needs_a_password(edge: Edge, admin: Client, service: None, origin: int) -> None:
     domain = f"secret.{edge.settings.tunnel_domain}"
-    held = admin.create("/reserved_domains", {"domain": domain})["id"]
+    reservation_id = admin.create("/reserved_domains", {"domain": domain})["id"]
 
     def set_module(body: dict[str, object]) -> None:
-        assert admin.put(f"/reserved_domains/{held}/basic_auth", body).status == 200
+        assert admin.put(f"/reserved_domains/{reservation_id}/basic_auth", body).status == 200
         edge.settle()
 
     edge.ssh(edge.key(admin.account), "-R", f"secret:80:localhost:{origin}")

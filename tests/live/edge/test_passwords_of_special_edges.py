@@ -25,9 +25,9 @@ def site(edge: Edge, admin: Client, request: pytest.FixtureRequest) -> Iterator[
     with module_site.verifying(edge, edge.settings):
         until(lambda: bool(signing_keys.read()))
         name = "mutual" if "certificates" in request.node.name else "oauth"
-        with module_site.serving(edge, admin, f"pass-{name}", "basic_auth", {"one": ADA}) as made:
+        with module_site.serving(edge, admin, f"pass-{name}", "basic_auth", {"one": ADA}) as site:
             Origin.authorizations.clear()
-            yield made
+            yield site
 
 
 def test_an_edge_with_client_certificates_requires_both(site: Site, tmp_path: Path) -> None:
@@ -60,11 +60,11 @@ def _assert_password_is_required(site: Site, *more: str) -> None:
     Origin.authorizations.clear()
     for version in ("--http1.1", "--http2"):
         sent = ((), WRONG, RIGHT, RIGHT)
-        found = [site.edge.status(site.name, version, *it, *more, path="/one") for it in sent]
-        assert found == ["401", "401", "200", "200"]
+        statuses = [site.edge.status(site.name, version, *arguments, *more, path="/one") for arguments in sent]
+        assert statuses == ["401", "401", "200", "200"]
     assert site.edge.status(site.name, "--path-as-is", *more, path="/open/../one") == "400"
     assert Origin.authorizations == [None] * 4
-    guesses = [site.edge.status(site.name, "-u", f"ada:guess {it}", *more, path="/one") for it in range(12)]
+    guesses = [site.edge.status(site.name, "-u", f"ada:guess {number}", *more, path="/one") for number in range(12)]
     assert guesses.count("401") <= 10
     assert guesses[-1] == "429"
     other = ("--interface", "127.6.9.1")

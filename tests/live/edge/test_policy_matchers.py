@@ -31,21 +31,21 @@ NETWORKS = json.dumps([f"127.{number >> 8}.{number & 255}.0/24" for number in ra
 LARGEST = json.dumps(
     {"inbound": [{"expressions": [f"!inCidrRanges(conn.client_ip, {NETWORKS})"], "actions": [{"type": "deny"}]}]}
 )
-ONE, TWO = "127.0.0.2", "127.0.0.3"
+FIRST_SOURCE, SECOND_SOURCE = "127.0.0.2", "127.0.0.3"
 DENY = {"type": "deny"}
 EXPRESSIONS: list[tuple[str, list[bool]]] = [  # whether each of the two clients is denied
     ("true", [True, True]),
     ("false", [False, False]),
-    (f"conn.client_ip == '{ONE}'", [True, False]),
-    (f"'{ONE}' == conn.client_ip", [True, False]),
-    (f"conn.client_ip != '{ONE}'", [False, True]),
-    (f'"{ONE}" != conn.client_ip', [False, True]),
-    (f"conn.client_ip in ['{ONE}', '192.0.2.1']", [True, False]),
+    (f"conn.client_ip == '{FIRST_SOURCE}'", [True, False]),
+    (f"'{FIRST_SOURCE}' == conn.client_ip", [True, False]),
+    (f"conn.client_ip != '{FIRST_SOURCE}'", [False, True]),
+    (f'"{FIRST_SOURCE}" != conn.client_ip', [False, True]),
+    (f"conn.client_ip in ['{FIRST_SOURCE}', '192.0.2.1']", [True, False]),
     ("conn.client_ip in []", [False, False]),
-    (f"inCidrRange(conn.client_ip, '{ONE}/32')", [True, False]),
+    (f"inCidrRange(conn.client_ip, '{FIRST_SOURCE}/32')", [True, False]),
     ("inCidrRange(conn.client_ip, '127.0.0.2/31')", [True, True]),
-    (f"inCidrRanges(conn.client_ip, ['192.0.2.0/24', '{TWO}'])", [False, True]),
-    (f"inCidrRange(conn.client_ip, '::ffff:{TWO}/128')", [False, True]),
+    (f"inCidrRanges(conn.client_ip, ['192.0.2.0/24', '{SECOND_SOURCE}'])", [False, True]),
+    (f"inCidrRange(conn.client_ip, '::ffff:{SECOND_SOURCE}/128')", [False, True]),
     *(
         (f"conn.server_port {sign} {PORT}", [sign in ("==", "<=", ">=")] * 2)
         for sign in ("==", "!=", "<", "<=", ">", ">=")
@@ -54,26 +54,29 @@ EXPRESSIONS: list[tuple[str, list[bool]]] = [  # whether each of the two clients
     (f"conn.server_region == '{REGION}'", [True, True]),
     (f"conn.server_region != '{REGION}'", [False, False]),
     (f"conn.server_region in ['elsewhere', '{REGION}']", [True, True]),
-    (f"!(conn.client_ip == '{ONE}')", [False, True]),
-    (f"conn.client_ip == '{ONE}' && conn.server_port == {PORT} || false", [True, False]),
-    (f"true || conn.client_ip == '{ONE}' && false", [True, True]),
-    (f"// a comment\nconn.client_ip == '{TWO}' // another one", [False, True]),
+    (f"!(conn.client_ip == '{FIRST_SOURCE}')", [False, True]),
+    (f"conn.client_ip == '{FIRST_SOURCE}' && conn.server_port == {PORT} || false", [True, False]),
+    (f"true || conn.client_ip == '{FIRST_SOURCE}' && false", [True, True]),
+    (f"// a comment\nconn.client_ip == '{SECOND_SOURCE}' // another one", [False, True]),
 ]
 RULES: list[tuple[list[Any], list[bool]]] = [
     ([], [False, False]),
     ([{"actions": [DENY]}], [True, True]),
     ([{"expressions": [], "actions": [{**DENY, "config": None}]}], [True, True]),
-    ([{"expressions": ["true", f"conn.client_ip == '{ONE}'"], "actions": [{**DENY, "config": {}}]}], [True, False]),
-    ([{"actions": [{"type": "restrict-ips", "config": {"allow": [ONE]}}]}], [False, True]),
     (
-        [{"actions": [{"type": "restrict-ips", "config": {"allow": ["127.0.0.0/8"], "deny": [f"{ONE}/32"]}}]}],
+        [{"expressions": ["true", f"conn.client_ip == '{FIRST_SOURCE}'"], "actions": [{**DENY, "config": {}}]}],
         [True, False],
     ),
-    ([{"actions": [{"type": "restrict-ips", "config": {"allow": [ONE], "enforce": False}}]}], [False, False]),
+    ([{"actions": [{"type": "restrict-ips", "config": {"allow": [FIRST_SOURCE]}}]}], [False, True]),
+    (
+        [{"actions": [{"type": "restrict-ips", "config": {"allow": ["127.0.0.0/8"], "deny": [f"{FIRST_SOURCE}/32"]}}]}],
+        [True, False],
+    ),
+    ([{"actions": [{"type": "restrict-ips", "config": {"allow": [FIRST_SOURCE], "enforce": False}}]}], [False, False]),
     (
         [
-            {"expressions": [f"conn.client_ip == '{TWO}'"], "actions": [DENY]},
-            {"actions": [{"type": "restrict-ips", "config": {"allow": [TWO], "deny": [], "enforce": True}}]},
+            {"expressions": [f"conn.client_ip == '{SECOND_SOURCE}'"], "actions": [DENY]},
+            {"actions": [{"type": "restrict-ips", "config": {"allow": [SECOND_SOURCE], "deny": [], "enforce": True}}]},
         ],
         [True, True],
     ),
@@ -82,21 +85,21 @@ RULES: list[tuple[list[Any], list[bool]]] = [
 
 def test_a_client_that_any_form_rejects_gets_no_byte_and_the_backend_sees_no_connection() -> None:
     """The backend sends the first byte, and counts connections."""
-    forms = [([{"expressions": [it], "actions": [DENY]}], denied) for it, denied in EXPRESSIONS] + RULES
+    forms = [([{"expressions": [expression], "actions": [DENY]}], denied) for expression, denied in EXPRESSIONS] + RULES
     documents = [json.dumps({"inbound": rules}) for rules, _ in forms]
     with contextlib.closing(Server()) as server, serving(documents, server.port) as ports:
         for (rules, denied), port in zip(forms, ports, strict=True):
-            assert admitted(port, [ONE, TWO]) == [not it for it in denied], rules
+            assert admitted(port, [FIRST_SOURCE, SECOND_SOURCE]) == [not is_denied for is_denied in denied], rules
         assert server.accepted == sum(denied.count(False) for _, denied in forms)
 
 
 @settings(max_examples=4, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(st.lists(drawn_policies.policies(), min_size=POLICIES, max_size=POLICIES))
 def test_envoy_admits_the_clients_that_random_policies_admit(policies: Sequence[DrawnPolicy]) -> None:
-    with serving([it.document for it in policies]) as ports:
+    with serving([policy.document for policy in policies]) as ports:
         for policy, port in zip(policies, ports, strict=True):
-            assert admitted(port, LOOPBACK) == [policy.admits(it) for it in LOOPBACK], policy.document
-            assert admitted_by_proxy(port + 1, OTHERS) == [policy.admits(it) for it in OTHERS], policy.document
+            assert admitted(port, LOOPBACK) == [policy.admits(source) for source in LOOPBACK], policy.document
+            assert admitted_by_proxy(port + 1, OTHERS) == [policy.admits(source) for source in OTHERS], policy.document
 
 
 def test_envoy_matches_two_thousand_networks() -> None:
@@ -112,14 +115,14 @@ def serving(documents: Sequence[str], backend: int = 0) -> Iterator[Sequence[int
     """
     final = build_proxy() if backend else build_greeting()
     ports = free_ports(2 * len(documents))[::2]
-    made = [
+    listeners = [
         listener(document, port, from_proxy, final)
         for document, port in zip(documents, ports, strict=True)
         for from_proxy in ("", "127.0.0.0/8")
     ]
     with TemporaryDirectory() as folder:
         file = Path(folder, "bootstrap.json")
-        file.write_text(json.dumps({"static_resources": {"listeners": made, "clusters": [cluster(backend)]}}))
+        file.write_text(json.dumps({"static_resources": {"listeners": listeners, "clusters": [cluster(backend)]}}))
         command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1"]
         with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as envoy:
             try:
@@ -141,23 +144,23 @@ def build_proxy() -> v3.Filter:
 
 def cluster(port: int) -> Any:
     """Return the cluster of the backend."""
-    made = parts.assignment("backend", parts.address("127.0.0.1", port))
-    return messages.to_json(v3.Cluster(name="backend", load_assignment=made))
+    assignment = parts.assignment("backend", parts.address("127.0.0.1", port))
+    return messages.to_json(v3.Cluster(name="backend", load_assignment=assignment))
 
 
 def listener(document: str, port: int, trusted: str, final: v3.Filter) -> Any:
     """Return the listener of a TCP edge's port, with a last filter."""
-    own = Settings(proxy_protocol_from=(trusted,)) if trusted else Settings()
+    settings = Settings(proxy_protocol_from=(trusted,)) if trusted else Settings()
     matcher = policy_matchers.build_matcher((policy_matchers.parse_document(document),), PORT, REGION)
-    return messages.decode(listeners.build_port_listener(str(port + bool(trusted)), [final], own, matcher=matcher))
+    return messages.decode(listeners.build_port_listener(str(port + bool(trusted)), [final], settings, matcher=matcher))
 
 
 def admitted(port: int, sources: Sequence[str]) -> list[bool]:
-    return [greeted(port, it) for it in sources]
+    return [greeted(port, source) for source in sources]
 
 
 def admitted_by_proxy(port: int, visitors: Sequence[str]) -> list[bool]:
     return [
-        greeted(port, "127.0.0.1", Header((it, 4711), ("::1" if ":" in it else "10.9.9.9", 443)).encoded())
-        for it in visitors
+        greeted(port, "127.0.0.1", Header((visitor, 4711), ("::1" if ":" in visitor else "10.9.9.9", 443)).encoded())
+        for visitor in visitors
     ]

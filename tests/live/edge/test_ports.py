@@ -11,7 +11,7 @@ from tests.live.edge.running import Edge, listens, running, until
 
 
 def names(edge: Edge) -> list[str]:
-    return [it.name for it, _ in edge.store.tunnels()]
+    return [tunnel.name for tunnel, _ in edge.store.tunnels()]
 
 
 def test_a_client_that_asks_for_port_0_is_told_its_port(edge: Edge) -> None:
@@ -40,12 +40,12 @@ def test_a_port_is_one_credential_s_which_takes_it_over(edge: Edge) -> None:
 
 @needs_envoy
 def test_a_port_that_the_system_does_not_give_is_one_sentence_and_tried_again(edge: Edge) -> None:
-    taken, given = edge.settings.tcp_ports[4:6]
+    taken, free = edge.settings.tcp_ports[4:6]
     url = f"tcp://tunnels.localhost:{taken}"
     with socket.create_server(("127.0.0.1", taken)):
-        client = edge.ssh(edge.key("acct_A"), "-R", f"{taken}:localhost:1", "-R", f"{given}:localhost:1")
+        client = edge.ssh(edge.key("acct_A"), "-R", f"{taken}:localhost:1", "-R", f"{free}:localhost:1")
         client.says(refused := f"{url} is not open: cannot bind '127.0.0.1:{taken}': Address already in use.")
-        until(lambda: listens(given))
+        until(lambda: listens(free))
     client.says(f"{url} is open now.")
     assert listens(taken)
     tried = f"{refused} The edge tries again every few seconds."
@@ -87,5 +87,7 @@ def test_ports_that_two_accounts_open_and_close_serve_nobody_else_and_leave_noth
         asyncio.run(churn.run(2, a_second=50))
         assert {pair for pair in churn.met if pair[1]} == {("acct_A", "acct_A"), ("acct_B", "acct_B")}
         until(lambda: not (edge.store.online or len(edge.gateway.tunnels)))
-        until(lambda: not any(it.name.startswith("port/") for it in edge.control.discovery.catalog.names("listener")))
+        until(
+            lambda: not any(name.name.startswith("port/") for name in edge.control.discovery.catalog.names("listener"))
+        )
         until(lambda: not any(map(listens, edge.settings.tcp_ports)))

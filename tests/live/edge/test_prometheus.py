@@ -29,12 +29,12 @@ def _asked(edge: Edge, path: str) -> tuple[int, str]:
 
 def _values(edge: Edge) -> Mapping[str, float]:
     """Return the sum of each metric."""
-    found: defaultdict[str, float] = defaultdict(float)
+    totals: defaultdict[str, float] = defaultdict(float)
     for line in _asked(edge, "/metrics")[1].splitlines():
         if not line.startswith("#"):
             name, _, value = line.rpartition(" ")
-            found[name.partition("{")[0]] += float(value)
-    return found
+            totals[name.partition("{")[0]] += float(value)
+    return totals
 
 
 @needs_envoy
@@ -76,17 +76,17 @@ def _used() -> set[str]:
     """Return the metrics that alarms and dashboard read."""
     rules = yaml_parse((_EDGE / "alerts.yml").read_text())["groups"][0]["rules"]
     panels = json.loads((_EDGE / "dashboard.json").read_text())["panels"]
-    told = [rule["expr"] for rule in rules] + [target["expr"] for panel in panels for target in panel["targets"]]
-    words = {name for text in told for name in _NAME.findall(text)}
+    expressions = [rule["expr"] for rule in rules] + [target["expr"] for panel in panels for target in panel["targets"]]
+    words = {name for text in expressions for name in _NAME.findall(text)}
     return words - {"envoy_response_code_class", "envoy_listener_address"}
 
 
 def _events() -> set[str]:
     """Return the events that alarms wait for: of each Prometheus must have read that there was none before."""
-    found = re.findall(
+    matches = re.findall(
         r'(?<!edge_issuer)_events_total{event=~?"(\w+)(?:\(([\w|]+)\))?"}', (_EDGE / "alerts.yml").read_text()
     )
-    return {f"{name}{end}" for name, ends in found for end in ends.split("|")}
+    return {f"{name}{end}" for name, ends in matches for end in ends.split("|")}
 
 
 @needs_envoy

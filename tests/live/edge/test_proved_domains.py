@@ -63,12 +63,12 @@ class World:
 
     @staticmethod
     def begin(folder: Path, servers: tuple[NameServer, NameServer]) -> "World":
-        asked = ",".join(f"{it.address}:{it.port}" for it in servers)
+        asked = ",".join(f"{server.address}:{server.port}" for server in servers)
         ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
         settings = {**ports, "LOCAL_DIR": str(folder), "LEASE": str(LEASE), "DNS_SERVERS": asked}
         run, api = serve(folder)
         said = _operate(api, "accounts", "create", "stranger")
-        account, token = (re.findall(f"^{what} (.*)$", said, re.MULTILINE)[0] for what in ("account", "token"))
+        account, token = (re.findall(f"^{label} (.*)$", said, re.MULTILINE)[0] for label in ("account", "token"))
         stranger = replace(api, token=token)
         started = Started(api, ports, start_edge(api, settings), credential(api, "key"))
         return World(folder, settings, servers, run, started, stranger, account, credential(stranger, "strange"))
@@ -143,7 +143,7 @@ class World:
     def events(self, id: str) -> list[tuple[str, str]]:
         """Return what was done with a resource, and who did it, the first first."""
         listed = self.started.api.client().get(f"/audit_events?resource_id={id}").json["audit_events"]
-        return [(it["action"].rpartition(".")[2], it["actor"]["type"]) for it in listed][::-1]
+        return [(event["action"].rpartition(".")[2], event["actor"]["type"]) for event in listed][::-1]
 
 
 def _operate(api: Served, *words: str) -> str:
@@ -156,18 +156,18 @@ def _operate(api: Served, *words: str) -> str:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     servers = NameServer("127.0.0.1"), NameServer("127.0.0.2")
     with serving(*servers):
-        made = World.begin(tmp_path_factory.mktemp("domains") / "local", servers)
+        world = World.begin(tmp_path_factory.mktemp("domains") / "local", servers)
         try:
-            yield made
+            yield world
         finally:
-            made.end()
+            world.end()
 
 
 def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) -> None:
     api = world.started.api.client()
-    made = api.create("/reserved_domains", {"domain": "App.Example.com."})
-    id, claimed = made["id"], made["verification"]
-    assert (made["domain"], claimed["name"], claimed["status"]) == (DOMAIN, TXT, "pending")
+    reservation = api.create("/reserved_domains", {"domain": "App.Example.com."})
+    id, claimed = reservation["id"], reservation["verification"]
+    assert (reservation["domain"], claimed["name"], claimed["status"]) == (DOMAIN, TXT, "pending")
     until(lambda: world.proof(id)["error"] == f"There is no TXT record {TXT}.")
     world.write(claimed["value"], to=1)  # of two servers one lies
     assert world.look(id)["status"] == "pending"
@@ -205,7 +205,7 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) 
         openssl.issue("/CN=shop", "p256", extensions=(f"subjectAltName=DNS:{name}",))
         for name in (DOMAIN, "*.example.com")
     )
-    uploads = [{"certificate_pem": it.certificate, "private_key_pem": it.key} for it in (exact, wildcard)]
+    uploads = [{"certificate_pem": issued.certificate, "private_key_pem": issued.key} for issued in (exact, wildcard)]
     _, second = [api.create("/tls_certificates", upload)["id"] for upload in uploads]
     until(lambda: world.shown(DOMAIN) == exact.certificate)
     api.patch(f"/reserved_domains/{mine['id']}", {"certificate_id": second})
@@ -229,16 +229,16 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
 
     def challenged(*values: str) -> tuple[str, str]:
         world.write(*values)
-        before = found()["checked_at"]
+        before = read_proof()["checked_at"]
         world.make_due(theirs["id"])
-        until(lambda: found()["checked_at"] != before)
-        return found()["status"], world.proof(mine["id"])["status"]
+        until(lambda: read_proof()["checked_at"] != before)
+        return read_proof()["status"], world.proof(mine["id"])["status"]
 
-    def found() -> dict[str, Any]:
+    def read_proof() -> dict[str, Any]:
         shown: dict[str, Any] = world.stranger.client().get(f"/reserved_domains/{theirs['id']}").json["verification"]
         return shown
 
-    until(lambda: found()["checked_at"] is not None)
+    until(lambda: read_proof()["checked_at"] is not None)
     both = mine["verification"]["value"], theirs["verification"]["value"]
     client = world.opens(DOMAIN)
     until(lambda: world.shown(DOMAIN) != "")

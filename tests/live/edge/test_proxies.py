@@ -102,25 +102,25 @@ def test_open_connections_of_one_address_of_ipv6_end_when_it_is_blocked_and_its_
     context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
     with contextlib.ExitStack() as stack:
 
-        def held(address: str) -> tuple[socket.socket, socket.socket]:
+        def open_connections(address: str) -> tuple[socket.socket, socket.socket]:
             first = Header((address, 4711), ("2001:db8::1", 443)).encoded()
             tls = context.wrap_socket(
                 stack.enter_context(coming(edge.settings.edge_port, first=first)), server_hostname=name
             )
             opened = stack.enter_context(tls), stack.enter_context(coming(port, first=first))
-            for it in opened:
-                it.sendall(f"GET /held HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
-                assert b" 200 " in it.recv(4096)
+            for connection in opened:
+                connection.sendall(f"GET /held HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+                assert b" 200 " in connection.recv(4096)
             return opened
 
-        bad, good = held("2001:db8:0:1::2"), held("2001:db8:0:1::3")
+        bad, good = open_connections("2001:db8:0:1::2"), open_connections("2001:db8:0:1::3")
         edge.store.block("2001:db8:0:1::2/128")
         try:
-            assert [read_of(it) for it in bad] == [b"", b""]
-            for it in good:
-                it.settimeout(0.1)
+            assert [read_of(connection) for connection in bad] == [b"", b""]
+            for connection in good:
+                connection.settimeout(0.1)
                 with pytest.raises(TimeoutError):
-                    it.recv(1)
+                    connection.recv(1)
         finally:
             edge.store.block()
 
@@ -146,7 +146,7 @@ def test_a_header_of_the_proxy_chooses_no_tunnel(edge: Edge) -> None:
         edge.ssh(edge.key("acct_A"), "-R", f"{mine}:127.0.0.1:{upstream}").says("is online")
         edge.ssh(edge.key("acct_B"), "-R", f"{other}:127.0.0.1:{elsewhere}").says("is online")
         until(lambda: listens(mine) and listens(other))
-        (tunnel,) = [it.id for it in edge.store.online.values() if it.name == edge.settings.address(other)]
+        (tunnel,) = [tunnel.id for tunnel in edge.store.online.values() if tunnel.name == edge.settings.address(other)]
         with coming(mine, first=_naming(tunnel)) as visitor:
             visitor.sendall(b"hello" * 10)
             until(lambda: seen.get(timeout=10) == b"hello" * 10)  # behind the connections that waited for the port
@@ -199,12 +199,12 @@ def answered(port: int, source: str, first: bytes) -> bytes:
 
 
 def test_control_tries_an_edge_from_an_address_of_its_own(edge: Edge) -> None:
-    made = ServedEdge("acct_A", ids.new("edghts"), 1, (f"tried.{edge.settings.tunnel_domain}:443",))
-    edge.store.keep(made)
+    served_edge = ServedEdge("acct_A", ids.new("edghts"), 1, (f"tried.{edge.settings.tunnel_domain}:443",))
+    edge.store.keep(served_edge)
 
-    until(lambda: edge.store.trial("acct_A", made.id) is not None)
+    until(lambda: edge.store.trial("acct_A", served_edge.id) is not None)
 
-    trial = edge.store.trial("acct_A", made.id)
+    trial = edge.store.trial("acct_A", served_edge.id)
     assert trial
     assert trial.errors == {}
 

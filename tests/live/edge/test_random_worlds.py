@@ -19,10 +19,14 @@ def test_requests_meet_what_the_model_says(edge: Edge) -> None:
             live_worlds.arrange(edge, Records(), world, 1)
         edge.start_control()
         edge.settle()
-        every = [(request, world) for world, requests in worlds for request in requests]
-        asked = [it for it in every if live_worlds.is_http(*it)]
-        found = threads.map(partial(live_worlds.met, port=edge.settings.edge_port), (it for it, _ in asked))
+        pairs = [(request, world) for world, requests in worlds for request in requests]
+        asked = [pair for pair in pairs if live_worlds.is_http(*pair)]
+        meetings = threads.map(
+            partial(live_worlds.met, port=edge.settings.edge_port), (request for request, _ in asked)
+        )
         differing = [
-            (it, world, met) for (it, world), met in zip(asked, found, strict=True) if met not in meets(it, world)
+            (request, world, met)
+            for (request, world), met in zip(asked, meetings, strict=True)
+            if met not in meets(request, world)
         ]
     assert differing == []

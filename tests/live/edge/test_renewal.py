@@ -25,10 +25,10 @@ from tests.live.edge.running import until
 
 
 def test_a_certificate_that_is_made_here_is_made_again_after_its_period() -> None:
-    made = RenewedPair(lambda: authority.make("hop").issue("edge"), period=0.5)
-    first = made.pair()
-    assert made.pair() is first
-    until(lambda: made.pair().chain != first.chain, within=5)
+    renewed_pair = RenewedPair(lambda: authority.make("hop").issue("edge"), period=0.5)
+    first = renewed_pair.pair()
+    assert renewed_pair.pair() is first
+    until(lambda: renewed_pair.pair().chain != first.chain, within=5)
 
 
 class Target:
@@ -127,6 +127,6 @@ async def _secret(folder: Path) -> KeyPair:
             ask = DeltaDiscoveryRequest(type_url=TYPES["secret"], resource_names_subscribe=[OPERATOR_SECRET])
             answers = ads_pb2_grpc.AggregatedDiscoveryServiceStub(channel).DeltaAggregatedResources(iter([ask]))
             async for answer in answers:
-                found = Secret.FromString(answer.resources[0].resource.value).tls_certificate
-                return KeyPair(found.certificate_chain.inline_string, found.private_key.inline_string)
+                certificate = Secret.FromString(answer.resources[0].resource.value).tls_certificate
+                return KeyPair(certificate.certificate_chain.inline_string, certificate.private_key.inline_string)
     raise AssertionError("no answer")

@@ -27,7 +27,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 def processes(started: Started, name: str) -> list[int]:
     """Return the process ids of the children of an edge with a name."""
     said = subprocess.run(["pgrep", "-P", str(started.edge.pid), "-f", f"edge {name}"], capture_output=True, text=True)
-    return [int(it) for it in said.stdout.split()]
+    return [int(word) for word in said.stdout.split()]
 
 
 def envoys(started: Started) -> list[int]:
@@ -46,8 +46,8 @@ def test_no_request_fails_while_envoy_is_replaced_twice_and_control_restarts(sta
         passed = replace(started.address("passed"), authority=tls_authority)
         until(lambda: started.status("demo") == "200" and passed.answers(), within=10)
         with (
-            Visitors(address, kept=20, fresh=10) as visitors,
-            Visitors(passed, kept=0, fresh=5) as of_bytes,
+            Visitors(address, persistent=20, fresh=10) as visitors,
+            Visitors(passed, persistent=0, fresh=5) as of_bytes,
             Http2Visitor(address) as http2,
         ):
             for number in range(2):
@@ -81,8 +81,8 @@ def test_no_request_fails_while_the_gateway_is_replaced(started: Started) -> Non
             until(lambda: started.visit("looped") == "200" and passed.answers(), within=10)
             (before,) = processes(started, "gateway")
             with (
-                Visitors(address, kept=20, fresh=5) as visitors,
-                Visitors(passed, kept=0, fresh=3) as of_bytes,
+                Visitors(address, persistent=20, fresh=5) as visitors,
+                Visitors(passed, persistent=0, fresh=3) as of_bytes,
                 Http2Visitor(address) as http2,
             ):
                 download = Download(address, "/slow/30")

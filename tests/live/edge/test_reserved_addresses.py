@@ -60,17 +60,17 @@ def test_the_upstream_reads_who_asked_and_for_what_whatever_the_client_claims(
     edge: Edge, who: str, spelled: Callable[[str], str], protocol: str
 ) -> None:
     host = f"{who}.tunnels.localhost:{edge.settings.edge_port}"
-    own = ["user-agent: me", "accept: a/b"]
+    header_lines = ["user-agent: me", "accept: a/b"]
     expected = [
         "GET /a?b=c",
-        *own,
+        *header_lines,
         f"host: {host}",
         "x-forwarded-for: 127.0.0.1",
         f"x-forwarded-host: {host}",
         f"x-forwarded-port: {edge.settings.edge_port}",
         "x-forwarded-proto: https",
     ]
-    arguments = [protocol, *(part for header in own for part in ("-H", header))]
+    arguments = [protocol, *(part for header in header_lines for part in ("-H", header))]
     for first in range(0, len(NAMES), 80):  # Envoy takes a hundred at once
         claimed = headers(map(spelled, NAMES[first : first + 80]))
         assert sorted(edge.curl(who, *arguments, *claimed, path="/a?b=c").splitlines()) == sorted(expected)
@@ -176,7 +176,7 @@ def test_a_websocket_is_upgraded_and_speaks_both_ways(edge: Edge, origin: int) -
 
 
 def test_a_client_that_ends_takes_its_address_with_it_within_a_second(edge: Edge, origin: int) -> None:
-    def gone() -> float:
+    def measure_removal() -> float:
         client = edge.ssh(edge.key("acct_A"), "-R", f"brief:80:127.0.0.1:{origin}")
         until(lambda: edge.status("brief") == "200")
         began = time.monotonic()
@@ -184,7 +184,7 @@ def test_a_client_that_ends_takes_its_address_with_it_within_a_second(edge: Edge
         until(lambda: edge.status("brief") == "404")
         return time.monotonic() - began
 
-    assert least(gone, bound=1) < 1
+    assert least(measure_removal, bound=1) < 1
 
 
 def test_every_request_is_a_line_of_the_access_log_without_its_query(edge: Edge, origin: int) -> None:
@@ -193,8 +193,8 @@ def test_every_request_is_a_line_of_the_access_log_without_its_query(edge: Edge,
 
     edge.curl("logged", "-H", "Cookie: secret=1", path="/path?secret=2")
 
-    until(lambda: any(it["path"] == "/path" for it in edge.access_log()))
-    line = next(it for it in edge.access_log() if it["path"] == "/path")
+    until(lambda: any(entry["path"] == "/path" for entry in edge.access_log()))
+    line = next(entry for entry in edge.access_log() if entry["path"] == "/path")
     assert "secret" not in (edge.settings.directory / "access.log").read_text()
     assert {name: line[name] for name in ("account", "method", "status", "client", "path")} == {
         "account": "acct_L",
@@ -226,9 +226,9 @@ def test_openssl_sees_a_certificate_of_the_local_authority_for_every_name(edge: 
 
 def test_no_private_key_is_in_a_file_and_the_socket_of_keys_is_of_two_users(edge: Edge) -> None:
     folder = edge.settings.directory
-    held = {file.name for file in folder.iterdir() if file.is_file() and b"PRIVATE KEY" in file.read_bytes()}
+    files_with_keys = {file.name for file in folder.iterdir() if file.is_file() and b"PRIVATE KEY" in file.read_bytes()}
 
-    assert held == {"authority.pem", "ssh_host_ed25519_key"}
+    assert files_with_keys == {"authority.pem", "ssh_host_ed25519_key"}
     assert edge.settings.discovery_socket.stat().st_mode & 0o777 == 0o660
 
 

@@ -115,18 +115,20 @@ def test_no_attempt_passes(served: Edge) -> None:
     tried = list(attempts(f"{NAME}.{served.settings.tunnel_domain}:{served.settings.edge_port}"))
     assert len(tried) >= 30
     _Counting.requested.clear()
-    found = []
-    for what, _, sent, method in tried:
+    statuses = []
+    for label, _, sent, method in tried:
         with served.connect(NAME) as connection:
-            found.append((what, _read_status(connection, sent, method)))
-    assert found == [(what, status) for what, status, _, _ in tried]
+            statuses.append((label, _read_status(connection, sent, method)))
+    assert statuses == [(label, status) for label, status, _, _ in tried]
     assert _Counting.requested == []
 
 
 def test_no_first_bytes_of_a_connection_pass(served: Edge) -> None:
     host = f"{NAME}.{served.settings.tunnel_domain}:{served.settings.edge_port}"
     with served.connect(NAME) as connection:
-        connection.sendall("".join(f"GET {it} HTTP/1.1\r\nhost: {host}\r\n\r\n" for it in ("/open", "/one")).encode())
+        connection.sendall(
+            "".join(f"GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n" for path in ("/open", "/one")).encode()
+        )
         assert [_read_status(connection) for _ in range(2)] == [200, 403]
     for header in (_proxy(ADMITTED, 1), _proxy(ADMITTED, 2)):
         with socket.create_connection(("127.0.0.1", served.settings.edge_port), 5) as raw:
@@ -136,8 +138,8 @@ def test_no_first_bytes_of_a_connection_pass(served: Edge) -> None:
 
 def test_no_attempt_passes_by_http_2(served: Edge) -> None:
     claims = ("-H", f"x-forwarded-for: {ADMITTED}")
-    found = {it: served.status(NAME, "--http2", "--path-as-is", *claims, path=it) for it in ("/one", *_PATHS)}
-    assert found == {"/one": "403", **dict.fromkeys(_PATHS, "400")}
+    statuses = {path: served.status(NAME, "--http2", "--path-as-is", *claims, path=path) for path in ("/one", *_PATHS)}
+    assert statuses == {"/one": "403", **dict.fromkeys(_PATHS, "400")}
     host = f"{NAME}.{served.settings.tunnel_domain}:{served.settings.edge_port}"
     assert served.status("beside", "--http2", "-H", f"host: {host}", path="/one") == "421"
     assert served.status(NAME, "--http2", path="/open") == "200"

@@ -46,8 +46,8 @@ def test_a_port_that_another_process_has_is_named(tmp_path: Path, family: int, h
 
 def test_a_second_edge_in_the_folder_of_another_says_so(tmp_path: Path) -> None:
     (folder := tmp_path / "edge").mkdir()
-    with (folder / "edge.lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with (folder / "edge.lock").open("w") as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         assert (
             said(tmp_path)
             == f"Another edge uses the folder {folder}: end that process, or choose another folder with EDGE_DIR=….\n"
@@ -64,12 +64,12 @@ def test_a_store_that_throttles_is_tried_again(tmp_path: Path) -> None:
 @contextmanager
 def _store(*codes: str) -> Iterator[str]:
     """Serve a store that refuses each call with the next error, and finally always with the last. Yield its URL."""
-    left = [*(code for code in codes[:-1] for _ in range(_TRIES)), codes[-1]]
+    responses = [*(code for code in codes[:-1] for _ in range(_TRIES)), codes[-1]]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
-            body = json.dumps({"__type": left.pop(0) if len(left) > 1 else left[0]}).encode()
+            body = json.dumps({"__type": responses.pop(0) if len(responses) > 1 else responses[0]}).encode()
             self.send_response(400)
             self.send_header("content-length", str(len(body)))
             self.end_headers()

@@ -49,8 +49,8 @@ def host(edge: Edge, number: int) -> Iterator[Settings]:
 def site(edge: Edge, admin: Client) -> Iterator[Site]:
     edge.store.renew_sign_in_pair(edge.store.authority)  # each test begins with an empty table
     values = {"one": module(email_domains=["example.com"])}
-    with module_site.serving(edge, admin, f"linked-{free_port()}", "oauth", values) as made:
-        yield made
+    with module_site.serving(edge, admin, f"linked-{free_port()}", "oauth", values) as site:
+        yield site
 
 
 def served_chain(edge: Edge, port: int) -> bytes:

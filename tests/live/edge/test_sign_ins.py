@@ -28,7 +28,7 @@ def certified(edge: Edge, authority: Key, *options: str, principals: str = "", d
     """Return a key with a certificate that the store knows."""
     key = Key.make(edge.folder, f"certified-{time.monotonic_ns()}")
     id = ids.new("sucrt")
-    given = [part for option in options for part in ("-O", option)]
+    option_arguments = [part for option in options for part in ("-O", option)]
     named = ["-n", principals] if principals else []
     command = [
         "ssh-keygen",
@@ -42,12 +42,12 @@ def certified(edge: Edge, authority: Key, *options: str, principals: str = "", d
         *named,
         "-V",
         days,
-        *given,
+        *option_arguments,
         f"{key.file}.pub",
     ]
     subprocess.run(command, check=True)
     lines = (authority.file.with_suffix(".pub"), key.file.with_name(f"{key.file.name}-cert.pub"))
-    served_records.put_user_certificate("acct_C", id, *(" ".join(it.read_text().split()[:2]) for it in lines))
+    served_records.put_user_certificate("acct_C", id, *(" ".join(path.read_text().split()[:2]) for path in lines))
     return key
 
 
@@ -92,9 +92,9 @@ def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
 
 def printed(edge: Edge, *keys: Key) -> list[str]:
     """Return what ssh prints at its usual log level."""
-    given = [part for key in keys[1:] for part in ("-i", str(key.file))]
-    command = ssh_command(edge.settings.ssh_port, keys[0], *given, "-N", "-R", "printed:80:localhost:1")
-    client = Ssh([*(it.replace("=ERROR", "=INFO") for it in command), "somebody@127.0.0.1"])
+    key_arguments = [part for key in keys[1:] for part in ("-i", str(key.file))]
+    command = ssh_command(edge.settings.ssh_port, keys[0], *key_arguments, "-N", "-R", "printed:80:localhost:1")
+    client = Ssh([*(argument.replace("=ERROR", "=INFO") for argument in command), "somebody@127.0.0.1"])
     edge.started.append(client)
     until(lambda: client.is_over or bool(edge.store.online))
     client.kill()
@@ -158,16 +158,16 @@ def test_a_certificate_binds_only_what_its_rules_permit(edge: Edge, admin: Clien
         "public_key": key.file.with_suffix(".pub").read_text(),
         "extensions": {"permit-port-forwarding": "", "permit-pty": "", "bind@tunnel-edge": rules},
     }
-    made = admin.create("/ssh_user_certificates", request)
-    (tmp_path / "restricted-cert.pub").write_text(made["certificate"])
+    certificate = admin.create("/ssh_user_certificates", request)
+    (tmp_path / "restricted-cert.pub").write_text(certificate["certificate"])
     signer = public_keys.fingerprint(authority["public_key"])
-    grant = Store("local", "tunnels.localhost").find_grant_by_certificate(signer, made["id"])
+    grant = Store("local", "tunnels.localhost").find_grant_by_certificate(signer, certificate["id"])
     assert grant
     assert grant.acl == tuple(rules.split(","))
     edge.ssh(key, "-R", "demo:80:localhost:1").says("https://demo.tunnels.localhost")
     edge.ssh(key, "-R", "region=eu:80:localhost:1").says("is online with region=eu")
     for forward, sentence in REFUSED.items():
-        edge.ssh(key, "-R", forward).says(f"The ACL of {made['id']} {sentence}")
+        edge.ssh(key, "-R", forward).says(f"The ACL of {certificate['id']} {sentence}")
 
 
 def test_a_certificate_for_another_principal_is_not_let_in(edge: Edge, authority: Key) -> None:
@@ -206,9 +206,9 @@ def test_a_certificate_that_was_deleted_is_not_let_in(edge: Edge, authority: Key
 def test_whoever_tries_six_wrong_keys_is_sent_away(edge: Edge, tmp_path: Path) -> None:
     wrong = [Key.make(tmp_path, f"wrong{number}") for number in range(6)]
     right = edge.key("acct_A")
-    given = [part for key in wrong for part in ("-i", str(key.file))]
+    key_arguments = [part for key in wrong for part in ("-i", str(key.file))]
 
-    client = edge.ssh(wrong[0], *given, "-i", str(right.file), "-R", "six:80:localhost:1")
+    client = edge.ssh(wrong[0], *key_arguments, "-i", str(right.file), "-R", "six:80:localhost:1")
 
     assert client.ends() == 255
     assert any(
@@ -219,9 +219,11 @@ def test_whoever_tries_six_wrong_keys_is_sent_away(edge: Edge, tmp_path: Path) -
 
 def test_five_wrong_keys_are_forgiven(edge: Edge, tmp_path: Path) -> None:
     wrong = [Key.make(tmp_path, f"wrong{number}") for number in range(5)]
-    given = [part for key in wrong for part in ("-i", str(key.file))]
+    key_arguments = [part for key in wrong for part in ("-i", str(key.file))]
 
-    edge.ssh(wrong[0], *given, "-i", str(edge.key("acct_A").file), "-R", "five:80:localhost:1").says("is online")
+    edge.ssh(wrong[0], *key_arguments, "-i", str(edge.key("acct_A").file), "-R", "five:80:localhost:1").says(
+        "is online"
+    )
 
 
 def test_nobody_is_let_in_while_the_store_is_away_and_everybody_is_told_that(edge: Edge) -> None:
@@ -230,7 +232,9 @@ def test_nobody_is_let_in_while_the_store_is_away_and_everybody_is_told_that(edg
     try:
         client = edge.ssh(key, "-R", "away:80:localhost:1")
         assert client.ends() == 255
-        assert any("The gateway cannot reach its store just now: try again in a moment." in it for it in client.said)
+        assert any(
+            "The gateway cannot reach its store just now: try again in a moment." in line for line in client.said
+        )
     finally:
         edge.store.is_away = False
 

@@ -64,18 +64,18 @@ def answered(edge: Edge, pieces: list[bytes]) -> bytes:
 
 
 def test_a_hello_in_a_hundred_pieces_is_passed_on(hasty: Edge, passed: str) -> None:
-    whole = hello(passed)
-    size = -(-len(whole) // 100)
-    assert answered(hasty, [whole[start : start + size] for start in range(0, len(whole), size)]) == b"\x16"
+    handshake = hello(passed)
+    size = -(-len(handshake) // 100)
+    assert answered(hasty, [handshake[start : start + size] for start in range(0, len(handshake), size)]) == b"\x16"
 
 
 @pytest.mark.parametrize(("count", "first"), [(60, b"\x16"), (70, b"")])
 def test_a_hello_of_nearly_16_kib_is_passed_on_and_a_longer_one_refused(
     hasty: Edge, passed: str, count: int, first: bytes
 ) -> None:
-    whole = hello(passed, *(f"{number:0240}" for number in range(count)))
-    assert (len(whole) > 16 << 10) == (first == b"")
-    assert answered(hasty, [whole]) == first
+    handshake = hello(passed, *(f"{number:0240}" for number in range(count)))
+    assert (len(handshake) > 16 << 10) == (first == b"")
+    assert answered(hasty, [handshake]) == first
 
 
 def test_no_name_and_the_name_of_another_account_lead_elsewhere(hasty: Edge, passed: str) -> None:
@@ -100,15 +100,15 @@ def test_whoever_says_nothing_is_ended_in_time_and_told_of_in_the_log(hasty: Edg
             assert silent.recv(4, socket.MSG_WAITALL) == b"word"
             assert silent.recv(1) == b""
             assert 0.8 < time.monotonic() - began < 6
-    until(lambda: any(it["bytes_in"] for it in lines(hasty, port)))
-    (line,) = (it for it in lines(hasty, port) if it["bytes_in"])
-    told = ("account", "bytes_in", "bytes_out", "client", "ended", "flags", "host")
-    assert [line[name] for name in told] == ["acct_A", 4, 9, "127.0.0.1", "tcp_session_idle_timeout", "-", None]
+    until(lambda: any(line["bytes_in"] for line in lines(hasty, port)))
+    (line,) = (entry for entry in lines(hasty, port) if entry["bytes_in"])
+    names = ("account", "bytes_in", "bytes_out", "client", "ended", "flags", "host")
+    assert [line[name] for name in names] == ["acct_A", 4, 9, "127.0.0.1", "tcp_session_idle_timeout", "-", None]
     assert 800 < line["milliseconds"] < 7000
 
 
 def lines(edge: Edge, port: int) -> list[dict[str, Any]]:
-    return [it for it in edge.access_log() if it.get("port") == port]
+    return [line for line in edge.access_log() if line.get("port") == port]
 
 
 def test_a_visitor_of_tls_who_says_nothing_reaches_nobody_and_is_ended(hasty: Edge, passed: str) -> None:

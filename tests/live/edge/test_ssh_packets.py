@@ -42,7 +42,7 @@ def test_a_head_that_was_taken_off_stands_before_what_is_behind_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packet", "found"),
+    ("packet", "expected"),
     [
         (Byte(4) + Byte(MSG_CHANNEL_DATA) + UInt32(7) + String("data") + b"pads", (7, b"data")),
         (Byte(5) + Byte(MSG_CHANNEL_DATA) + UInt32(7) + String("data") + b"pads", None),
@@ -54,14 +54,16 @@ def test_a_head_that_was_taken_off_stands_before_what_is_behind_it() -> None:
     ],
 )
 def test_the_data_of_a_channel_is_found_where_a_packet_is_one_and_whole(
-    packet: bytes | None, found: tuple[int, bytes] | None
+    packet: bytes | None, expected: tuple[int, bytes] | None
 ) -> None:
-    assert parse_channel_data(packet) == found
+    assert parse_channel_data(packet) == expected
 
 
 def kexinit(key_exchanges: str, host_keys: str, *, guesses: bool) -> bytes:
     """Return a KEXINIT with one cipher."""
-    rest = [String(it) for it in ("aes128-ctr", "aes128-ctr", "hmac-sha2-256", "hmac-sha2-256", "none", "none", "", "")]
+    rest = [
+        String(name) for name in ("aes128-ctr", "aes128-ctr", "hmac-sha2-256", "hmac-sha2-256", "none", "none", "", "")
+    ]
     return b"".join([Byte(20), bytes(16), String(key_exchanges), String(host_keys), *rest, Boolean(guesses), UInt32(0)])
 
 

@@ -138,7 +138,7 @@ def test_without_a_tunnel_the_terminal_says_how_to_open_one_and_ends(edge: Edge)
 
 
 def test_control_c_ends_the_client_and_its_tunnels(edge: Edge) -> None:
-    def gone() -> float:
+    def measure_removal() -> float:
         client = edge.ssh(edge.key("acct_A"), "-R", "short:80:localhost:1", reads=subprocess.PIPE)
         client.says("is online")
         began = time.monotonic()
@@ -147,7 +147,7 @@ def test_control_c_ends_the_client_and_its_tunnels(edge: Edge) -> None:
         until(lambda: edge.store.online == {})
         return time.monotonic() - began
 
-    assert least(gone, bound=1) < 1
+    assert least(measure_removal, bound=1) < 1
 
 
 def test_a_name_of_another_credential_is_taken_until_it_ends(edge: Edge) -> None:
@@ -238,10 +238,10 @@ def _take_names(edge: Edge, count: int) -> set[str]:
     taken: set[str] = set()
 
     def take(operation: str, body: str) -> None:
-        found = re.search(r"[a-z0-9]{10}\.tunnels\.localhost", body)
-        if operation == "TransactWriteItems" and found and len(taken) < count and found[0] not in taken:
-            taken.add(found[0])
-            other = threading.Thread(target=edge.store.reserve_name, args=("acct_B", found[0]))
+        match = re.search(r"[a-z0-9]{10}\.tunnels\.localhost", body)
+        if operation == "TransactWriteItems" and match and len(taken) < count and match[0] not in taken:
+            taken.add(match[0])
+            other = threading.Thread(target=edge.store.reserve_name, args=("acct_B", match[0]))
             other.start()
             other.join()
 
@@ -304,7 +304,7 @@ def test_a_gateway_that_cannot_read_the_store_ends_all_tunnels_and_comes_back_wi
         edge.store.is_away = False
         until(lambda: edge.gateway.id != first and edge.gateway.id in edge.store.up and listens(edge.settings.ssh_port))
         edge.ssh(key, "-R", "lost:80:localhost:1").says("is online")
-        assert {it.gateway for it, _ in edge.store.tunnels()} == {edge.gateway.id}
+        assert {tunnel.gateway for tunnel, _ in edge.store.tunnels()} == {edge.gateway.id}
 
 
 def _fail_checks(operation: str, body: str) -> None:
@@ -314,8 +314,8 @@ def _fail_checks(operation: str, body: str) -> None:
 
 def test_what_cannot_be_checked_ends_and_harms_no_other(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, lease=2, rights_sweep=1) as edge:
-        kept = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
-        kept.says("is online")
+        unaffected = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
+        unaffected.says("is online")
         last = edge.ssh(edge.key("acct_B"), "-R", "last:80:localhost:1")
         last.says("is online")
         edge.store.before = _fail_checks
@@ -323,7 +323,7 @@ def test_what_cannot_be_checked_ends_and_harms_no_other(tmp_path: Path) -> None:
         last.says("has ended: its rights could not be checked.")
         assert last.ends(within=10) == 1
 
-        assert not kept.is_over
+        assert not unaffected.is_over
         assert len(edge.gateway.tunnels) == 1
 
 

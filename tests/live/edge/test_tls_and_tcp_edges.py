@@ -57,14 +57,14 @@ class Echo:
 
 @pytest.fixture(scope="module")
 def echo() -> Iterator[Echo]:
-    with contextlib.closing(Echo("echo")) as made:
-        yield made
+    with contextlib.closing(Echo("echo")) as server:
+        yield server
 
 
 def backend(edge: Edge, prefix: str, value: Any) -> str:
-    made = ServedBackend(ACCOUNT, ids.new(prefix), value)
-    edge.store.keep(made)
-    return made.id
+    record = ServedBackend(ACCOUNT, ids.new(prefix), value)
+    edge.store.keep(record)
+    return record.id
 
 
 def group(edge: Edge, app: str) -> str:
@@ -76,9 +76,9 @@ def attached(id: str, **more: Any) -> Modules:
 
 
 def keep(edge: Edge, prefix: str, hostport: str, modules: Modules, **more: Any) -> ServedEdge:
-    made = ServedEdge(ACCOUNT, ids.new(prefix), 1, (hostport,), modules=modules, **more)
-    edge.store.keep(made)
-    return made
+    served_edge = ServedEdge(ACCOUNT, ids.new(prefix), 1, (hostport,), modules=modules, **more)
+    edge.store.keep(served_edge)
+    return served_edge
 
 
 def tls_edge(edge: Edge, name: str, modules: Modules) -> ServedEdge:
@@ -89,15 +89,17 @@ def tcp_edge(edge: Edge, port: int, modules: Modules) -> ServedEdge:
     return keep(edge, "edgtcp", f"{edge.settings.tunnel_domain}:{port}", modules)
 
 
-def said(edge: Edge, made: ServedEdge) -> EdgeStatus | None:
-    found = edge.store.status(made)
-    return found if found and found.revision == made.revision else None
+def said(edge: Edge, served_edge: ServedEdge) -> EdgeStatus | None:
+    status = edge.store.status(served_edge)
+    return status if status and status.revision == served_edge.revision else None
 
 
-def is_live(edge: Edge, made: ServedEdge, tunnels: int = 1) -> bool:
+def is_live(edge: Edge, served_edge: ServedEdge, tunnels: int = 1) -> bool:
     """Return whether the status says live with so many tunnels, which Envoy then has."""
-    found = said(edge, made)
-    is_said = found is not None and found.state == "live" and sum(it.tunnels for it in found.backends) == tunnels
+    status = said(edge, served_edge)
+    is_said = (
+        status is not None and status.state == "live" and sum(backend.tunnels for backend in status.backends) == tunnels
+    )
     if is_said:
         edge.settle()
     return is_said
@@ -108,9 +110,9 @@ def answer(port: int, sent: bytes = b"") -> bytes:
     with socket.create_connection(("127.0.0.1", port), 20) as connection:
         sending = threading.Thread(target=_send, args=(connection, sent))
         sending.start()
-        found = read(connection)
+        reply = read(connection)
         sending.join()
-        return found
+        return reply
 
 
 def _send(connection: socket.socket, sent: bytes) -> None:
@@ -119,11 +121,11 @@ def _send(connection: socket.socket, sent: bytes) -> None:
 
 
 def read(connection: socket.socket) -> bytes:
-    found = b""
+    content = b""
     with contextlib.suppress(ConnectionResetError):
         while data := connection.recv(65536):
-            found += data
-    return found
+            content += data
+    return content
 
 
 def test_an_open_connection_of_a_tcp_edge_from_a_blocked_network_ends_within_five_seconds(
@@ -131,8 +133,8 @@ def test_an_open_connection_of_a_tcp_edge_from_a_blocked_network_ends_within_fiv
 ) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=shut:80:localhost:{echo.port}")
     port = edge.settings.tcp_ports[6]
-    made = tcp_edge(edge, port, attached(group(edge, "shut")))
-    until(lambda: is_live(edge, made))
+    served_edge = tcp_edge(edge, port, attached(group(edge, "shut")))
+    until(lambda: is_live(edge, served_edge))
     bad, good = (socket.create_connection(("127.0.0.1", port), 5, (source, 0)) for source in ("127.0.0.2", "127.0.0.3"))
     with bad, good:
         assert (bad.recv(100), good.recv(100)) == (b"echo\n", b"echo\n")
@@ -148,8 +150,8 @@ def test_an_open_connection_of_a_tcp_edge_from_a_blocked_network_ends_within_fiv
 def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=tcp:80:localhost:{echo.port}")
     port = edge.settings.tcp_ports[0]
-    made = tcp_edge(edge, port, attached(group(edge, "tcp")))
-    until(lambda: is_live(edge, made))
+    served_edge = tcp_edge(edge, port, attached(group(edge, "tcp")))
+    until(lambda: is_live(edge, served_edge))
     with socket.create_connection(("127.0.0.1", port), 5) as connection:
         assert connection.recv(100) == b"echo\n"
         connection.sendall(b"x" * 1000)
@@ -158,21 +160,21 @@ def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None
 
 def test_a_port_outside_of_tcp_ports_is_not_open_and_the_status_says_why(edge: Edge) -> None:
     ports = edge.settings.tcp_ports
-    made = tcp_edge(edge, port := ports[-1] + 1, attached(group(edge, "outside")))
-    until(lambda: edge.store.status(made) is not None)
-    found = edge.store.status(made)
-    assert found
+    served_edge = tcp_edge(edge, port := ports[-1] + 1, attached(group(edge, "outside")))
+    until(lambda: edge.store.status(served_edge) is not None)
+    status = edge.store.status(served_edge)
+    assert status
     error = f"The port is not open: {port} is outside of TCP_PORTS, {ports[0]} to {ports[-1]}."
-    assert (found.state, [(it.hostport, it.state, it.error) for it in found.hostports]) == (
+    assert (status.state, [(hostport.hostport, hostport.state, hostport.error) for hostport in status.hostports]) == (
         "refused",
-        [(*made.hostports, "refused", error)],
+        [(*served_edge.hostports, "refused", error)],
     )
 
 
 def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, echo: Echo) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=tls:80:localhost:{echo.port}")
-    made = tls_edge(edge, "tls", attached(group(edge, "tls")))
-    until(lambda: is_live(edge, made))
+    served_edge = tls_edge(edge, "tls", attached(group(edge, "tls")))
+    until(lambda: is_live(edge, served_edge))
     with edge.connect("tls") as connection:
         assert connection.recv(100) == b"echo\n"
         connection.sendall(b"x" * 1000)
@@ -182,13 +184,13 @@ def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, 
 @contextlib.contextmanager
 def own_server(folder: Path, host: str, port: int) -> Iterator[ssl.SSLContext]:
     """Run a server of openssl with a certificate that nobody else has; yield what trusts it alone."""
-    own = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
-    (folder / "cert").write_text(own.certificate)
-    (folder / "key").write_text(own.key)
+    issued = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
+    (folder / "cert").write_text(issued.certificate)
+    (folder / "key").write_text(issued.key)
     command = ["openssl", "s_server", "-quiet", "-accept", f"127.0.0.1:{port}", "-cert", "cert", "-key", "key", "-www"]
     with subprocess.Popen(command, cwd=folder) as server:
         try:
-            yield ssl.create_default_context(cadata=own.certificate)
+            yield ssl.create_default_context(cadata=issued.certificate)
         finally:
             server.kill()
 
@@ -209,8 +211,8 @@ def test_tls_that_ends_upstream_is_passed_on_untouched(edge: Edge, folder: Path)
     with own_server(folder, host, port) as trusted:
         edge.ssh(edge.key(ACCOUNT), "-R", f"app=up:80:localhost:{port}")
         route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "up")))
-        made = keep(edge, "edghts", f"{host}:443", enabled(), terminate_at="upstream", routes=(route,))
-        until(lambda: is_live(edge, made))
+        served_edge = keep(edge, "edghts", f"{host}:443", enabled(), terminate_at="upstream", routes=(route,))
+        until(lambda: is_live(edge, served_edge))
         assert asked(edge, host, trusted) == b"HTTP/1.0 200"
 
 
@@ -248,12 +250,12 @@ def test_a_port_of_a_tunnel_leads_there_both_ways_to_the_end(edge: Edge, echo: E
 
 def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: str = "-tls1_3") -> tuple[bool, str]:
     """Return whether a client is let in by the edge named mutual, and what it reads."""
-    own = ["-cert", "cert", "-key", "key"] if client else []
+    certificate_arguments = ["-cert", "cert", "-key", "key"] if client else []
     if client:
         (folder / "cert").write_text(client.certificate)
         (folder / "key").write_text(client.key)
     named = ["-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", f"mutual.{edge.settings.tunnel_domain}"]
-    command = ["openssl", "s_client", "-quiet", version, *named, *own]
+    command = ["openssl", "s_client", "-quiet", version, *named, *certificate_arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdout
@@ -265,12 +267,12 @@ def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: 
 
 def dated(issuer: openssl.Issued, end: str) -> openssl.Issued:
     """Return the certificate of a client until a time that is written as 20260131120000Z."""
-    own = openssl.key("p256", "dated")
-    request = openssl.run("req", "-new", "-config", "config", "-subj", "/CN=dated", "-key", "key", files={"key": own})
+    key = openssl.key("p256", "dated")
+    request = openssl.run("req", "-new", "-config", "config", "-subj", "/CN=dated", "-key", "key", files={"key": key})
     files = {"ca": issuer.certificate, "key": issuer.key, "request": request}
     signing = ("ca", "-config", "config", "-batch", "-notext", "-md", "sha256", "-cert", "ca", "-keyfile", "key")
     dates = ("-startdate", "20240101000000Z", "-enddate", end)
-    return openssl.Issued(openssl.run(*signing, *dates, "-in", "request", files=files), own)
+    return openssl.Issued(openssl.run(*signing, *dates, "-in", "request", files=files), key)
 
 
 def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_no_other(
@@ -282,8 +284,8 @@ def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_n
     edge.store.keep(known)
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=mutual:80:localhost:{echo.port}")
     mutual = MutualTlsModule(certificate_authority_ids=[known.id])
-    made = tls_edge(edge, "mutual", attached(group(edge, "mutual"), mutual_tls=mutual))
-    until(lambda: is_live(edge, made))
+    served_edge = tls_edge(edge, "mutual", attached(group(edge, "mutual"), mutual_tls=mutual))
+    until(lambda: is_live(edge, served_edge))
     assert handshake(edge, folder, dated(authority, "20991231000000Z")) == (True, "echo\n")
     for kind in ("rsa-2048", "p256", "p384", "ed25519"):
         client = openssl.issue("/CN=client", kind, issuer=authority)
@@ -299,29 +301,29 @@ def test_weights_share_out_connections_and_open_ones_stay_when_they_change(edge:
     port, folder = edge.settings.tcp_ports[2], edge.key(ACCOUNT)
     with contextlib.closing(Echo("old")) as old, contextlib.closing(Echo("new")) as new:
         clients = {
-            it: edge.ssh(folder, "-R", f"app={it}:80:localhost:{made.port}")
-            for it, made in (("old", old), ("new", new))
+            name: edge.ssh(folder, "-R", f"app={name}:80:localhost:{server.port}")
+            for name, server in (("old", old), ("new", new))
         }
-        groups = {it: group(edge, it) for it in clients}
+        groups = {name: group(edge, name) for name in clients}
         weighted = ServedBackend(ACCOUNT, ids.new("bkdwd"), Weighted(backends={groups["old"]: 1, groups["new"]: 0}))
         edge.store.keep(weighted)
-        made = tcp_edge(edge, port, attached(weighted.id))
-        until(lambda: is_live(edge, made))
+        served_edge = tcp_edge(edge, port, attached(weighted.id))
+        until(lambda: is_live(edge, served_edge))
         edge.settle()
-        with socket.create_connection(("127.0.0.1", port), 5) as kept:
-            assert kept.recv(4) == b"old\n"
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            assert connection.recv(4) == b"old\n"
             edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 1, groups["new"]: 1})))
             until(lambda: {answer(port) for _ in range(8)} == {b"old\ngoodbye\n", b"new\ngoodbye\n"})
             other = tcp_edge(edge, edge.settings.tcp_ports[3], attached(groups["new"]))
             until(lambda: is_live(edge, other))
             edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 0, groups["new"]: 1})))
             until(lambda: {answer(port) for _ in range(4)} == {b"new\ngoodbye\n"})
-            kept.sendall(b"still")
-            assert kept.recv(5, socket.MSG_WAITALL) == b"still"
+            connection.sendall(b"still")
+            assert connection.recv(5, socket.MSG_WAITALL) == b"still"
             clients["new"].kill()
             until(lambda: answer(port) == b"")
-            kept.sendall(b"again")
-            assert kept.recv(5, socket.MSG_WAITALL) == b"again"
+            connection.sendall(b"again")
+            assert connection.recv(5, socket.MSG_WAITALL) == b"again"
 
 
 def test_a_port_that_the_system_does_not_give_hurts_itself_alone(edge: Edge, echo: Echo) -> None:
@@ -329,10 +331,10 @@ def test_a_port_that_the_system_does_not_give_hurts_itself_alone(edge: Edge, ech
     to = attached(group(edge, "given"))
     ports = edge.settings.tcp_ports
     with socket.create_server(("127.0.0.1", ports[4])):
-        taken, given = tcp_edge(edge, ports[4], to), tcp_edge(edge, ports[5], to)
-        until(lambda: is_live(edge, given))
-        until(lambda: bool((found := said(edge, taken)) and found.state == "refused"))
-        found = said(edge, taken)
-        assert found
-        assert "Address already in use" in found.hostports[0].error
+        taken, available = tcp_edge(edge, ports[4], to), tcp_edge(edge, ports[5], to)
+        until(lambda: is_live(edge, available))
+        until(lambda: bool((status := said(edge, taken)) and status.state == "refused"))
+        status = said(edge, taken)
+        assert status
+        assert "Address already in use" in status.hostports[0].error
     assert answer(ports[5]) == b"echo\ngoodbye\n"

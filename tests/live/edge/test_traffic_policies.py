@@ -21,7 +21,7 @@ from tests.live.edge.greetings import Server, connect, echoes, greeted
 from tests.live.edge.running import ENVOY, Edge, running, until
 
 ACCOUNT = "acct_policies"
-ONE, TWO = "127.0.0.2", "127.0.0.3"
+FIRST_SOURCE, SECOND_SOURCE = "127.0.0.2", "127.0.0.3"
 DENY = {"type": "deny"}
 SPEED = 2  # seconds until new connections obey a change
 pytestmark = needs_envoy
@@ -55,17 +55,17 @@ class Port:
         self.edge.store.keep(self._made)
 
     def admits(self, *sources: str, port: int = 0, first: bytes = b"") -> list[bool]:
-        return [greeted(port or self.ports[0], it, first) for it in sources]
+        return [greeted(port or self.ports[0], source, first) for source in sources]
 
 
 def from_one(*actions: Any) -> dict[str, Any]:
-    return {"expressions": [f"conn.client_ip == '{ONE}'"], "actions": actions or [DENY]}
+    return {"expressions": [f"conn.client_ip == '{FIRST_SOURCE}'"], "actions": actions or [DENY]}
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with contextlib.closing(Server()) as made:
-        yield made
+    with contextlib.closing(Server()) as server:
+        yield server
 
 
 NUMBERS = count()
@@ -73,81 +73,90 @@ NUMBERS = count()
 
 @pytest.fixture
 def port(edge: Edge, server: Server) -> Port:
-    made = Port(edge, server, edge.settings.tcp_ports[next(NUMBERS)])
-    made.open()
-    until(lambda: made.admits(ONE, TWO) == [True, True])
-    return made
+    port = Port(edge, server, edge.settings.tcp_ports[next(NUMBERS)])
+    port.open()
+    until(lambda: port.admits(FIRST_SOURCE, SECOND_SOURCE) == [True, True])
+    return port
 
 
 def test_a_rejected_client_gets_no_byte_and_the_backend_sees_no_connection(port: Port) -> None:
     port.obey(from_one())
-    until(lambda: port.admits(ONE) == [False], within=SPEED)
+    until(lambda: port.admits(FIRST_SOURCE) == [False], within=SPEED)
     before = port.server.accepted
-    assert port.admits(*[ONE] * 20) == [False] * 20
-    assert port.admits(*[ONE] * 20, first=b"hello") == [False] * 20
-    assert port.admits(TWO) == [True]
+    assert port.admits(*[FIRST_SOURCE] * 20) == [False] * 20
+    assert port.admits(*[FIRST_SOURCE] * 20, first=b"hello") == [False] * 20
+    assert port.admits(SECOND_SOURCE) == [True]
     assert port.server.accepted == before + 1
 
 
 def test_new_connections_obey_each_change_within_two_seconds_and_open_ones_continue(port: Port) -> None:
-    with connect(port.ports[0], ONE) as one, connect(port.ports[0], TWO) as two:
+    with connect(port.ports[0], FIRST_SOURCE) as first, connect(port.ports[0], SECOND_SOURCE) as second:
         for _ in range(3):
             port.obey(from_one())
-            until(lambda: port.admits(ONE, TWO) == [False, True], within=SPEED)
-            port.obey({"actions": [{"type": "restrict-ips", "config": {"allow": [f"{ONE}/32"]}}]})
-            until(lambda: port.admits(ONE, TWO) == [True, False], within=SPEED)
+            until(lambda: port.admits(FIRST_SOURCE, SECOND_SOURCE) == [False, True], within=SPEED)
+            port.obey({"actions": [{"type": "restrict-ips", "config": {"allow": [f"{FIRST_SOURCE}/32"]}}]})
+            until(lambda: port.admits(FIRST_SOURCE, SECOND_SOURCE) == [True, False], within=SPEED)
             port.obey({"actions": [DENY]})
-            until(lambda: port.admits(ONE, TWO) == [False, False], within=SPEED)
+            until(lambda: port.admits(FIRST_SOURCE, SECOND_SOURCE) == [False, False], within=SPEED)
             port.open()
-            until(lambda: port.admits(ONE, TWO) == [True, True], within=SPEED)
-            assert echoes(one)
-            assert echoes(two)
+            until(lambda: port.admits(FIRST_SOURCE, SECOND_SOURCE) == [True, True], within=SPEED)
+            assert echoes(first)
+            assert echoes(second)
 
 
 def test_a_policy_outside_of_the_grammar_closes_the_port_until_it_is_corrected(port: Port) -> None:
-    with connect(port.ports[0], TWO) as before:
+    with connect(port.ports[0], SECOND_SOURCE) as before:
         port.obey(from_one(), {"expressions": ["true", "conn.geo.country_code == 'DE'"], "actions": [DENY]})
-        until(lambda: port.admits(ONE, TWO) == [False, False], within=SPEED)
+        until(lambda: port.admits(FIRST_SOURCE, SECOND_SOURCE) == [False, False], within=SPEED)
         port.obey(from_one())
-        until(lambda: port.admits(ONE, TWO) == [False, True], within=SPEED)
+        until(lambda: port.admits(FIRST_SOURCE, SECOND_SOURCE) == [False, True], within=SPEED)
         assert echoes(before)
 
 
 def test_a_rule_can_be_about_the_port_and_the_region(edge: Edge, server: Server) -> None:
     first, second = edge.settings.tcp_ports[-2:]
-    made = Port(edge, server, first, second)
+    port = Port(edge, server, first, second)
     about = f"conn.server_port == {second} && conn.server_region == '{edge.settings.region}'"
-    made.obey({"expressions": [about], "actions": [DENY]}, from_one())
-    until(lambda: made.admits(TWO) == [True])
-    assert made.admits(ONE, TWO) == [False, True]
-    assert made.admits(ONE, TWO, port=second) == [False, False]
+    port.obey({"expressions": [about], "actions": [DENY]}, from_one())
+    until(lambda: port.admits(SECOND_SOURCE) == [True])
+    assert port.admits(FIRST_SOURCE, SECOND_SOURCE) == [False, True]
+    assert port.admits(FIRST_SOURCE, SECOND_SOURCE, port=second) == [False, False]
 
 
 def test_a_blocked_network_stays_blocked_if_a_policy_admits_it(port: Port) -> None:
-    port.edge.store.block(f"{TWO}/32")
+    port.edge.store.block(f"{SECOND_SOURCE}/32")
     try:
-        until(lambda: port.admits(*[TWO] * 5) == [False] * 5, within=5)  # one can fail because a listener is replaced
-        port.obey({"actions": [{"type": "restrict-ips", "config": {"allow": [ONE, TWO]}}]})
+        until(
+            lambda: port.admits(*[SECOND_SOURCE] * 5) == [False] * 5, within=5
+        )  # one can fail because a listener is replaced
+        port.obey({"actions": [{"type": "restrict-ips", "config": {"allow": [FIRST_SOURCE, SECOND_SOURCE]}}]})
         until(lambda: port.admits("127.0.0.4") == [False], within=SPEED)
-        assert port.admits(ONE, TWO) == [True, False]
+        assert port.admits(FIRST_SOURCE, SECOND_SOURCE) == [True, False]
     finally:
         port.edge.store.block()
-    until(lambda: port.admits(ONE, TWO) == [True, True], within=5)
+    until(lambda: port.admits(FIRST_SOURCE, SECOND_SOURCE) == [True, True], within=5)
 
 
 def test_behind_a_trusted_proxy_the_address_is_what_the_proxy_states(
     tmp_path_factory: pytest.TempPathFactory, server: Server
 ) -> None:
-    def visit(made: Port, visitor: str) -> bool:
+    def visit(port: Port, visitor: str) -> bool:
         first = Header((visitor, 4711), ("::1" if ":" in visitor else "198.51.100.1", 443)).encoded()
-        return made.admits(ONE, first=first) == [True]
+        return port.admits(FIRST_SOURCE, first=first) == [True]
 
-    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None, believed=f"{ONE}/32") as edge:
-        made = Port(edge, server, edge.settings.tcp_ports[0])
-        made.obey({"actions": [{"type": "restrict-ips", "config": {"allow": ["203.0.113.0/24", "2001:db8::/32"]}}]})
-        until(lambda: visit(made, "203.0.113.7"))
+    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None, believed=f"{FIRST_SOURCE}/32") as edge:
+        port = Port(edge, server, edge.settings.tcp_ports[0])
+        port.obey({"actions": [{"type": "restrict-ips", "config": {"allow": ["203.0.113.0/24", "2001:db8::/32"]}}]})
+        until(lambda: visit(port, "203.0.113.7"))
         before = server.accepted
-        visitors = ["2001:db8::1", "::ffff:203.0.113.9", "203.0.114.1", "2001:db9::1", "::ffff:203.0.114.1", ONE]
-        assert [visit(made, it) for it in visitors] == [True, True, False, False, False, False]
-        assert made.admits(TWO, first=Header(("203.0.113.7", 1), ("198.51.100.1", 443)).encoded()) == [False]
+        visitors = [
+            "2001:db8::1",
+            "::ffff:203.0.113.9",
+            "203.0.114.1",
+            "2001:db9::1",
+            "::ffff:203.0.114.1",
+            FIRST_SOURCE,
+        ]
+        assert [visit(port, visitor) for visitor in visitors] == [True, True, False, False, False, False]
+        assert port.admits(SECOND_SOURCE, first=Header(("203.0.113.7", 1), ("198.51.100.1", 443)).encoded()) == [False]
         assert server.accepted == before + 2

@@ -43,10 +43,10 @@ def reading() -> "Iterator[tuple[int, queue.Queue[bytes]]]":
 
 def _first(connection: socket.socket) -> bytes:
     connection.settimeout(5)
-    found = b""
-    while len(found) < 30 and (data := connection.recv(1000)):
-        found += data
-    return found
+    content = b""
+    while len(content) < 30 and (data := connection.recv(1000)):
+        content += data
+    return content
 
 
 def opened(edge: Edge, name: str, forward: str, upstream: int) -> None:
@@ -55,9 +55,9 @@ def opened(edge: Edge, name: str, forward: str, upstream: int) -> None:
 
 
 def header_in(first: bytes) -> tuple[Header | None, bytes]:
-    found = proxy_protocol.read(first)
-    assert found
-    return found[0], first[found[1] :]
+    parsed = proxy_protocol.read(first)
+    assert parsed
+    return parsed[0], first[parsed[1] :]
 
 
 def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
@@ -130,11 +130,11 @@ def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: 
     with reading() as (upstream, seen):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "db"}))
         modules = enabled(backend=BackendModule(backend_id=group.id))
-        made = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules)
+        served_edge = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules)
         edge.store.reserve_name("acct_A", address, proxy_protocol=True)
         edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").says("is online")
         edge.store.keep(group)
-        edge.store.keep(made)
+        edge.store.keep(served_edge)
         visitors = []
 
         def is_told() -> bool:
@@ -170,13 +170,13 @@ def answering() -> Iterator[tuple[int, list[str]]]:
 
 @contextlib.contextmanager
 def visiting(port: int) -> Iterator[socket.socket]:
-    found: list[socket.socket] = []
+    connections: list[socket.socket] = []
 
     def connected() -> bool:
         with contextlib.suppress(OSError):
-            found.append(socket.create_connection(("127.0.0.1", port), 5))
-        return bool(found)
+            connections.append(socket.create_connection(("127.0.0.1", port), 5))
+        return bool(connections)
 
     until(connected)
-    with found[0]:
-        yield found[0]
+    with connections[0]:
+        yield connections[0]

@@ -23,8 +23,8 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     ) as started:
         if ENVOY:
             serve(started, "open", None)
-            for place, rules in enumerate(WORST.values()):
-                serve(started, f"worst{place}", rules)
+            for index, rules in enumerate(WORST.values()):
+                serve(started, f"worst{index}", rules)
         yield started
 
 
@@ -34,22 +34,27 @@ def test_a_user_agent_above_the_bound_is_refused_where_a_filter_reads_it(edge: E
     def status(agent: str, path: str = "/") -> str:
         return edge.status("long", "-H", f"User-Agent: {agent}", path=path)
 
-    most = "b" * user_agents.MAX_BYTES
-    assert [status(most), status(most + "b"), status("a" + "b" * 50_000), status("a")] == ["200", "431", "431", "403"]
-    assert status(most + "b", "/open") == "200"
-    joined = ["-H", f"User-Agent: {most[:-1]}", "-H", "User-Agent: b"]
+    longest = "b" * user_agents.MAX_BYTES
+    assert [status(longest), status(longest + "b"), status("a" + "b" * 50_000), status("a")] == [
+        "200",
+        "431",
+        "431",
+        "403",
+    ]
+    assert status(longest + "b", "/open") == "200"
+    joined = ["-H", f"User-Agent: {longest[:-1]}", "-H", "User-Agent: b"]
     assert edge.status("long", *joined) == "431"
     assert edge.status("long", "-H", "User-Agent:") == "403"
 
 
 def test_a_stored_filter_that_costs_too_much_closes_its_route_and_says_so(edge: Edge) -> None:
-    made = serve(edge, "stored", STORED)
+    served_edge = serve(edge, "stored", STORED)
     assert (edge.status("stored"), edge.status("stored", path="/open")) == ("503", "200")
-    until(lambda: (told := edge.store.status(made)) is not None and told.state == "partly")
-    found = edge.store.status(made)
-    assert found
+    until(lambda: (status_now := edge.store.status(served_edge)) is not None and status_now.state == "partly")
+    edge_status = edge.store.status(served_edge)
+    assert edge_status
     error = "The user agent filter needs 959 RE2 instructions per byte, and at most 300 are allowed."
-    assert {(it.state, it.error) for it in found.routes} == {("refused", error), ("live", "")}
+    assert {(route.state, route.error) for route in edge_status.routes} == {("refused", error), ("live", "")}
 
 
 REQUESTS = {
@@ -69,11 +74,11 @@ def test_paths_that_upstreams_read_as_another_one_pass_by_no_filter(edge: Edge, 
 def test_the_worst_filters_cost_envoy_little_for_the_worst_user_agents(
     edge: Edge, name: str, request_line: bytes
 ) -> None:
-    rules, place = WORST[name], list(WORST).index(name)
+    rules, index = WORST[name], list(WORST).index(name)
     assert 0.7 * user_agents.MAX_COST <= user_agents.matching_cost(rules) <= user_agents.MAX_COST or name == "words"
 
     def above() -> float:
-        with_filter, without = (cpu(edge, it, request_line, agents(rules)) for it in (f"worst{place}", "open"))
+        with_filter, without = (cpu(edge, name, request_line, agents(rules)) for name in (f"worst{index}", "open"))
         return with_filter - without
 
     assert least(above, bound=BAR) <= BAR

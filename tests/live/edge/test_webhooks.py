@@ -21,7 +21,9 @@ from tests.transports import Client
 pytestmark = needs_envoy
 BODY = b'{"event": "push"}'
 LARGEST = 1 << 20
-WEBHOOKS: Mapping[str, Mapping[str, object]] = {it: {"provider": it, "secret": secret_of(it)} for it in PROVIDERS}
+WEBHOOKS: Mapping[str, Mapping[str, object]] = {
+    provider: {"provider": provider, "secret": secret_of(provider)} for provider in PROVIDERS
+}
 
 
 @pytest.fixture
@@ -33,8 +35,8 @@ def service(edge: Edge) -> Iterator[None]:
 @pytest.fixture
 def site(edge: Edge, admin: Client, service: None, request: pytest.FixtureRequest) -> Iterator[Site]:
     name = f"hooks{abs(hash(request.node.name)) % 100_000}"
-    with module_site.serving(edge, admin, name, "webhook_verification", WEBHOOKS) as made:
-        yield made
+    with module_site.serving(edge, admin, name, "webhook_verification", WEBHOOKS) as site:
+        yield site
 
 
 @dataclass(frozen=True)
@@ -70,15 +72,17 @@ def test_a_thousand_webhooks_pass_as_the_model_says(site: Site) -> None:
     chance = Random(50)
     cases = [draw(chance) for _ in range(1000)]
     with ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(lambda it: site.send(f"/{it.provider}", it.lines, it.body, chunk=it.chunk), cases))
+        answers = list(
+            threads.map(lambda case: site.send(f"/{case.provider}", case.lines, case.body, chunk=case.chunk), cases)
+        )
     wrong = [
         (case, status)
         for case, (status, body) in zip(cases, answers, strict=True)
         if (status, body == case.body) != ((200, True) if case.passes else (403, False))
     ]
     assert wrong == []
-    assert 250 < sum(it.passes for it in cases) < 750
-    assert sorted(Origin.seen) == sorted(it.body for it in cases if it.passes)
+    assert 250 < sum(case.passes for case in cases) < 750
+    assert sorted(Origin.seen) == sorted(case.body for case in cases if case.passes)
 
 
 def attempts() -> Iterator[tuple[str, int, bytes, str]]:
@@ -141,9 +145,9 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
     yield "a body above the bound", 413, post("/GITHUB", github, b"x" * (LARGEST + 1)), "POST"
     for signed in (LARGEST, LARGEST + 1):  # Envoy shortens what it sends to the service
         body = b"x" * signed
-        own = sign("GITHUB", body, now)
-        yield f"more after {signed} signed bytes", 413, post("/GITHUB", own, body + b"y"), "POST"
-        chunked = b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ntransfer-encoding: chunked\r\n" + module_site.encode(own)
+        lines = sign("GITHUB", body, now)
+        yield f"more after {signed} signed bytes", 413, post("/GITHUB", lines, body + b"y"), "POST"
+        chunked = b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ntransfer-encoding: chunked\r\n" + module_site.encode(lines)
         chunks = b"\r\n%x\r\n%b\r\n9\r\nunsigned!\r\n0\r\n\r\n" % (signed, body)
         yield f"a chunk after {signed} signed bytes", 413, chunked + chunks, "POST"
     trailer = (
@@ -158,10 +162,10 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
 def test_no_attempt_passes(site: Site) -> None:
     tried = list(attempts())
     assert len(tried) >= 30
-    found = [
-        (what, site.send_raw(sent.replace(b"HOST", site.host.encode()), method)[0]) for what, _, sent, method in tried
+    statuses = [
+        (label, site.send_raw(sent.replace(b"HOST", site.host.encode()), method)[0]) for label, _, sent, method in tried
     ]
-    assert found == [(what, status) for what, status, _, _ in tried]
+    assert statuses == [(label, status) for label, status, _, _ in tried]
     assert Origin.seen == []
 
 
@@ -173,9 +177,9 @@ def test_no_attempt_passes_by_http2(site: Site, origin: int) -> None:
     until(lambda: edge.status(f"beside{site.name}") == "200")
 
     def status(host: str, body: bytes, *headers: str, path: str = "/GITHUB") -> str:
-        own = [part for header in headers for part in ("-H", header)]
-        own += ["--data-binary", body.decode()] if body else []
-        return edge.status(host, "--http2", "--path-as-is", *own, path=path)
+        arguments = [part for header in headers for part in ("-H", header)]
+        arguments += ["--data-binary", body.decode()] if body else []
+        return edge.status(host, "--http2", "--path-as-is", *arguments, path=path)
 
     assert status(site.name, BODY) == "403"
     assert status(site.name, BODY, signed, wrong) == "403"
@@ -201,9 +205,11 @@ def test_a_webhook_passes_as_it_was_sent(site: Site, tmp_path: Path) -> None:
     for version in ("--http1.1", "--http2"):
         for body in (BODY, largest):
             file.write_bytes(body)
-            own = [part for name, value in sign("SVIX", body, now) for part in ("-H", f"{name}: {value.decode()}")]
-            told = site.edge.status(site.name, version, *own, "--data-binary", f"@{file}", path="/SVIX")
-            assert told == "200", (version, len(body))
+            header_arguments = [
+                part for name, value in sign("SVIX", body, now) for part in ("-H", f"{name}: {value.decode()}")
+            ]
+            status = site.edge.status(site.name, version, *header_arguments, "--data-binary", f"@{file}", path="/SVIX")
+            assert status == "200", (version, len(body))
             assert site.edge.status(site.name, version, "--data-binary", f"@{file}", path="/SVIX") == "403"
     file.write_bytes(largest + b"x")
     for version in ("--http1.1", "--http2"):
@@ -212,9 +218,11 @@ def test_a_webhook_passes_as_it_was_sent(site: Site, tmp_path: Path) -> None:
 
 def test_a_client_that_waits_for_100_continue_passes(site: Site) -> None:
     now = int(time.time())
-    own = [part for name, value in sign("GITHUB", BODY, now) for part in ("-H", f"{name}: {value.decode()}")]
+    header_arguments = [
+        part for name, value in sign("GITHUB", BODY, now) for part in ("-H", f"{name}: {value.decode()}")
+    ]
     expect = ("-H", "expect: 100-continue", "--http1.1", "--data-binary", BODY.decode())
-    assert site.edge.status(site.name, *own, *expect, path="/GITHUB") == "200"
+    assert site.edge.status(site.name, *header_arguments, *expect, path="/GITHUB") == "200"
     assert site.edge.status(site.name, *expect, path="/GITHUB") == "403"
     assert Origin.seen == [BODY]
 

@@ -47,8 +47,8 @@ class Bad:
                 enabled(BackendModule(backend_id=self._backend(worst.body))),
             )
         elif worst.at == "/edges/https":
-            place, modules = worst.body.get("terminate_at", "edge"), requested(worst.body, kinds.HTTPS_EDGES)
-            self._keep(ServedEdge(BAD, ids.new("edghts"), 1, tuple(worst.body["hostports"]), place, modules))
+            terminate_at, modules = worst.body.get("terminate_at", "edge"), requested(worst.body, kinds.HTTPS_EDGES)
+            self._keep(ServedEdge(BAD, ids.new("edghts"), 1, tuple(worst.body["hostports"]), terminate_at, modules))
         else:
             modules = extended(
                 requested(worst.body, kinds.HTTPS_EDGE_ROUTES), backend=BackendModule(backend_id=self.answer)
@@ -56,9 +56,9 @@ class Bad:
             self._route(worst.body["match"], worst.body["match_type"], modules)
 
     def _backend(self, body: Any) -> str:
-        made = ServedBackend(BAD, ids.new("bkdhr"), HttpResponse(**body))
-        self._store.keep(made)
-        return made.id
+        record = ServedBackend(BAD, ids.new("bkdhr"), HttpResponse(**body))
+        self._store.keep(record)
+        return record.id
 
     def _route(self, match: str, kind: str, modules: Modules) -> None:
         route = ServedRoute(ids.new("edghtsrt"), kind, match, modules)
@@ -83,10 +83,10 @@ class Good:
 
     def change(self) -> float:
         """Change what it answers; return the seconds until it does, also on the connection from before."""
-        wanted = str(time.monotonic_ns())
+        body = str(time.monotonic_ns())
         began = time.monotonic()
-        self._edge.store.keep(replace(self._answer, value=HttpResponse(body=wanted)))
-        until(lambda: self._answered() == wanted)
+        self._edge.store.keep(replace(self._answer, value=HttpResponse(body=body)))
+        until(lambda: self._answered() == body)
         return time.monotonic() - began
 
     def _answered(self) -> str:
@@ -96,8 +96,8 @@ class Good:
 
 def in_turns(count: int) -> Iterator[list[Worst]]:
     """Yield all of the worst values in so many lots, each of every kind."""
-    ordered = [it for _, kind in groupby(EVERY, key=lambda it: it.at) for it in kind]
-    yield from (ordered[place::count] for place in range(count))
+    ordered = [value for _, kind in groupby(EVERY, key=lambda value: value.at) for value in kind]
+    yield from (ordered[index::count] for index in range(count))
 
 
 def test_the_worst_values_of_one_account_do_nothing_to_another(edge: Edge) -> None:
@@ -106,13 +106,13 @@ def test_the_worst_values_of_one_account_do_nothing_to_another(edge: Edge) -> No
         for worst in lot:
             bad.keep(worst)
         assert good.change() < 2
-    until(lambda: all(is_told(edge, it) for it in bad.edges.values() if it.hostports))
+    until(lambda: all(is_told(edge, served_edge) for served_edge in bad.edges.values() if served_edge.hostports))
 
 
-def is_told(edge: Edge, made: ServedEdge) -> bool:
+def is_told(edge: Edge, served_edge: ServedEdge) -> bool:
     """Tell whether the status of an edge is of its last revision, and says why where something is refused."""
-    told = edge.store.status(made)
-    if told is None or told.revision != made.revision or told.state == "waiting":
+    status = edge.store.status(served_edge)
+    if status is None or status.revision != served_edge.revision or status.state == "waiting":
         return False
-    parts: list[HostportStatus | RouteStatus] = [*told.hostports, *told.routes]
-    return any(it.error for it in parts) or all(it.state != "refused" for it in parts)
+    parts: list[HostportStatus | RouteStatus] = [*status.hostports, *status.routes]
+    return any(part.error for part in parts) or all(part.state != "refused" for part in parts)

@@ -61,7 +61,7 @@ class Visitors:
     """Threads that visit an address until they are ended."""
 
     address: Address
-    kept: int
+    persistent: int
     fresh: int
     done: int = 0
     slowest: float = 0.0
@@ -69,8 +69,8 @@ class Visitors:
     _is_over: bool = False
 
     def __enter__(self) -> "Visitors":
-        kinds = [True] * self.kept + [False] * self.fresh
-        self._threads = [threading.Thread(target=self._visit, args=(it,), daemon=True) for it in kinds]
+        kinds = [True] * self.persistent + [False] * self.fresh
+        self._threads = [threading.Thread(target=self._visit, args=(kind,), daemon=True) for kind in kinds]
         for thread in self._threads:
             thread.start()
         return self

@@ -41,10 +41,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 @pytest.fixture(scope="session")
 def authorities(http: Client, server: Sshd) -> dict[str, Any]:
     """Create an authority of each kind, all of them trusted by the server; return them by name."""
-    made = {name: http.create("/ssh_certificate_authorities", body) for name, body in AUTHORITIES.items()}
-    for authority in made.values():
+    authorities = {name: http.create("/ssh_certificate_authorities", body) for name, body in AUTHORITIES.items()}
+    for authority in authorities.values():
         server.trust(authority)
-    return made
+    return authorities
 
 
 @pytest.fixture(scope="session")

@@ -38,9 +38,9 @@ class Fingerprint:
 
     @classmethod
     def of(cls, line: str) -> Self:
-        found = _FINGERPRINT.fullmatch(_run("-l", "-f", "-", stdin=line))
-        assert found, line
-        return cls(int(found["bits"]), found["sha256"], found["comment"], found["kind"])
+        match = _FINGERPRINT.fullmatch(_run("-l", "-f", "-", stdin=line))
+        assert match, line
+        return cls(int(match["bits"]), match["sha256"], match["comment"], match["kind"])
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ def version() -> tuple[int, int]:
     """Return the version of the installed OpenSSH, for example (9, 2)."""
     need("ssh")
     said = subprocess.run(["ssh", "-V"], check=True, capture_output=True, text=True).stderr
-    found = re.match(r"OpenSSH_(\d+)\.(\d+)", said)
-    assert found, said
-    return int(found[1]), int(found[2])
+    match = re.match(r"OpenSSH_(\d+)\.(\d+)", said)
+    assert match, said
+    return int(match[1]), int(match[2])
 
 
 def generate(private: Path, kind: str, bits: int) -> KeyPair:

@@ -21,5 +21,5 @@ def serials(folder: Path, krl: bytes) -> set[int]:
     (folder / "krl").write_bytes(krl)
     command = ["ssh-keygen", "-Q", "-l", "-f", str(folder / "krl")]
     said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-    found = re.findall(r"^serial: (\d+)(?:-(\d+))?$", said, flags=re.MULTILINE)
-    return {serial for first, last in found for serial in range(int(first), int(last or first) + 1)}
+    ranges = re.findall(r"^serial: (\d+)(?:-(\d+))?$", said, flags=re.MULTILINE)
+    return {serial for first, last in ranges for serial in range(int(first), int(last or first) + 1)}

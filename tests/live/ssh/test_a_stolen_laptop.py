@@ -22,10 +22,10 @@ print(owners.add_owner(sys.argv[1], "bot", "colleague", admin=True).id)
 PAGE = (ROOT / "docs/ssh.md").read_text()
 
 
-def found(api: Served, certificate: str, folder: Path) -> list[str]:
+def list_certificates(api: Served, certificate: str, folder: Path) -> list[str]:
     """Return the ids of the certificates that the lines of the page print, given that of the stolen laptop."""
     parts = [r"^api\(\) .*?; \}$", r"^events\(\) .*?^}$", r"^ *OWNER=.*?$", r'^ *events "action=.*?(?=^ *```$)']
-    lines = [found[0] for part in parts if (found := re.search(part, PAGE, re.M | re.S))]
+    lines = [match[0] for part in parts if (match := re.search(part, PAGE, re.M | re.S))]
     assert len(lines) == len(parts)
     settings = {"BASE_URL": api.base_url, "API_KEY": api.token}
     (folder / "bob.json").write_text(json.dumps({"id": certificate}))
@@ -39,11 +39,11 @@ def found(api: Served, certificate: str, folder: Path) -> list[str]:
 
 def admin_bot(api: Served, account: str) -> str:
     """Return the id of a bot that the operator makes an admin: others may not delete certificates of the owner."""
-    made = subprocess.run(
+    creation = subprocess.run(
         [sys.executable, "-c", _ADMIN_BOT, account],
         cwd=ROOT, env={**os.environ, **api.cloud}, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return made.stdout.strip()
+    return creation.stdout.strip()
 
 
 @pytest.mark.needs("bash", "curl", "jq")
@@ -59,4 +59,4 @@ def test_what_a_thief_had_signed_is_found_behind_newer_events_of_who_deleted_it(
     token = owner.create("/api_keys", {"owner_id": colleague})["token"]
     assert owner.with_token(token).delete(f"{USERS}/{signed[0]}").status == 204
     bury(api, token, 525)  # more than one page picks from
-    assert found(api, signed[0], tmp_path) == signed[::-1]
+    assert list_certificates(api, signed[0], tmp_path) == signed[::-1]

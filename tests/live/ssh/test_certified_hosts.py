@@ -21,7 +21,7 @@ AUTHORITIES: dict[str, PrivateKey] = {
     "ecdsa": keys.generate_ecdsa("nistp256"),
     "rsa": RSA,
 }
-OWN = AUTHORITIES["ed25519"]
+AUTHORITY = AUTHORITIES["ed25519"]
 NOW = datetime.now(UTC)
 CERTIFICATE = HostCertificate(
     key_id="shcrt_1",
@@ -53,12 +53,12 @@ def connect(tmp_path: Path) -> Connect:
         certificate: HostCertificate,
         name: str,
         *,
-        authority: PrivateKey = OWN,
-        trusted: PrivateKey = OWN,
+        authority: PrivateKey = AUTHORITY,
+        trusted: PrivateKey = AUTHORITY,
         revoked: bytes = EMPTY,
     ) -> str:
-        own = keygen.generate(tmp_path / "certified", "ecdsa", 256)
-        certified = replace(certificate, public_key=keys.parse_authorized_key(own.public).key)
+        key = keygen.generate(tmp_path / "certified", "ecdsa", 256)
+        certified = replace(certificate, public_key=keys.parse_authorized_key(key.public).key)
         (tmp_path / "certified-cert.pub").write_text(ssh_certificates.sign(certified, authority))
         known = tmp_path / "known_hosts"
         known.write_text(f"@cert-authority * {keys.authorized_key(trusted.public_key())}\n")
@@ -97,8 +97,12 @@ def test_a_host_of_another_authority_is_not_believed(connect: Connect) -> None:
     assert connect(CERTIFICATE, "db.example.com", trusted=AUTHORITIES["ecdsa"]) == NOT_BELIEVED
 
 
-@pytest.mark.parametrize(("serial", "told"), [(CERTIFICATE.serial + 1, BELIEVED), (CERTIFICATE.serial, NOT_BELIEVED)])
-def test_a_host_is_not_believed_once_the_list_revokes_its_certificate(connect: Connect, serial: int, told: str) -> None:
-    revoked = [Revoked(keys.authorized_key(OWN.public_key()), [serial])]
+@pytest.mark.parametrize(
+    ("serial", "outcome"), [(CERTIFICATE.serial + 1, BELIEVED), (CERTIFICATE.serial, NOT_BELIEVED)]
+)
+def test_a_host_is_not_believed_once_the_list_revokes_its_certificate(
+    connect: Connect, serial: int, outcome: str
+) -> None:
+    revoked = [Revoked(keys.authorized_key(AUTHORITY.public_key()), [serial])]
     content = krl.make(version=1, generated=NOW, certificates=revoked)
-    assert connect(CERTIFICATE, "db.example.com", revoked=content).endswith(told)
+    assert connect(CERTIFICATE, "db.example.com", revoked=content).endswith(outcome)

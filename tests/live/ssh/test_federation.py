@@ -37,9 +37,9 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, Issu
 
 
 def section(title: str) -> str:
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## )", PAGE, re.DOTALL | re.MULTILINE)
-    assert found, title
-    return found[1]
+    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## )", PAGE, re.DOTALL | re.MULTILINE)
+    assert match, title
+    return match[1]
 
 
 def indented(title: str) -> list[str]:
@@ -49,9 +49,9 @@ def indented(title: str) -> list[str]:
 
 
 def yaml_of(title: str) -> Any:
-    found = re.search(r"```yaml\n(.*?)```", section(title), re.DOTALL)
-    assert found
-    return yaml_parse(found[1])
+    match = re.search(r"```yaml\n(.*?)```", section(title), re.DOTALL)
+    assert match
+    return yaml_parse(match[1])
 
 
 def run(script: str, folder: Path, settings: Mapping[str, str]) -> str:
@@ -93,7 +93,9 @@ def test_a_github_workflow(api: tuple[Client, Issuer], tmp_path: Path) -> None:
     masked = run(sign_in, tmp_path, runner)
     (name, key), *_ = [line.split("=", 1) for line in github.read_text().splitlines()]
     assert (name, masked) == ("API_KEY", f"::add-mask::{key}\n")
-    assert [it["id"] for it in json.loads(run(use, tmp_path, {**runner, name: key}))["https_edges"]] == [edge]
+    assert [
+        edge_record["id"] for edge_record in json.loads(run(use, tmp_path, {**runner, name: key}))["https_edges"]
+    ] == [edge]
     assert admin.with_token(key).get("/tunnels").status == 403
     assert admin.patch(f"/federated_credentials/{credential}", {"enabled": False}).status == 200
     with pytest.raises(AssertionError, match="error: 400"):
@@ -133,8 +135,8 @@ def test_a_certificate_and_a_login(api: tuple[Client, Issuer], server: Sshd, tmp
     script, _, login = recipe.strip().rpartition("\n")
     assert login == "ssh -i id deploy@server.example.com"
     script = script.replace("sshca_…", authority["id"]).replace('"deploy"', f'"{USER}"')
-    own = {**settings(admin), "FEDERATED_CREDENTIAL": credential, "token": issuer.token(credential)}
-    run(script, tmp_path, own)
+    environment = {**settings(admin), "FEDERATED_CREDENTIAL": credential, "token": issuer.token(credential)}
+    run(script, tmp_path, environment)
     pair = keygen.KeyPair(tmp_path / "id")
     certificate = (tmp_path / "id-cert.pub").read_text().strip()
     signed = Signed(pair, {"id": "exchanged", "certificate": certificate})

@@ -57,9 +57,9 @@ def service() -> Iterator[Service]:
 
 def fetch(folder: Path, service: Service) -> subprocess.CompletedProcess[str]:
     """Run the script of the page; the list is in the folder."""
-    found = re.search(r"^cat > fetch-krl <<'EOF'\n(.*?)^EOF$", (ROOT / "docs/ssh.md").read_text(), re.M | re.S)
-    assert found
-    (folder / "fetch-krl").write_text(found[1])
+    match = re.search(r"^cat > fetch-krl <<'EOF'\n(.*?)^EOF$", (ROOT / "docs/ssh.md").read_text(), re.M | re.S)
+    assert match
+    (folder / "fetch-krl").write_text(match[1])
     (folder / "key.pub").write_text(keys.authorized_key(keys.generate_ed25519().public_key()))
     command = ["sh", "fetch-krl", f"http://127.0.0.1:{service.server_port}/krl", "revoked", "key.pub"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)

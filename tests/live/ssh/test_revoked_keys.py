@@ -67,38 +67,38 @@ def signed(laptop: KeyPair, authority: PrivateKey, serial: int) -> Signed:
     return Signed(laptop, {"id": certificate.key_id, "certificate": line})
 
 
-def logins(server: Sshd, content: bytes, *holders: Signed) -> list[Login]:
+def logins(server: Sshd, content: bytes, *certificates: Signed) -> list[Login]:
     (server.folder / "revoked").write_bytes(content)
-    return [server.login(holder, "echo in") for holder in holders]
+    return [server.login(certificate, "echo in") for certificate in certificates]
 
 
 @each_authority
 def test_a_certificate_lets_in_until_the_list_revokes_it(
     server: Sshd, laptops: tuple[KeyPair, KeyPair], authority: PrivateKey
 ) -> None:
-    one, two = signed(laptops[0], authority, 2**64 - 1), signed(laptops[0], authority, 2**64 - 2)
-    assert logins(server, revocations(), one, two) == [accepted("in\n"), accepted("in\n")]
+    first, two = signed(laptops[0], authority, 2**64 - 1), signed(laptops[0], authority, 2**64 - 2)
+    assert logins(server, revocations(), first, two) == [accepted("in\n"), accepted("in\n")]
     revoked = revocations(Revoked(line(authority), [2**64 - 1]))
-    assert logins(server, revoked, one, two) == [REFUSED, accepted("in\n")]
-    assert logins(server, revocations(Revoked(line(authority), [])), one, two) == [accepted("in\n"), accepted("in\n")]
+    assert logins(server, revoked, first, two) == [REFUSED, accepted("in\n")]
+    assert logins(server, revocations(Revoked(line(authority), [])), first, two) == [accepted("in\n"), accepted("in\n")]
 
 
 def test_a_lost_key_lets_nobody_in_whichever_authority_certified_it(
     server: Sshd, laptops: tuple[KeyPair, KeyPair]
 ) -> None:
-    lost, kept = laptops
-    holders = [signed(lost, OLD, 1), signed(lost, NEW, 2), signed(kept, OLD, 3)]
-    assert logins(server, revocations(lost=lost), *holders) == [REFUSED, REFUSED, accepted("in\n")]
+    lost, other_laptop = laptops
+    certificates = [signed(lost, OLD, 1), signed(lost, NEW, 2), signed(other_laptop, OLD, 3)]
+    assert logins(server, revocations(lost=lost), *certificates) == [REFUSED, REFUSED, accepted("in\n")]
 
 
 def test_one_list_serves_two_authorities_during_a_rotation(server: Sshd, laptops: tuple[KeyPair, KeyPair]) -> None:
     merged = revocations(Revoked(line(OLD), [1]), Revoked(line(NEW), [2]))
-    holders = [signed(laptops[0], authority, serial) for authority in (OLD, NEW) for serial in (1, 2)]
-    assert logins(server, merged, *holders) == [REFUSED, accepted("in\n"), accepted("in\n"), REFUSED]
+    certificates = [signed(laptops[0], authority, serial) for authority in (OLD, NEW) for serial in (1, 2)]
+    assert logins(server, merged, *certificates) == [REFUSED, accepted("in\n"), accepted("in\n"), REFUSED]
 
 
 def test_a_list_of_100_000_holds_at_a_login(server: Sshd, laptops: tuple[KeyPair, KeyPair]) -> None:
     serials = [1 + 10**14 * number for number in range(100_000)]
     content = revocations(Revoked(line(OLD), serials))
-    holders = [signed(laptops[0], OLD, serials[77_777]), signed(laptops[0], OLD, serials[77_777] + 1)]
-    assert logins(server, content, *holders) == [REFUSED, accepted("in\n")]
+    certificates = [signed(laptops[0], OLD, serials[77_777]), signed(laptops[0], OLD, serials[77_777] + 1)]
+    assert logins(server, content, *certificates) == [REFUSED, accepted("in\n")]

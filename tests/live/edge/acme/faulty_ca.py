@@ -65,22 +65,27 @@ class FaultyCa:
     @property
     def orders(self) -> list[Mapping[str, Any]]:
         """Return the content of all requests for orders, also of those that failed."""
-        return [it.payload for it in self.requests if it.path == _ORDERS]
+        return [request.payload for request in self.requests if request.path == _ORDERS]
 
     @property
     def revoked(self) -> dict[int, int]:
         """Return the reasons for which certificates were revoked, by serial number."""
-        found = [it.payload for it in self.requests if it.path == _REVOCATIONS]
-        certificates = (x509.load_der_x509_certificate(_decode(it["certificate"])) for it in found)
-        return {it.serial_number: body["reason"] for it, body in zip(certificates, found, strict=True)}
+        revocations = [request.payload for request in self.requests if request.path == _REVOCATIONS]
+        certificates = (
+            x509.load_der_x509_certificate(_decode(revocation["certificate"])) for revocation in revocations
+        )
+        return {
+            certificate.serial_number: body["reason"]
+            for certificate, body in zip(certificates, revocations, strict=True)
+        }
 
     def orders_of(self, domain: str) -> list[Mapping[str, Any]]:
-        return [it for it in self.orders if domain in [name["value"] for name in it["identifiers"]]]
+        return [order for order in self.orders if domain in [name["value"] for name in order["identifiers"]]]
 
     def times_of_orders(self, domain: str) -> list[float]:
         """Return the times of the requests for orders of a domain."""
-        orders = [it for it in self.requests if it.path == _ORDERS]
-        return [it.at for it in orders if domain in [name["value"] for name in it.payload["identifiers"]]]
+        orders = [request for request in self.requests if request.path == _ORDERS]
+        return [order.at for order in orders if domain in [name["value"] for name in order.payload["identifiers"]]]
 
     def forward(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes = b""
@@ -142,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_problem(self, kind: str, status: int, more: Headers) -> None:
         _, headers, _ = self.ca.forward("HEAD", "/nonce-plz", {})
-        nonce = [it for it in headers if it[0] == "Replay-Nonce"]  # each response has a fresh one
+        nonce = [header for header in headers if header[0] == "Replay-Nonce"]  # each response has a fresh one
         problem = json.dumps({"type": _PROBLEM + kind, "detail": "a fault of the test", "status": status}).encode()
         self._send(status, [*nonce, *more, ("Content-Type", "application/problem+json")], problem)
 

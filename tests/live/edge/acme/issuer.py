@@ -77,9 +77,9 @@ def _fork(options: Options, domain: str, step: str) -> int:
 
 def _order(options: Options, domain: str, step: str) -> None:
     """Claim a domain, and make an attempt until the process is killed."""
-    own = issuer_settings.from_environment()
-    ca: Any = Mortal(issuing.connect(own), step)
-    txt = TxtRecords(own.dns, _find_none) if own.dns else None
+    settings = issuer_settings.from_environment()
+    ca: Any = Mortal(issuing.connect(settings), step)
+    txt = TxtRecords(settings.dns, _find_none) if settings.dns else None
     attempt = Attempt(ca, _preflight, txt, keys=key_making.make, sleep=lambda _: time.sleep(_POLL))
     now = int(time.time())
     for due in renewal_schedule.find_due(now, 100):
@@ -97,8 +97,8 @@ class Mortal:
         self._when, self._method = step.split()
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._ca, name)
-        return self._killing(found) if name == self._method else found
+        attribute = getattr(self._ca, name)
+        return self._killing(attribute) if name == self._method else attribute
 
     def _killing(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def killed(*arguments: Any, **named: Any) -> None:

@@ -48,7 +48,7 @@ class Issuing:
     log: Path  # of issuers
     app: str = ""  # the id of the domain that has visitors
     issuer: "subprocess.Popen[str] | None" = None
-    others: "list[subprocess.Popen[str]]" = field(default_factory=list)
+    other_issuers: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     @cached_property
     def api(self) -> Client:
@@ -60,10 +60,10 @@ class Issuing:
 
     def reserve(self, domain: str) -> str:
         """Reserve a domain that leads to the edge, and publish its proof. Return its id."""
-        made = self.api.create("/reserved_domains", {"domain": domain})
+        reservation = self.api.create("/reserved_domains", {"domain": domain})
         self.names.records[domain, "A"] = ["127.0.0.1"]
-        self.names.records[made["verification"]["name"], "TXT"] = [made["verification"]["value"]]
-        return str(made["id"])
+        self.names.records[reservation["verification"]["name"], "TXT"] = [reservation["verification"]["value"]]
+        return str(reservation["id"])
 
     def prove(self, *ids: str) -> None:
         """Wait until domains are proved."""
@@ -77,13 +77,17 @@ class Issuing:
 
     def find(self, domain: str) -> str:
         """Return the id of a reserved domain."""
-        (found,) = [it for it in self.api.get("/reserved_domains").json["reserved_domains"] if it["domain"] == domain]
-        return str(found["id"])
+        (reservation,) = [
+            reservation
+            for reservation in self.api.get("/reserved_domains").json["reserved_domains"]
+            if reservation["domain"] == domain
+        ]
+        return str(reservation["id"])
 
     def show(self, id: str) -> dict[str, Any]:
         """Return a reserved domain as the API shows it."""
-        found: dict[str, Any] = self.api.get(f"/reserved_domains/{id}").json
-        return found
+        reservation: dict[str, Any] = self.api.get(f"/reserved_domains/{id}").json
+        return reservation
 
     def job(self, id: str) -> dict[str, Any]:
         """Return the provisioning job of a domain, empty if there is none."""
@@ -112,23 +116,23 @@ class Issuing:
     def operator_certificate(self) -> x509.Certificate | None:
         """Return the operator's certificate in the table, or None."""
         key = {"scope": {"S": operator_certificate.SCOPE}, "id": {"S": operator_certificate.ID}}
-        found = client_of(self.started.api.cloud, "dynamodb").get_item(TableName="tunnel-edge", Key=key).get("Item")
-        if not found:
+        item = client_of(self.started.api.cloud, "dynamodb").get_item(TableName="tunnel-edge", Key=key).get("Item")
+        if not item:
             return None
-        return x509.load_pem_x509_certificate(found["body"]["M"]["certificate_pem"]["S"].encode())
+        return x509.load_pem_x509_certificate(item["body"]["M"]["certificate_pem"]["S"].encode())
 
     def events(self, id: str) -> list[dict[str, Any]]:
         """Return the audit events of a resource."""
-        found: list[dict[str, Any]] = self.api.get(f"/audit_events?resource_id={id}").json["audit_events"]
-        return found
+        events: list[dict[str, Any]] = self.api.get(f"/audit_events?resource_id={id}").json["audit_events"]
+        return events
 
     def connection(self, domain: str, address: str = "127.0.0.1") -> HTTPSConnection:
         """Return a connection of a visitor, who trusts every certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        made = _LocalConnection(domain, int(self.started.ports["EDGE_PORT"]), context=context, timeout=5)
-        made.address = address
-        return made
+        connection = _LocalConnection(domain, int(self.started.ports["EDGE_PORT"]), context=context, timeout=5)
+        connection.address = address
+        return connection
 
     def visit(self, domain: str, address: str = "127.0.0.1") -> x509.Certificate | None:
         """Return the certificate that a visitor of a domain gets, or None without a handshake."""
@@ -145,15 +149,15 @@ class Issuing:
         """Return the domains with the answer of a challenge in the table."""
         pages = client_of(self.started.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
         scopes = [item["scope"]["S"] for page in pages for item in page["Items"]]
-        return [it for it in scopes if it.startswith(challenge_records.PREFIX)]
+        return [scope for scope in scopes if scope.startswith(challenge_records.PREFIX)]
 
     def keys(self, *ids: str) -> dict[str, bytes]:
         """Return private keys as DER, by the ids of their records."""
         pages = client_of(self.started.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
-        found = [item for page in pages for item in page["Items"] if item["id"]["S"] in ids and "sealed" in item]
+        items = [item for page in pages for item in page["Items"] if item["id"]["S"] in ids and "sealed" in item]
         kms = client_of(self.started.api.cloud, "kms")
         opened = {}
-        for item in found:
+        for item in items:
             account, id = item["scope"]["S"].partition("#")[0], item["id"]["S"]
             sealed = item["sealed"]["M"]["private_key"]["B"]
             opened[id] = kms.decrypt(CiphertextBlob=sealed, EncryptionContext=vault.context(account, id))["Plaintext"]
@@ -163,9 +167,9 @@ class Issuing:
     def another_host(self, address: str) -> Iterator[None]:
         """Run another edge host at an address, with the same ports and store."""
         folder = self.log.parent / "another"
-        own = {"EDGE_HOST": address, "EDGE_DIR": str(folder), "SSH_PORT": str(free_port())}
+        host_variables = {"EDGE_HOST": address, "EDGE_DIR": str(folder), "SSH_PORT": str(free_port())}
         shared = {**self.started.ports, "LOCAL_DIR": str(self.started.api.local), "DNS_SERVERS": self.asked}
-        edge = start_edge(self.started.api, {**shared, **own})
+        edge = start_edge(self.started.api, {**shared, **host_variables})
         try:
             yield
         finally:
@@ -191,7 +195,7 @@ class Issuing:
 
     def add_issuer(self) -> None:
         """Start an issuer beside the first. It ends with the world."""
-        self.others.append(self._start({}))
+        self.other_issuers.append(self._start({}))
 
     def _start(self, options: dict[str, Any]) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "tests.live.edge.acme.issuer", json.dumps(options)]
@@ -207,11 +211,11 @@ class Issuing:
 
     def end_issuer(self) -> None:
         """End all issuers of the tests."""
-        for issuer in [*self.others, *([self.issuer] if self.issuer else [])]:
+        for issuer in [*self.other_issuers, *([self.issuer] if self.issuer else [])]:
             issuer.kill()
             issuer.communicate()
         self.issuer = None
-        self.others.clear()
+        self.other_issuers.clear()
 
 
 class _LocalConnection(HTTPSConnection):
@@ -255,10 +259,10 @@ def running(folder: Path) -> Iterator[Issuing]:
         edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder / "local"), "DNS_SERVERS": asked})
         started = Started(api, ports, edge, credential(api, "key"))
         stack.callback(lambda: _end(started.edge))
-        made = Issuing(started, ca, names, zone, settings, folder / "issuer.log")
-        stack.callback(made.end_issuer)
-        RECORD.log_files.append(made.log)
-        yield made
+        issuing = Issuing(started, ca, names, zone, settings, folder / "issuer.log")
+        stack.callback(issuing.end_issuer)
+        RECORD.log_files.append(issuing.log)
+        yield issuing
         remember_stored(api)
 
 

@@ -13,27 +13,27 @@ _REGION = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r\S+ \S+ \S+ \S+ *(.*)")
 
 def read(pid: int) -> list[bytes] | None:
     """Return the readable regions of the memory of a process, or None if they must not be read."""
-    found = []
+    contents = []
     try:
         regions = Path(f"/proc/{pid}/maps").read_text().splitlines()
         with Path(f"/proc/{pid}/mem").open("rb") as memory:
-            for start, end, name in (it.groups() for line in regions if (it := _REGION.match(line))):
+            for start, end, name in (match.groups() for line in regions if (match := _REGION.match(line))):
                 if not name.startswith("[v"):  # the kernel's own pages
                     memory.seek(int(start, 16))
-                    found.append(memory.read(int(end, 16) - int(start, 16)))
+                    contents.append(memory.read(int(end, 16) - int(start, 16)))
     except PermissionError:
         return None
-    return found
+    return contents
 
 
 def find(memory: list[bytes], key: bytes) -> list[str]:
     """Return the forms in which a private key (DER) is in memory: whole, as PEM, or its secret numbers."""
     lines = base64.encodebytes(key).split()
     forms = {"DER": key, "PEM": lines[len(lines) // 2]}
-    for place, number in enumerate(_secrets(key)):
+    for index, number in enumerate(_secrets(key)):
         size = (number.bit_length() + 63) // 64 * 8  # whole words, as libraries store numbers
-        forms |= {f"{order} {place}": number.to_bytes(size, order) for order in ("big", "little")}
-        forms |= {f"decimal {place}": str(number).encode(), f"hexadecimal {place}": f"{number:x}".encode()}
+        forms |= {f"{order} {index}": number.to_bytes(size, order) for order in ("big", "little")}
+        forms |= {f"decimal {index}": str(number).encode(), f"hexadecimal {index}": f"{number:x}".encode()}
     return [name for name, form in forms.items() if any(form in region for region in memory)]
 
 

@@ -19,7 +19,9 @@ from tests.live.edge.running import until, upstream
 
 pytestmark = [needs_envoy, pytest.mark.needs("pebble")]
 DOMAIN, STRONG, WILDCARD = "app.example.com", "strong.example.com", "*.wild.example.com"
-UNPROVED, ELSEWHERE, LIMITED, LATER = (f"{it}.example.com" for it in ("unproved", "elsewhere", "limited", "later"))
+UNPROVED, ELSEWHERE, LIMITED, LATER = (
+    f"{label}.example.com" for label in ("unproved", "elsewhere", "limited", "later")
+)
 LAST, LOST = "last.example.com", "lost.example.org"
 MONTH = timedelta(days=30)
 STEPS = (
@@ -33,14 +35,14 @@ HOSTS = (["127.0.0.1"], [SECOND], ["127.0.0.1", SECOND])
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuing]:
-    with issuing.running(tmp_path_factory.mktemp("acme")) as made, upstream() as port:
-        made.app = made.reserve(DOMAIN)
-        made.prove(made.app)
-        client = made.started.ssh("-R", f"{DOMAIN}:80:127.0.0.1:{port}")
+    with issuing.running(tmp_path_factory.mktemp("acme")) as running_issuing, upstream() as port:
+        running_issuing.app = running_issuing.reserve(DOMAIN)
+        running_issuing.prove(running_issuing.app)
+        client = running_issuing.started.ssh("-R", f"{DOMAIN}:80:127.0.0.1:{port}")
         client.says("is online")
-        made.start_issuer()
+        running_issuing.start_issuer()
         try:
-            yield made
+            yield running_issuing
         finally:
             client.kill()
 
@@ -56,13 +58,13 @@ def test_proved_domains_get_their_certificates_and_are_served_with_them(world: I
     issued = world.issued(world.app)
     until(lambda: world.visit(DOMAIN) == issued, within=2)
     for domain, id, key_type in ((DOMAIN, world.app, "ecdsa"), (STRONG, strong, "rsa")):
-        found, status = world.certificate(id), world.show(id)["certificate_management_status"]
-        assert found["subject_alternative_names"] == {"dns_names": [domain], "ips": []}
-        assert (found["private_key_type"], found["description"]) == (key_type, f"Issued for {domain}")
-        assert began <= clock.parse(found["issued_at"]) <= datetime.now(UTC)
+        certificate, status = world.certificate(id), world.show(id)["certificate_management_status"]
+        assert certificate["subject_alternative_names"] == {"dns_names": [domain], "ips": []}
+        assert (certificate["private_key_type"], certificate["description"]) == (key_type, f"Issued for {domain}")
+        assert began <= clock.parse(certificate["issued_at"]) <= datetime.now(UTC)
         assert status["provisioning_job"] is None
         assert MONTH <= clock.parse(status["renews_at"]) - began <= MONTH + timedelta(days=2)
-        (event,) = world.events(found["id"])
+        (event,) = world.events(certificate["id"])
         assert (event["action"], event["actor"]["type"]) == ("tls_certificate.create", "edge")
         assert event["details"]["reserved_domain"] == id
         assert "PRIVATE" not in str(event)
@@ -84,16 +86,16 @@ def test_the_operators_certificate_comes_from_the_ca(world: Issuing) -> None:
 def test_keys_of_certificates_are_not_in_the_memory_of_the_issuer(world: Issuing) -> None:
     """A core dump would have that memory. Only the key of the account at the CA is in it."""
     assert world.issuer
-    found = world.keys(
+    keys = world.keys(
         world.certificate(world.app)["id"], world.certificate(world.find(STRONG))["id"], "certificate", "acme"
     )
-    assert len(found) == 4
-    own = found.pop("acme")
+    assert len(keys) == 4
+    account_key = keys.pop("acme")
     memory = process_memory.read(world.issuer.pid)
     if memory is None:  # the kernel does not let the user of these tests read it, nor dump it
         return
-    assert process_memory.find(memory, own)
-    assert [id for id, key in found.items() if process_memory.find(memory, key)] == []
+    assert process_memory.find(memory, account_key)
+    assert [id for id, key in keys.items() if process_memory.find(memory, key)] == []
 
 
 def test_a_renewal_within_the_window_of_the_ca_fails_no_request(world: Issuing) -> None:
@@ -108,7 +110,7 @@ def test_a_renewal_within_the_window_of_the_ca_fails_no_request(world: Issuing) 
         count = len(responses)
         until(lambda: len(responses) > count + 20)
     assert set(responses) == {200}
-    assert [it.get("replaces") for it in world.ca.orders_of(DOMAIN)] == [None, replaced]
+    assert [order.get("replaces") for order in world.ca.orders_of(DOMAIN)] == [None, replaced]
 
 
 @contextmanager
@@ -152,10 +154,10 @@ def test_mistakes_of_owners_cost_the_ca_no_request(world: Issuing) -> None:
     until(lambda: all(world.job(id).get("error_code") for id in ids.values()), within=40)
     jobs = {domain: world.job(id) for domain, id in ids.items()}
     codes = ["domain_unproved", "http_unreachable", "dns_alias_missing"]
-    assert [jobs[it]["error_code"] for it in domains] == codes
+    assert [jobs[domain]["error_code"] for domain in domains] == codes
     assert "127.0.0.9" in jobs[ELSEWHERE]["msg"]
     assert world.show(ids[WILDCARD])["acme_challenge_cname_target"] in jobs[WILDCARD]["msg"]
-    assert [world.ca.orders_of(it) for it in domains] == [[]] * 3
+    assert [world.ca.orders_of(domain) for domain in domains] == [[]] * 3
 
 
 def test_failed_orders_are_made_when_their_obstacle_is_gone(world: Issuing) -> None:
@@ -177,7 +179,7 @@ def test_failed_orders_are_made_when_their_obstacle_is_gone(world: Issuing) -> N
     world.set_ahead(ahead)
     until(lambda: world.have(limited, later, wild), within=40)
     assert world.ca.times_of_orders(LIMITED)[1] + ahead >= retries_at
-    assert [len(world.ca.orders_of(it)) for it in (LIMITED, LATER, WILDCARD)] == [2, 1, 1]
+    assert [len(world.ca.orders_of(domain)) for domain in (LIMITED, LATER, WILDCARD)] == [2, 1, 1]
     assert world.certificate(wild)["subject_alternative_names"] == {"dns_names": [WILDCARD], "ips": []}
     assert (len(world.zone.added) - added, world.zone.records, world.tokens()) == (1, {}, [])
 
@@ -203,14 +205,14 @@ def test_each_edge_host_answers_challenges_and_one_of_two_issuers_orders(world: 
         mine.prove(*ids.values())
         mine.order(*ids.values())
         until(lambda: mine.have(*ids.values()), within=40)
-        assert [len(world.ca.orders_of(it)) for it in ids] == [1] * len(ids)
+        assert [len(world.ca.orders_of(domain)) for domain in ids] == [1] * len(ids)
         assert mine.tokens() == []
 
 
 def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) -> None:
     world.end_issuer()
     mine = world.newcomer()
-    steps = {f"{'*.' if number % 2 else ''}killed-{number}.example.org": it for number, it in enumerate(STEPS)}
+    steps = {f"{'*.' if number % 2 else ''}killed-{number}.example.org": step for number, step in enumerate(STEPS)}
     domains = {domain: mine.reserve(domain) for domain in steps}
     lost, revoked = mine.reserve(LOST), {*world.ca.revoked}
     mine.prove(lost, *domains.values())
@@ -228,14 +230,16 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
     until(lambda: mine.have(*domains.values()), within=40)
     orders = {domain: mine.ca.times_of_orders(domain) for domain in domains}
     twice = orders.pop(next(domain for domain, step in steps.items() if step == "after order"))
-    assert {len(it) for it in orders.values()} == {1}
+    assert {len(times) for times in orders.values()} == {1}
     assert len(twice) == 2
     assert twice[1] - twice[0] >= CLAIM - 1  # claims end at whole seconds
     until(lambda: len({*world.ca.revoked} - revoked) == 1, within=40)
     assert (len(world.ca.orders_of(LOST)), mine.job(lost)["error_code"]) == (1, "domain_unproved")
     issued = mine.api.get("/tls_certificates").json["tls_certificates"]
-    assert sorted(it["id"] for it in issued) == sorted(mine.certificate(id)["id"] for id in domains.values())
-    assert [len(mine.events(it["id"])) for it in issued] == [1] * len(domains)
+    assert sorted(certificate["id"] for certificate in issued) == sorted(
+        mine.certificate(id)["id"] for id in domains.values()
+    )
+    assert [len(mine.events(certificate["id"])) for certificate in issued] == [1] * len(domains)
     assert (mine.zone.records, mine.tokens()) == ({}, [])
 
 

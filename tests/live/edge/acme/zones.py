@@ -35,8 +35,8 @@ class UpdatedZone:
     @property
     def records(self) -> dict[str, list[str]]:
         """Return the TXT records of the zone."""
-        found = [(name, values) for (name, kind), values in self.server.records.items() if kind == "TXT" and values]
-        return {name: values for name, values in found if name.endswith(f".{self.zone}")}
+        texts = [(name, values) for (name, kind), values in self.server.records.items() if kind == "TXT" and values]
+        return {name: values for name, values in texts if name.endswith(f".{self.zone}")}
 
     def apply(self, wire: bytes) -> bytes:
         """Apply an update, and return the response. Updates without the key are refused."""
@@ -54,7 +54,7 @@ class UpdatedZone:
                 self.server.records.pop((name, "TXT"), None)
             else:
                 values = self.server.records.setdefault((name, "TXT"), [])
-                new = [value for it in rrset if (value := it.strings[0].decode()) not in values]
+                new = [value for record in rrset if (value := record.strings[0].decode()) not in values]
                 values.extend(new)
                 self.added.extend((name, value) for value in new)
         return reply.to_wire()
@@ -66,19 +66,19 @@ _KEY = dns.tsig.Key(KEY_NAME, SECRET)
 @contextmanager
 def updated(zone: str, server: NameServer) -> Iterator[UpdatedZone]:
     """Accept updates over TCP."""
-    made = UpdatedZone(zone, server)
+    updated_zone = UpdatedZone(zone, server)
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             while len(head := self.rfile.read(2)) == 2:
-                answer = made.apply(self.rfile.read(int.from_bytes(head)))
+                answer = updated_zone.apply(self.rfile.read(int.from_bytes(head)))
                 self.wfile.write(len(answer).to_bytes(2) + answer)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as listening:
         listening.daemon_threads, listening.block_on_close = True, False
-        made.port = listening.server_address[1]
+        updated_zone.port = listening.server_address[1]
         threading.Thread(target=listening.serve_forever, args=(0.05,), daemon=True).start()
         try:
-            yield made
+            yield updated_zone
         finally:
             listening.shutdown()

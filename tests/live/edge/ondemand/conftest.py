@@ -12,9 +12,9 @@ from tests.live.edge.running import Edge, until
 
 @pytest.fixture
 def name(edge: Edge) -> Name:
-    made = serve(edge)
-    until(lambda: made.visit() == "200")
-    return made
+    served_name = serve(edge)
+    until(lambda: served_name.visit() == "200")
+    return served_name
 
 
 @pytest.fixture

@@ -55,6 +55,6 @@ class _Tunnel(asyncio.Protocol):
             self._is_socket = True
             return
         body = self._id.encode() + b"\n" + head
-        whole = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+        response = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
         delay = 2 if head.startswith(b"GET /slow") else 0
-        asyncio.get_running_loop().call_later(delay, self._transport.write, whole)
+        asyncio.get_running_loop().call_later(delay, self._transport.write, response)

@@ -44,10 +44,10 @@ class Name:
         raw = socket.create_connection(("127.0.0.1", self.edge.settings.edge_port), 10, (source, 0))
         return context.wrap_socket(raw, server_hostname=self.host)
 
-    def visit(self, **how: object) -> str:
+    def visit(self, **options: object) -> str:
         """Return the status of a new connection, "" if it is refused."""
         try:
-            with self.connect(**how) as connection:  # type: ignore[arg-type]
+            with self.connect(**options) as connection:  # type: ignore[arg-type]
                 return str(ask(connection, self.host)[0])
         except (OSError, ValueError):
             return ""
@@ -57,13 +57,13 @@ class Name:
         (self.edge.store.keep if is_listed else served_records.put_unlisted)(self.record)
 
     @contextmanager
-    def visited(self, **how: object) -> Iterator[Counter[str]]:
+    def visited(self, **options: object) -> Iterator[Counter[str]]:
         """Visit the name all the time. Yield the results."""
         met, is_over = Counter[str](), threading.Event()
 
         def visit() -> None:
             while not is_over.wait(0.005):
-                met[self.visit(**how)] += 1
+                met[self.visit(**options)] += 1
 
         thread = threading.Thread(target=visit)
         thread.start()

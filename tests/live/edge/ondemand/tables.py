@@ -64,7 +64,7 @@ class Records:
     tunnels: dict[str, list[ServedTunnel]] = field(default_factory=dict)  # by group
 
     def members(self, group: ServedBackend) -> Members:
-        return [(it, self.gateways[it.gateway]) for it in self.tunnels.get(group.id, [])]
+        return [(tunnel, self.gateways[tunnel.gateway]) for tunnel in self.tunnels.get(group.id, [])]
 
 
 class Table:
@@ -96,7 +96,7 @@ class Table:
         id = f"bkdhr_{name}"
         self.records.backends[id] = replace(worlds.response(200, body), id=id)
         route = worlds.route("/", id)
-        planned = tuple(PlannedHost(it, "live", certificate="cert_1") for it in (hosts or (name,)))
+        planned = tuple(PlannedHost(host, "live", certificate="cert_1") for host in (hosts or (name,)))
         target = RouteTarget(route, ((id, 1),), online=((id, 1),))
         edge = worlds.edge(route, id=f"edghts_{name}", hosts=hosts or (name,), **more)
         trusted = (self.authority.pem,) if edge.modules.values.get("mutual_tls") else ()
@@ -122,7 +122,7 @@ class Table:
 
     def publish(self, *resources: Resource) -> None:
         async def apply() -> None:
-            names = self.discovery.apply({it.key: it for it in resources})
+            names = self.discovery.apply({resource.key: resource for resource in resources})
             await self.discovery.wait_until_settled(names, timeout=5)
 
         self.run(apply())
@@ -167,8 +167,8 @@ class Table:
 
     def stats(self, name: str) -> int:
         """Return a counter of Envoy."""
-        found = self.admin(f"/stats?format=json&filter=^{name}$")["stats"]
-        return int(found[0]["value"])
+        stats = self.admin(f"/stats?format=json&filter=^{name}$")["stats"]
+        return int(stats[0]["value"])
 
     def stop(self) -> None:
         """Stop the discovery, as if control had been killed."""
@@ -178,7 +178,7 @@ class Table:
 
     def clusters(self) -> set[str]:
         """Return the names of Envoy's clusters."""
-        return {it["name"] for it in self.admin("/clusters?format=json")["cluster_statuses"]}
+        return {cluster["name"] for cluster in self.admin("/clusters?format=json")["cluster_statuses"]}
 
     def allocated(self) -> int:
         """Return the bytes that Envoy has allocated."""
@@ -285,7 +285,7 @@ def serving(settings: Settings, *, like: Table | None = None, is_complete: bool 
         table.authority, table.link, table.fixed = like.authority, like.link, like.fixed
     (settings.directory / "bootstrap.json").write_text(json.dumps(build_bootstrap(settings)))
     pressure.reset(settings)
-    table.discovery.apply({it.key: it for it in table.fixed})
+    table.discovery.apply({resource.key: resource for resource in table.fixed})
     thread = threading.Thread(target=table.loop.run_forever, daemon=True)
     thread.start()
     table.stopping = table.discovery.run(settings.discovery_socket)
@@ -301,5 +301,5 @@ def serving(settings: Settings, *, like: Table | None = None, is_complete: bool 
 def _fixed_resources(table: Table) -> tuple[Resource, ...]:
     """Return the resources that do not depend on names."""
     pairs = {OPERATOR_SECRET: table.authority.issue("operator.example"), LINK_SECRET: table.link.issue(server.CLIENT)}
-    secrets = (listeners.build_secret(name, it.chain, it.key) for name, it in pairs.items())
+    secrets = (listeners.build_secret(name, pair.chain, pair.key) for name, pair in pairs.items())
     return (*https_listener.build_public(table.settings), *blocking.build_rules([], []), *secrets)

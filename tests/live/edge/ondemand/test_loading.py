@@ -16,8 +16,8 @@ pytestmark = needs_envoy
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    with running(tmp_path_factory.mktemp("edge")) as made:
-        yield made
+    with running(tmp_path_factory.mktemp("edge")) as table:
+        yield table
 
 
 def test_a_cold_name_is_served_and_requested_once(table: Table) -> None:

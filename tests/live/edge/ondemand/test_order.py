@@ -25,8 +25,8 @@ pytestmark = needs_envoy
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    with running(tmp_path_factory.mktemp("edge")) as made:
-        yield made
+    with running(tmp_path_factory.mktemp("edge")) as table:
+        yield table
 
 
 def bad_pair(name: str) -> KeyPair:
@@ -47,8 +47,8 @@ def with_bad_scope(resources: NameResources) -> NameResources:
 def test_many_visitors_of_a_cold_name_cause_one_request(table: Table) -> None:
     table.answer("crowd.example.com", "crowd")
     with ThreadPoolExecutor(50) as threads:
-        found = list(threads.map(lambda _: table.visit("crowd.example.com"), range(100)))
-    assert found == [(200, "crowd")] * 100
+        responses = list(threads.map(lambda _: table.visit("crowd.example.com"), range(100)))
+    assert responses == [(200, "crowd")] * 100
     assert table.requests["crowd.example.com"] == 1
 
 

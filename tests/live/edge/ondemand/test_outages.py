@@ -31,7 +31,10 @@ def test_a_new_control_keeps_what_envoy_has_until_it_has_loaded_that_again(tmp_p
             with serving(settings, like=first, is_complete=False) as second:
                 second.answer("cold.example.com", "cold")
                 assert cold.result() == (200, "cold")
-                kinds = {kind: {it.name for it in second.held if it.kind == kind} for kind in ("secret", "scope")}
+                kinds = {
+                    kind: {resource.name for resource in second.held if resource.kind == kind}
+                    for kind in ("secret", "scope")
+                }
                 assert kinds["scope"] == {*SERVED}
                 assert kinds["secret"] == {*SERVED}
                 assert [second.visit(name) for name in SERVED] == [(200, name) for name in SERVED]

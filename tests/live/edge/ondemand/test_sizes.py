@@ -32,7 +32,7 @@ from tests.modules import largest
 pytestmark = needs_envoy
 _NAMES = 4  # of each form
 _FLUSH = 6  # seconds until Envoy has counted what it has allocated
-_MOST = 1.2  # of the estimate
+_MAX_RATIO = 1.2  # of the estimate
 _ALLOCATED = re.compile(r"^\w*memory_allocated\S* (\d+)", re.MULTILINE)
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes (\S+)", re.MULTILINE)
 _WORDS = [f"{number:064}" for number in range(66)]
@@ -50,16 +50,16 @@ def emptied() -> None:
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     folder = tmp_path_factory.mktemp("edge")
-    with running(folder, with_envoy=True, max_loaded_mib=4000, max_cold_reads=5000) as made:
-        made.store.announce_gateway(Gateway("gw-sizes", "127.0.0.1", 1), lease=600)
-        _load(made, "first", _small)
-        yield made
+    with running(folder, with_envoy=True, max_loaded_mib=4000, max_cold_reads=5000) as table:
+        table.store.announce_gateway(Gateway("gw-sizes", "127.0.0.1", 1), lease=600)
+        _load(table, "first", _small)
+        yield table
 
 
 def _add_backend(edge: Edge, account: str, prefix: str, value: Any) -> str:
-    made = ServedBackend(account, ids.new(prefix), value)
-    edge.store.keep(made)
-    return made.id
+    backend = ServedBackend(account, ids.new(prefix), value)
+    edge.store.keep(backend)
+    return backend.id
 
 
 def _add_response(edge: Edge, account: str) -> str:
@@ -72,15 +72,17 @@ def _add_edge(
     label: str,
     routes: Sequence[tuple[str, str]],
     backends: Sequence[str],
-    own: Modules = NO_MODULES,
+    modules_of_route: Modules = NO_MODULES,
 ) -> None:
     """Add an edge with routes to all backends, with the same modules but at /."""
     all_of_them = _add_backend(edge, account, "bkdwd", Weighted(backends=dict.fromkeys(backends, 1)))
     backend = BackendModule(backend_id=all_of_them)
-    modules = [extended(own if match != "/" else NO_MODULES, backend=backend) for _, match in routes]
-    made = tuple(ServedRoute(ids.new("edghtsrt"), *it, own) for it, own in zip(routes, modules, strict=True))
+    modules = [extended(modules_of_route if match != "/" else NO_MODULES, backend=backend) for _, match in routes]
+    served_routes = tuple(
+        ServedRoute(ids.new("edghtsrt"), *route, own) for route, own in zip(routes, modules, strict=True)
+    )
     host = f"{label}.{edge.settings.tunnel_domain}:443"
-    edge.store.keep(ServedEdge(account, ids.new("edghts"), 1, (host,), routes=made))
+    edge.store.keep(ServedEdge(account, ids.new("edghts"), 1, (host,), routes=served_routes))
 
 
 def _small(edge: Edge, account: str, label: str) -> None:
@@ -94,8 +96,8 @@ def _many_backends(edge: Edge, account: str, label: str) -> None:
 
 def _long_chain(edge: Edge, account: str, label: str) -> None:
     host = f"{label}.{edge.settings.tunnel_domain}"
-    every = ",".join(f"DNS:{it}" for it in (host, *(f"{'a' * 50}{number}.example.com" for number in range(600))))
-    issued = openssl.issue(f"/CN={label}", extensions=(f"subjectAltName={every}",))
+    names = ",".join(f"DNS:{name}" for name in (host, *(f"{'a' * 50}{number}.example.com" for number in range(600))))
+    issued = openssl.issue(f"/CN={label}", extensions=(f"subjectAltName={names}",))
     certificate = replace(uploaded(ids.new("cert"), account, host), chain=issued.certificate)
     edge.store.upload(certificate, KeyPair(issued.certificate, issued.key))
     _small(edge, account, label)
@@ -128,10 +130,10 @@ def _long_exact_paths(edge: Edge, account: str, label: str) -> None:
 
 def _with_module(module: Module, edge: Edge, account: str, label: str) -> None:
     """Add an edge whose routes have the largest value of a module."""
-    own = requested({module.name: largest.make(module)}, kinds.HTTPS_EDGE_ROUTES)
-    assert not own.unenforced
+    modules_of_route = requested({module.name: largest.make(module)}, kinds.HTTPS_EDGE_ROUTES)
+    assert not modules_of_route.unenforced
     routes: list[tuple[str, str]] = [("path_prefix", f"/{number}") for number in range(50)]
-    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], own)
+    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], modules_of_route)
 
 
 _FORMS: Mapping[str, Create] = {
@@ -141,7 +143,7 @@ _FORMS: Mapping[str, Create] = {
     "filters": _filters,
     "paths": _long_paths,
     "exact-paths": _long_exact_paths,
-    **{it.name.replace("_", "-"): partial(_with_module, it) for it in modules.of(kinds.HTTPS_EDGE_ROUTES)},
+    **{module.name.replace("_", "-"): partial(_with_module, module) for module in modules.of(kinds.HTTPS_EDGE_ROUTES)},
 }
 
 
@@ -150,7 +152,7 @@ def test_envoy_does_not_take_more_than_the_estimate(edge: Edge, form: str) -> No
     allocated, estimated = _allocated(edge), _estimated(edge)
     _load(edge, form, _FORMS[form])
     assert _estimated(edge) - estimated > 0
-    assert (_allocated(edge) - allocated) / (_estimated(edge) - estimated) <= _MOST
+    assert (_allocated(edge) - allocated) / (_estimated(edge) - estimated) <= _MAX_RATIO
 
 
 def _load(edge: Edge, form: str, create: Create) -> None:
@@ -158,19 +160,19 @@ def _load(edge: Edge, form: str, create: Create) -> None:
     for label in labels:
         create(edge, f"acct_{label}", label)
     edge.settle()
-    until(lambda: {edge.status(it, "--insecure") for it in labels} <= {"200", "502"}, within=30)
+    until(lambda: {edge.status(label, "--insecure") for label in labels} <= {"200", "502"}, within=30)
     time.sleep(_FLUSH)
 
 
 def _allocated(edge: Edge) -> int:
     read = metrics.read_from(edge.settings.directory / STATS_SOCKET, "/stats/prometheus?filter=^server.memory_alloc")
-    found = _ALLOCATED.search(edge.run(read()).decode())
-    assert found
-    return int(found[1])
+    match = _ALLOCATED.search(edge.run(read()).decode())
+    assert match
+    return int(match[1])
 
 
 def _estimated(edge: Edge) -> int:
     with urllib.request.urlopen(f"http://127.0.0.1:{edge.settings.metrics_port}/metrics", timeout=10) as answer:
-        found = _ESTIMATED.search(answer.read().decode())
-    assert found
-    return int(float(found[1]))
+        match = _ESTIMATED.search(answer.read().decode())
+    assert match
+    return int(float(match[1]))

@@ -40,24 +40,26 @@ class Special:
 
     def put(self, account: str, *edges: ServedEdge, pem: str = CLIENTS.pem) -> list[Plan]:
         """Serve edges with an HTTP response, and load their names on demand. Return their plans."""
-        edges = tuple(replace(it, account=account) for it in edges)
+        edges = tuple(replace(edge, account=account) for edge in edges)
         trusted = {"ca_1": ServedAuthority(account, "ca_1", pem)}
         certificates = {
-            f"cert_{it.id}": worlds.certificate(
-                f"cert_{it.id}", *(host.removesuffix(":443") for host in it.hostports), account=account
+            f"cert_{edge.id}": worlds.certificate(
+                f"cert_{edge.id}", *(host.removesuffix(":443") for host in edge.hostports), account=account
             )
-            for it in edges
+            for edge in edges
         }
         records = AccountRecords(
             account,
             frozenset(),
-            edges={it.id: it for it in edges},
+            edges={edge.id: edge for edge in edges},
             backends=self.table.records.backends,
             authorities=trusted,
             certificates=certificates,
         )
-        plans = [found for it in edges if (found := names.plan_edge(it.id, records, datetime.now(UTC), SERVICE))]
-        special = tuple(it for it in plans if names.is_special_edge(it.edge))
+        plans = [
+            edge_plan for edge in edges if (edge_plan := names.plan_edge(edge.id, records, datetime.now(UTC), SERVICE))
+        ]
+        special = tuple(plan for plan in plans if names.is_special_edge(plan.edge))
         for plan in plans:
             for host in plan.hosts:
                 self.table.serve(NamePlan(host.name, account, host.certificate, edge=plan))
@@ -67,8 +69,8 @@ class Special:
         return plans
 
     async def _apply(self, changes: Changes) -> None:
-        found = self.table.discovery.apply(changes)
-        await self.table.discovery.wait_until_settled(found, timeout=5)
+        updated_names = self.table.discovery.apply(changes)
+        await self.table.discovery.wait_until_settled(updated_names, timeout=5)
 
     def refusal(self, listener: str) -> str:
         """Return Envoy's error about a listener, or ""."""

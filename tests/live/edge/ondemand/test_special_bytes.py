@@ -42,8 +42,8 @@ class Bytes:
 
     def serve(self, *records: ServedEdge | ServedTunnel) -> None:
         """Replace the edges and tunnels of the account."""
-        edges = {it.id: it for it in records if isinstance(it, ServedEdge)}
-        tunnels = {it.id: it for it in records if isinstance(it, ServedTunnel)}
+        edges = {record.id: record for record in records if isinstance(record, ServedEdge)}
+        tunnels = {record.id: record for record in records if isinstance(record, ServedTunnel)}
         known = AccountRecords(
             A,
             frozenset(),
@@ -53,7 +53,7 @@ class Bytes:
             backends={GROUP: worlds.group(GROUP)},
         )
         now = datetime.now(UTC)
-        plans = tuple(it for id in edges if (it := names.plan_edge(id, known, now, self.service)))
+        plans = tuple(edge_plan for id in edges if (edge_plan := names.plan_edge(id, known, now, self.service)))
         passed = names.plan_names([HOST], known, now, self.service)[HOST]
         port = names.plan_port(str(self.port), known, now, self.service)
         special = SpecialPlans(plans, (passed,) if passed.site else (), (port,))
@@ -95,8 +95,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bytes]:
 
 @pytest.fixture(scope="module")
 def visitors(served: Bytes) -> Iterator[list[Header | None]]:
-    with gateway(served.table) as found:
-        yield found
+    with gateway(served.table) as port:
+        yield port
 
 
 def tunnel(id: str, name: str, proto: str) -> ServedTunnel:

@@ -27,8 +27,8 @@ ORDER = ["1.0", "1.1", "1.2", "1.3"]
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    with running(tmp_path_factory.mktemp("edge")) as made:
-        yield made
+    with running(tmp_path_factory.mktemp("edge")) as table:
+        yield table
 
 
 def is_refused(table: Table, name: str, **more: Any) -> bool:
@@ -43,14 +43,17 @@ def test_each_version_has_a_filter_chain(table: Table, least: str) -> None:
     name = f"v{least[-1]}.example.com"
     table.answer(name, least, version=least)
     table.publish(https_listener.build_special_part(name, least, table.settings))
-    served = [it for it in ORDER if not is_refused(table, name, version=it)]
+    served = [version for version in ORDER if not is_refused(table, name, version=version)]
     assert served == ORDER[ORDER.index(least) :]
     assert table.requests[name] == 1
 
 
 def test_other_names_accept_versions_from_1_2_on(table: Table) -> None:
     table.answer("normal.example.com", "normal")
-    assert [it for it in ORDER if not is_refused(table, "normal.example.com", version=it)] == ["1.2", "1.3"]
+    assert [version for version in ORDER if not is_refused(table, "normal.example.com", version=version)] == [
+        "1.2",
+        "1.3",
+    ]
 
 
 def test_a_wildcard_with_another_version_leaves_a_name_below_it(table: Table) -> None:

@@ -53,8 +53,8 @@ def met(name: Name) -> int:
     """Return the serial number of the certificate that a visitor gets, 0 without a handshake."""
     try:
         with name.connect(trusts_all=True) as connection:
-            found = connection.getpeercert(binary_form=True)
-            return x509.load_der_x509_certificate(found or b"").serial_number
+            certificate = connection.getpeercert(binary_form=True)
+            return x509.load_der_x509_certificate(certificate or b"").serial_number
     except (OSError, ssl.SSLError):
         return 0
 

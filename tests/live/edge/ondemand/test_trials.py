@@ -26,44 +26,44 @@ def keep(edge: Edge, *names: str, route: Modules | None = None, modules: Modules
     edge.store.keep(answer)
     used = extended(route or enabled(), backend=BackendModule(backend_id=answer.id))
     routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", used),)
-    hostports = tuple(f"{it}.{edge.settings.tunnel_domain}:443" for it in names)
-    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hostports, modules=modules or enabled(), routes=routes)
-    edge.store.keep(made)
-    return made
+    hostports = tuple(f"{name}.{edge.settings.tunnel_domain}:443" for name in names)
+    served_edge = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hostports, modules=modules or enabled(), routes=routes)
+    edge.store.keep(served_edge)
+    return served_edge
 
 
-def status(edge: Edge, made: ServedEdge) -> EdgeStatus:
+def status(edge: Edge, served_edge: ServedEdge) -> EdgeStatus:
     """Return the status after the trial of the current revision."""
 
     def is_tried() -> bool:
-        trial = edge.store.trial(ACCOUNT, made.id)
-        return trial is not None and trial.revision == made.revision
+        trial = edge.store.trial(ACCOUNT, served_edge.id)
+        return trial is not None and trial.revision == served_edge.revision
 
     until(is_tried)
-    found = edge.store.status(made)
-    assert found
-    return found
+    edge_status = edge.store.status(served_edge)
+    assert edge_status
+    return edge_status
 
 
-def errors(edge: Edge, made: ServedEdge) -> dict[str, str]:
-    trial = edge.store.trial(ACCOUNT, made.id)
+def errors(edge: Edge, served_edge: ServedEdge) -> dict[str, str]:
+    trial = edge.store.trial(ACCOUNT, served_edge.id)
     assert trial
     return dict(trial.errors)
 
 
 def test_an_edge_is_live_before_its_first_visitor(edge: Edge) -> None:
-    made = keep(edge, "first", "second")
+    served_edge = keep(edge, "first", "second")
 
-    found = status(edge, made)
+    edge_status = status(edge, served_edge)
 
-    assert (found.state, found.revision) == ("live", 1)
-    assert [it.state for it in found.hostports] == ["live", "live"]
-    assert [it.state for it in found.routes] == ["live"]
-    changed = replace(made, revision=2)
+    assert (edge_status.state, edge_status.revision) == ("live", 1)
+    assert [hostport.state for hostport in edge_status.hostports] == ["live", "live"]
+    assert [route.state for route in edge_status.routes] == ["live"]
+    changed = replace(served_edge, revision=2)
     edge.store.keep(changed)
-    assert (status(edge, changed).state, errors(edge, made)) == ("live", {})
+    assert (status(edge, changed).state, errors(edge, served_edge)) == ("live", {})
     edge.store.forget(changed)
-    until(lambda: edge.store.trial(ACCOUNT, made.id) is None)
+    until(lambda: edge.store.trial(ACCOUNT, served_edge.id) is None)
 
 
 def test_special_names_are_tried_too(edge: Edge) -> None:
@@ -71,12 +71,12 @@ def test_special_names_are_tried_too(edge: Edge) -> None:
     edge.store.keep(authority)
     mutual = enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))
     version = enabled(tls_termination=TlsTerminationModule(min_version="1.3"))
-    every = [keep(edge, "mutual", modules=mutual), keep(edge, "newest", modules=version), keep(edge, "*.wild")]
+    served_edges = [keep(edge, "mutual", modules=mutual), keep(edge, "newest", modules=version), keep(edge, "*.wild")]
 
-    states = [status(edge, it).state for it in every]
+    states = [status(edge, served_edge).state for served_edge in served_edges]
 
     assert states == ["live", "live", "refused"]  # no certificate covers the wildcard
-    assert [errors(edge, it) for it in every] == [{}, {}, {}]
+    assert [errors(edge, served_edge) for served_edge in served_edges] == [{}, {}, {}]
 
 
 def test_a_rejected_certificate_is_known_before_the_first_visitor(edge: Edge) -> None:
@@ -84,28 +84,28 @@ def test_a_rejected_certificate_is_known_before_the_first_visitor(edge: Edge) ->
     weak, good = ids.new("cert"), ids.new("cert")
     issued = openssl.issue(f"/CN={weak}", "rsa-1024")
     edge.store.upload(uploaded(weak, ACCOUNT, host), KeyPair(issued.certificate, issued.key))
-    made = keep(edge, "x.weak")
+    served_edge = keep(edge, "x.weak")
 
-    found = status(edge, made)
+    edge_status = status(edge, served_edge)
 
-    assert found.state == "refused"
-    assert [*errors(edge, made)] == [weak]
-    assert "Envoy rejected a certificate: " in found.hostports[0].error
+    assert edge_status.state == "refused"
+    assert [*errors(edge, served_edge)] == [weak]
+    assert "Envoy rejected a certificate: " in edge_status.hostports[0].error
     edge.upload(good, ACCOUNT, host)  # the edge does not change
-    until(lambda: (it := edge.store.status(made)) is not None and it.state == "live")
-    assert "2048" in errors(edge, made)[weak]
+    until(lambda: (edge_status := edge.store.status(served_edge)) is not None and edge_status.state == "live")
+    assert "2048" in errors(edge, served_edge)[weak]
 
 
 def test_rejected_routes_are_known_before_the_first_visitor(edge: Edge) -> None:
     too_large = UserAgentModule(deny=["(a{900}){900}"])
-    made = keep(edge, "filter", route=enabled(user_agent_filter=too_large))
+    served_edge = keep(edge, "filter", route=enabled(user_agent_filter=too_large))
 
-    found = status(edge, made)
+    edge_status = status(edge, served_edge)
 
     sentence = "invalid repetition size: {900}"
-    assert found.state == "refused"
-    assert errors(edge, made) == {made.hostports[0]: sentence, made.routes[0].id: sentence}
+    assert edge_status.state == "refused"
+    assert errors(edge, served_edge) == {served_edge.hostports[0]: sentence, served_edge.routes[0].id: sentence}
     assert edge.status("filter") == "000"
-    edge.store.keep(replace(made, revision=2, routes=()))
-    assert status(edge, replace(made, revision=2)).state == "live"
-    until(lambda: (ACCOUNT, made.id) not in edge.store.reports())
+    edge.store.keep(replace(served_edge, revision=2, routes=()))
+    assert status(edge, replace(served_edge, revision=2)).state == "live"
+    until(lambda: (ACCOUNT, served_edge.id) not in edge.store.reports())

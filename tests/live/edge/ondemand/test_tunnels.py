@@ -23,14 +23,14 @@ TUNNEL, EDGE, GROUP = "demo.tunnels.localhost", "shop.example.com", "bkdtg_shop"
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    with running(tmp_path_factory.mktemp("edge")) as made:
-        yield made
+    with running(tmp_path_factory.mktemp("edge")) as table:
+        yield table
 
 
 @pytest.fixture(scope="module")
 def visitors(table: Table) -> Iterator[list[Header | None]]:
-    with gateway(table) as found:
-        yield found
+    with gateway(table) as gateway_visitors:
+        yield gateway_visitors
 
 
 def serve_group(table: Table, *tunnels: str) -> None:
@@ -61,8 +61,8 @@ def test_a_tunnel_gets_true_headers_and_no_internal_ones(table: Table, visitors:
 
 def test_a_group_of_tunnels_answers_for_an_edge(table: Table, visitors: list[Header | None]) -> None:
     serve_group(table, "tn_1", "tn_2")
-    found = {table.visit(EDGE)[1].split("\n")[0] for _ in range(4)}
-    assert found == {"tn_1", "tn_2"}
+    answers = {table.visit(EDGE)[1].split("\n")[0] for _ in range(4)}
+    assert answers == {"tn_1", "tn_2"}
     serve_group(table)
     assert table.visit(EDGE) == (503, pages.NO_TUNNELS)
     serve_group(table, "tn_3")
@@ -86,8 +86,8 @@ def test_the_access_log_names_the_tunnel_or_the_edge(table: Table, visitors: lis
     words = ("account", "edge", "route", "tunnel")
 
     def logged() -> dict[str, tuple[str | None, ...]]:
-        lines = [it for it in table.access_log() if it["path"] == "/logged"]
-        return {it["host"]: tuple(it[word] for word in words) for it in lines}
+        lines = [line for line in table.access_log() if line["path"] == "/logged"]
+        return {line["host"]: tuple(line[word] for word in words) for line in lines}
 
     until(lambda: len(logged()) == 2)
     assert logged() == {
@@ -106,12 +106,12 @@ def test_a_tunnel_that_reads_the_proxy_protocol_gets_each_visitors_address(
     visitors.clear()
     sources = ["127.0.0.2", "127.0.0.3", "127.0.0.2"]
     assert [table.curl(name, protocol, source) for source in sources] == ["200"] * 3
-    assert [it.source[0] for it in visitors if it and it.source] == sources
+    assert [visitor.source[0] for visitor in visitors if visitor and visitor.source] == sources
 
 
 def test_every_host_is_redirected_to_https_and_challenges_need_control(table: Table) -> None:
-    found = [_visit_http(table, "any.example.com", path) for path in ("/a?b", "/.well-known/acme-challenge/x")]
-    assert found == [(308, f"https://any.example.com:{table.settings.edge_port}/a?b"), (503, None)]
+    redirects = [_visit_http(table, "any.example.com", path) for path in ("/a?b", "/.well-known/acme-challenge/x")]
+    assert redirects == [(308, f"https://any.example.com:{table.settings.edge_port}/a?b"), (503, None)]
 
 
 def _visit_http(table: Table, host: str, path: str) -> tuple[int, str | None]:

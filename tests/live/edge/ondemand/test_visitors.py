@@ -65,7 +65,7 @@ def test_random_hosts_on_an_open_connection_are_misdirected_and_load_nothing(tmp
         before = loads(edge)
         with edge.connect("kept", "http/1.1") as connection:
             hosts = [f"{draw.getrandbits(64):x}.{domain}" for _ in range(1000)]
-            assert Counter(ask(connection, it)[0] for it in hosts) == {421: 1000}
+            assert Counter(ask(connection, host)[0] for host in hosts) == {421: 1000}
             assert ask(connection, f"kept.{domain}")[0] == 200
         assert loads(edge) == before
 
@@ -97,7 +97,7 @@ def test_a_name_whose_only_certificate_is_rejected_is_refused_within_a_second(ed
 def test_a_connection_that_got_the_page_of_unknown_names_is_served_once_the_name_is(edge: Edge, origin: int) -> None:
     host = f"later.{edge.settings.tunnel_domain}"
     with edge.connect("later", "http/1.1") as connection:
-        assert [ask(connection, it)[0] for it in (host, f"{host}:443", f"x{host}")] == [404, 404, 421]
+        assert [ask(connection, host)[0] for host in (host, f"{host}:443", f"x{host}")] == [404, 404, 421]
         edge.ssh(edge.key("acct_A"), "-R", f"later:80:127.0.0.1:{origin}").says("is online")
         until(lambda: ask(connection, host)[0] == 200, within=3)
 
@@ -132,16 +132,16 @@ def test_unloading_ends_neither_a_download_nor_a_websocket(tmp_path: Path, origi
             download.sendall(f"GET /bytes/{_LARGE} HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
             head = download.recv(4096).partition(b"\r\n\r\n")
             assert head[0].startswith(b"HTTP/1.1 200 ")
-            others = [serve(edge, f"other{number}", f"acct_{number}") for number in range(17)]
+            other_names = [serve(edge, f"other{number}", f"acct_{number}") for number in range(17)]
 
             def is_unloaded() -> bool:
-                assert {it.visit() for it in others} <= {"200", ""}
+                assert {other_name.visit() for other_name in other_names} <= {"200", ""}
                 return ask(idle, host)[0] == 404
 
             until(is_unloaded, within=30)
             chat.sendall(b"\x81\x85\0\0\0\0hello")
             assert chat.recv(1000) == b"\x81\x05hello"
-            left = _LARGE - len(head[2])
-            while left and (data := download.recv(1 << 16)):
-                left -= len(data)
-            assert left == 0
+            remaining = _LARGE - len(head[2])
+            while remaining and (data := download.recv(1 << 16)):
+                remaining -= len(data)
+            assert remaining == 0

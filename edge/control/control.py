@@ -123,7 +123,7 @@ class Control:
 
     def _on_demand(self, demand: Demand) -> None:
         """Load the names that Envoy requests, and the names that it already has."""
-        self._loader.restore({it.name.rpartition("/")[2] for it in demand.held if it.kind in ("secret", "scope")})
+        self._loader.restore({it.name.rpartition("/")[2] for it in demand.resources if it.kind in ("secret", "scope")})
         self._loader.request(demand.requested)
 
     async def _follow(self) -> None:

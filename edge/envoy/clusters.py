@@ -142,7 +142,8 @@ def build_stream_cluster(
     for id, weight, members in groups:
         for share in parts.add_endpoints(cluster, members, settings.region):
             share.locality.sub_zone, share.load_balancing_weight.value = id, weight
-    sockets = _group_sockets(frozenset(it.id for _, _, members in groups for _, it in members), link_authority)
+    gateways = frozenset(gateway.id for _, _, members in groups for _, gateway in members)
+    sockets = _group_sockets(gateways, link_authority)
     return _encode(cluster, stream_name(plan), sockets.public if plan.is_proxied else sockets.private)
 
 
@@ -216,12 +217,12 @@ def _internal_address(cluster: v3.Cluster) -> v3.EnvoyInternalAddress:
 
 
 @cache
-def _template(alt_stat_name: str, most: int, limits: Limits) -> v3.Cluster:
+def _template(alt_stat_name: str, max_requests: int, limits: Limits) -> v3.Cluster:
     """Return the fields that all clusters to gateways share. Name, addresses and TLS are missing."""
     return v3.Cluster(
         type=v3.Cluster.STATIC,
         alt_stat_name=alt_stat_name,
-        circuit_breakers=_circuit_breakers(most),
+        circuit_breakers=_circuit_breakers(max_requests),
         connect_timeout=parts.seconds(limits.upstream_timeout),
         upstream_bind_config=v3.BindConfig(socket_options=parts.socket_options(limits)),
     )
@@ -248,12 +249,10 @@ def _name_template() -> v3.Cluster:
     )
 
 
-def _circuit_breakers(most: int) -> v3.CircuitBreakers:
+def _circuit_breakers(max_requests: int) -> v3.CircuitBreakers:
+    limit, retries = parts.number(max_requests), parts.number(_MAX_RETRIES)
     threshold = v3.CircuitBreakers.Thresholds(
-        max_connections=parts.number(most),
-        max_pending_requests=parts.number(most),
-        max_requests=parts.number(most),
-        max_retries=parts.number(_MAX_RETRIES),
+        max_connections=limit, max_pending_requests=limit, max_requests=limit, max_retries=retries
     )
     return v3.CircuitBreakers(thresholds=[threshold])
 

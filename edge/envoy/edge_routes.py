@@ -88,8 +88,8 @@ def _add_targets(host: v3.VirtualHost, plan: Plan) -> None:
 def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
     """Yield a route that refuses hosts two or more labels below a wildcard. Envoy's wildcards match them too."""
     if any(name.startswith("*.") for name in names):
-        other = v3.HeaderMatcher(name=":authority", string_match=_any_host(names), invert_match=True)
-        match = v3.RouteMatch(prefix="/", headers=[other])
+        other_hosts = v3.HeaderMatcher(name=":authority", string_match=_any_host(names), invert_match=True)
+        match = v3.RouteMatch(prefix="/", headers=[other_hosts])
         yield v3.Route(match=match, direct_response=parts.respond(pages.MISDIRECTED))
 
 
@@ -116,10 +116,10 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         long = _add_copy(host, template, _path_condition(target.route), *user_agents.TOO_LONG)
         long.direct_response.CopyFrom(parts.respond(pages.LONG_USER_AGENT))
     if not target.page:
-        passing = parts.copy(template)
-        route_modules.configure(passing, plan, target)
+        upstream_template = parts.copy(template)
+        route_modules.configure(upstream_template, plan, target)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
-            _add_passing(host, plan, target, passing, headers)
+            _add_upstream_routes(host, plan, target, upstream_template, headers)
     if rules or target.page or not target.rule:  # with OAuth as the only restriction, no request reaches this refusal
         refusal = _add_copy(host, template)
         refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
@@ -150,7 +150,7 @@ def _path_condition(route: ServedRoute) -> v3.HeaderMatcher:
     return v3.HeaderMatcher(name=":path", string_match=v3.StringMatcher(prefix=route.match))
 
 
-def _add_passing(
+def _add_upstream_routes(
     host: v3.VirtualHost, plan: Plan, target: RouteTarget, template: v3.Route, headers: Sequence[v3.HeaderMatcher]
 ) -> None:
     """Add the routes to upstreams: one for gRPC requests, and one for other requests.
@@ -165,8 +165,8 @@ def _add_passing(
         grpc = _add_copy(host, template, *path, *headers)
         grpc.match.grpc.SetInParent()
         _set_action(grpc.route, [(clusters.http2_name(name), weight) for name, weight in upstreams])
-    others = [_NOT_GRPC] if headers and has_groups else []
-    _set_action(_add_copy(host, template, *path, *others, *headers).route, upstreams)
+    conditions = [_NOT_GRPC] if headers and has_groups else []
+    _set_action(_add_copy(host, template, *path, *conditions, *headers).route, upstreams)
 
 
 def _cluster_name(plan: Plan, route: ServedRoute, backend: str) -> str:

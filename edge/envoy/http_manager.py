@@ -102,7 +102,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
     }
     headers = [connection, *(parts.set_header(name, value) for name, value in forwarded.items())]
     mutations = v3.Mutations(
-        request_mutations=[_remove(claims.REGEX), *(v3.HeaderMutation(append=it) for it in headers)],
+        request_mutations=[_remove(claims.REGEX), *(v3.HeaderMutation(append=header) for header in headers)],
         request_trailers_mutations=[_remove(claims.OWN_REGEX)],
     )
     config = v3.HeaderMutationFilter(mutations=mutations)

@@ -92,7 +92,7 @@ def _value(value: str | bool) -> v3.Value:
     return v3.Value(bool_value=value) if isinstance(value, bool) else v3.Value(string_value=value)
 
 
-_ELSEWHERE = v3.GrpcRetryPolicy(  # sends a request to a second host only if the first host has not received it
+_RETRY = v3.GrpcRetryPolicy(  # sends a request to a second host only if the first host has not received it
     retry_on="connect-failure,refused-stream",
     num_retries=v3.UInt32Value(value=1),
     retry_host_predicate=[
@@ -108,7 +108,7 @@ def authorization(cluster: str, timeout: float, settings: Settings) -> v3.ExtAut
     """Return a filter configuration that asks the sign-in service by gRPC. If the service fails, visitors get 503."""
     service = v3.GrpcService(envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=cluster), timeout=seconds(timeout))
     if settings.sign_in_hosts:  # without other hosts, a retry policy would only cost memory: 2.5 KiB for each manager
-        service.retry_policy.CopyFrom(_ELSEWHERE)
+        service.retry_policy.CopyFrom(_RETRY)
     return v3.ExtAuthz(
         grpc_service=service,
         transport_api_version=v3.ApiVersion.V3,
@@ -144,8 +144,11 @@ def socket_options(limits: Limits) -> tuple[v3.SocketOption, ...]:
 
 def networks(cidrs: Iterable[str]) -> list[v3.CidrRange]:
     """Return networks in CIDR notation as Envoy's address ranges."""
-    found = map(ipaddress.ip_network, cidrs)
-    return [v3.CidrRange(address_prefix=str(it.network_address), prefix_len=number(it.prefixlen)) for it in found]
+    ranges = map(ipaddress.ip_network, cidrs)
+    return [
+        v3.CidrRange(address_prefix=str(network.network_address), prefix_len=number(network.prefixlen))
+        for network in ranges
+    ]
 
 
 def reserved_secret(purpose: str) -> str:
@@ -168,12 +171,12 @@ def add_endpoints(
 
     If no tunnel is in the region, all have priority 0.
     """
-    own = [it for it in members if it[1].region == region]
-    others = [it for it in members if it[1].region != region]
+    local = [member for member in members if member[1].region == region]
+    remote = [member for member in members if member[1].region != region]
     added = []
-    for priority, some in enumerate([own, others] if own and others else [members]):
+    for priority, subset in enumerate([local, remote] if local and remote else [members]):
         added.append(cluster.load_assignment.endpoints.add(priority=priority))
-        added[-1].lb_endpoints.extend(_endpoints(some))
+        added[-1].lb_endpoints.extend(_endpoints(subset))
     if len(added) > 1:
         cluster.load_assignment.policy.overprovisioning_factor.value = 100
     return added

@@ -64,14 +64,14 @@ def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     Parts that refuse visitors are added in the first step and removed in the last one.
     """
 
-    def stage(key: Key, it: Resource | None) -> int:
-        if (not it and _is_whole_or_refuses(key.part)) or (it and it.is_emptied):
+    def stage(key: Key, resource: Resource | None) -> int:
+        if (not resource and _is_whole_or_refuses(key.part)) or (resource and resource.is_emptied):
             return 2
         return 1 if _brings_visitors(key) else 0
 
     staged: tuple[dict[Key, Resource | None], ...] = ({}, {}, {})
-    for key, it in changes.items():
-        staged[stage(key, it)][key] = it
+    for key, resource in changes.items():
+        staged[stage(key, resource)][key] = resource
     return staged[0], staged[1], staged[2]
 
 

@@ -50,8 +50,8 @@ def add_site_host(config: v3.RouteConfiguration, site: Site) -> None:
     host.name = site.name
     host.domains.append(site.name)
     parts.set_metadata(host.metadata, tunnel=site.tunnel.id, account=site.tunnel.account)
-    grpc, others = host.routes
-    grpc.route.cluster, others.route.cluster = clusters.http2_name(gateway), gateway
+    grpc, http = host.routes
+    grpc.route.cluster, http.route.cluster = clusters.http2_name(gateway), gateway
     if site.refuses_challenges:
         host.routes.insert(0, build_challenge_refusal())
     kept_headers.set_host_config(host, site.keep_headers)

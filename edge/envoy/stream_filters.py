@@ -56,9 +56,9 @@ def build_edge_limit(settings: Settings) -> v3.Filter:
 
 
 @cache
-def build_connection_limit(name: str, most: int) -> v3.Filter:
+def build_connection_limit(name: str, max_connections: int) -> v3.Filter:
     """Return the filter that limits the connections of a filter chain."""
-    limit = v3.ConnectionLimit(stat_prefix=name, max_connections=v3.UInt64Value(value=most))
+    limit = v3.ConnectionLimit(stat_prefix=name, max_connections=v3.UInt64Value(value=max_connections))
     return v3.Filter(name="envoy.filters.network.connection_limit", typed_config=parts.pack(limit))
 
 

@@ -108,9 +108,9 @@ def load_or_make(file: Path, name: str, domain: str) -> Authority:
     Raises OSError.
     """
     if not file.exists():
-        made = make(name, domain)
-        files.replace(file, made.to_pem().encode())
-        return made
+        authority = make(name, domain)
+        files.replace(file, authority.to_pem().encode())
+        return authority
     return from_pem(file.read_text())
 
 

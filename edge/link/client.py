@@ -6,7 +6,7 @@ from typing import cast
 
 from edge.link import authority
 from edge.link.authority import Authority
-from edge.link.held import Side
+from edge.link.held_connections import Side
 from edge.link.proxy_protocol import Header
 from edge.link.server import CLIENT, HANDSHAKE_TIMEOUT
 from edge.link.tls import TlsTransport

@@ -91,16 +91,16 @@ def read_any(data: bytes) -> tuple[Header | None, int] | None:
 
 
 def _parse_text(line: str) -> Header:
-    _, family, *rest = line.split(" ")
+    _, family, *fields = line.split(" ")
     if family == "UNKNOWN":
         return Header()
     try:
-        source, destination, *ports = rest
-        addresses = [ip_address(it) for it in (source, destination)]
-        numbers = [int(it) for it in ports if it.isascii() and it.isdecimal() and int(it) <= _MAX_PORT]
+        source, destination, *ports = fields
+        addresses = [ip_address(address) for address in (source, destination)]
+        numbers = [int(port) for port in ports if port.isascii() and port.isdecimal() and int(port) <= _MAX_PORT]
     except ValueError:
         raise ValueError("must contain two addresses and two ports") from None
-    if len(numbers) != len(ports) or len(ports) != 2 or {f"TCP{it.version}" for it in addresses} != {family}:
+    if len(numbers) != len(ports) or len(ports) != 2 or {f"TCP{address.version}" for address in addresses} != {family}:
         raise ValueError(
             "must contain two ports and two addresses, both of the IP version that its protocol field names"
         )
@@ -112,21 +112,21 @@ def _header(command: int, family: int, body: bytes) -> Header:
         return Header()
     if family == _TCP4 and len(body) >= _IPV4.size:
         *pair, source, destination = _IPV4.unpack_from(body)
-        addresses, rest = [str(IPv4Address(it)) for it in pair], body[_IPV4.size :]
+        addresses, tail = [str(IPv4Address(address)) for address in pair], body[_IPV4.size :]
     elif family == _TCP6 and len(body) >= _IPV6.size:
         *pair, source, destination = _IPV6.unpack_from(body)
-        addresses, rest = [str(IPv6Address(it)) for it in pair], body[_IPV6.size :]
+        addresses, tail = [str(IPv6Address(address)) for address in pair], body[_IPV6.size :]
     else:
         raise ValueError("must name TCP over IPv4 or IPv6 as its protocol, and contain both addresses")
-    values = _values(rest)
+    values = _values(tail)
     tunnel = values.get(TUNNEL, b"").decode(errors="replace")
     return Header((addresses[0], source), (addresses[1], destination), tunnel, PRIVATE in values)
 
 
 def _values(text: bytes) -> dict[int, bytes]:
     """Return the values (TLV) that follow the addresses in a header, by type."""
-    found: dict[int, bytes] = {}
+    values: dict[int, bytes] = {}
     while len(text) >= _VALUE.size:
         kind, length = _VALUE.unpack_from(text)
-        found[kind], text = text[_VALUE.size : _VALUE.size + length], text[_VALUE.size + length :]
-    return found
+        values[kind], text = text[_VALUE.size : _VALUE.size + length], text[_VALUE.size + length :]
+    return values

@@ -23,7 +23,7 @@ from edge.link.tls import TlsTransport
 from edge.process import files
 
 CLIENT, SIGN_IN = "edge", "sign-in"  # the names in the certificates of Envoy and of the sign-in service
-MOST_HANDSHAKES = 1024  # the most concurrent handshakes. Envoy can begin as many for one account
+MAX_HANDSHAKES = 1024  # the most concurrent handshakes. Envoy can begin as many for one account
 HANDSHAKE_TIMEOUT = 5.0  # the most seconds for one handshake
 
 
@@ -137,7 +137,7 @@ class _Pending(asyncio.Protocol):
         self._pending.add(self)
         if self._pending.accepted is not None:
             self._pending.accepted.add(self._transport)
-        if len(self._pending) > MOST_HANDSHAKES:
+        if len(self._pending) > MAX_HANDSHAKES:
             random.choice(list(self._pending)).drop()
 
     def data_received(self, data: bytes) -> None:

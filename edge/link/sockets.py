@@ -38,22 +38,25 @@ class Connected(Protocol):
         """Return the file descriptor. It is negative if the socket is closed."""
 
 
-def options(most: int) -> Mapping[tuple[int, int], int]:
+def options(max_bytes: int) -> Mapping[tuple[int, int], int]:
     """Return socket options, by level and name. They limit a socket's buffers, and enable keepalive.
 
-    Each buffer (one per direction) has at most `most` bytes. The limit applies to received data that is not read yet,
-    and to written data that is not sent yet. It does not apply to data in flight, so distant clients stay fast. A
+    Each buffer (one per direction) has at most `max_bytes` bytes. The limit applies to received data that is not read
+    yet, and to written data that is not sent yet. It does not apply to data in flight, so distant clients stay fast. A
     connection inherits the options of its listening socket.
     """
-    buffers = {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
+    buffers = {
+        (socket.SOL_SOCKET, socket.SO_RCVBUF): max_bytes,
+        (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): max_bytes,
+    }
     return {**buffers, **_KEEPALIVE}
 
 
-def set_options(listening: Iterable[Listening], most: int) -> None:
+def set_options(listening: Iterable[Listening], max_bytes: int) -> None:
     """Set the options on listening sockets. Accepted connections inherit them."""
-    for each in listening:
-        for (level, name), value in options(most).items():
-            each.setsockopt(level, name, value)
+    for listener in listening:
+        for (level, name), value in options(max_bytes).items():
+            listener.setsockopt(level, name, value)
 
 
 def is_closed_by_peer(connection: Connected) -> bool:

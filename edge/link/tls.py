@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 _AT_ONCE = 64 << 10  # the most bytes in one read
 _BUFFER = memoryview(bytearray(_AT_ONCE))  # all connections share one buffer, because each read empties it
-_MOST_UNSENT = 64 << 10  # unsent bytes of a connection. If there are more, the protocol must pause writing
+_MAX_UNSENT = 64 << 10  # unsent bytes of a connection. If there are more, the protocol must pause writing
 _LINGER = 60.0  # a closing connection is aborted if its peer accepts no unsent bytes for so many seconds
 
 
@@ -45,7 +45,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast(asyncio.Transport, transport)
-        self._raw.set_write_buffer_limits(high=_MOST_UNSENT)
+        self._raw.set_write_buffer_limits(high=_MAX_UNSENT)
 
     def begin(self) -> None:
         """Send the first message of the handshake."""
@@ -85,9 +85,9 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._has_ended or self._is_closing:
             return
-        left = memoryview(data)
-        while left:
-            left = left[self.tls.write(left) :]
+        unsent = memoryview(data)
+        while unsent:
+            unsent = unsent[self.tls.write(unsent) :]
         self._flush()
 
     def can_write_eof(self) -> bool:
@@ -197,11 +197,11 @@ def linger(transport: asyncio.Transport) -> None:
     """Abort a closing connection when its peer has accepted no unsent bytes for _LINGER seconds."""
 
     def check(unsent: int) -> None:
-        left = transport.get_write_buffer_size()
-        if left and left >= unsent:
+        remaining = transport.get_write_buffer_size()
+        if remaining and remaining >= unsent:
             transport.abort()
-        elif left:
-            wait(_LINGER, check, left)
+        elif remaining:
+            wait(_LINGER, check, remaining)
 
     wait = asyncio.get_running_loop().call_later
     if unsent := transport.get_write_buffer_size():

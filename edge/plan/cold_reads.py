@@ -37,29 +37,31 @@ class ReadBudget:
     def __init__(self, per_second: int, tunnel_domain: str, now: float) -> None:
         self._tunnel_domain = tunnel_domain
         self._rate, self._domain_rate = float(per_second), max(1.0, per_second / _SHARE)
-        self._all = _Bucket(self._rate, now)
+        self._total = _Bucket(self._rate, now)
         self._by_domain: dict[str, _Bucket] = {}
         domains.registrable(tunnel_domain)  # loads the public suffix list now, not while a visitor waits
 
     def take(self, name: str, now: float) -> Exceeded:
         """Count the reads for a name in both budgets. If one is used up, count nothing and return which one."""
         domain, cost = self._group(name), self._cost(name)
-        self._all.refill(self._rate, now)
-        if self._all.tokens < min(cost, self._rate):
+        self._total.refill(self._rate, now)
+        if self._total.tokens < min(cost, self._rate):
             return "host"
         bucket = self._by_domain.setdefault(domain, _Bucket(self._domain_rate, now))
         bucket.refill(self._domain_rate, now)
         if bucket.tokens < min(cost, self._domain_rate):
             return "domain"
         bucket.tokens -= cost
-        self._all.tokens -= cost
+        self._total.tokens -= cost
         return ""
 
     def forget_idle(self, now: float) -> None:
         """Forget the domains that have their full budget again."""
         for bucket in self._by_domain.values():
             bucket.refill(self._domain_rate, now)
-        self._by_domain = {name: it for name, it in self._by_domain.items() if it.tokens < self._domain_rate}
+        self._by_domain = {
+            name: bucket for name, bucket in self._by_domain.items() if bucket.tokens < self._domain_rate
+        }
 
     def _group(self, name: str) -> str:
         if domains.is_below(name, self._tunnel_domain):
@@ -78,8 +80,8 @@ class ReadBudget:
 class Answers:
     """Names that are not served, oldest first, each with its account or "". A name stays for `lifetime` seconds."""
 
-    def __init__(self, lifetime: float, most: int) -> None:
-        self._lifetime, self._most = lifetime, most
+    def __init__(self, lifetime: float, limit: int) -> None:
+        self._lifetime, self._limit = lifetime, limit
         self._names: dict[str, tuple[str, float]] = {}  # by name: its account, and when it is forgotten
 
     def __len__(self) -> int:
@@ -90,7 +92,7 @@ class Answers:
 
     @property
     def is_full(self) -> bool:
-        return len(self._names) >= self._most
+        return len(self._names) >= self._limit
 
     def add(self, name: str, account: str, now: float) -> None:
         """Remember a name. If there are too many, the oldest is forgotten."""
@@ -114,7 +116,7 @@ class Answers:
     def take_affected(self, accounts: Iterable[str], is_named: Callable[[str], bool]) -> list[str]:
         """Forget and return the names of changed accounts, and the names for which `is_named` returns true."""
         changed = frozenset(accounts)
-        return self._take([it for it, (account, _) in self._names.items() if account in changed or is_named(it)])
+        return self._take([name for name, (account, _) in self._names.items() if account in changed or is_named(name)])
 
     def _take(self, names: list[str]) -> list[str]:
         for name in names:
@@ -131,10 +133,10 @@ class Unserved:
     name, because strangers can invent names there.
     """
 
-    def __init__(self, tunnel_domain: str, most_refused: int, most_pages: int, duration: float) -> None:
+    def __init__(self, tunnel_domain: str, max_refused: int, max_pages: int, duration: float) -> None:
         self._tunnel_domain = tunnel_domain
-        self.refused, self.pages = Answers(_NEGATIVE_TIME, most_refused), Answers(_PAGE_TIME, most_pages)
-        self._visited = Answers(duration, most_pages)
+        self.refused, self.pages = Answers(_NEGATIVE_TIME, max_refused), Answers(_PAGE_TIME, max_pages)
+        self._visited = Answers(duration, max_pages)
 
     def add_unknown(self, name: str, account: str, now: float) -> None:
         """Remember that visitors of an unknown name get a 404 page."""

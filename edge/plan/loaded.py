@@ -95,18 +95,18 @@ class LoadedNames:
     def find(self, name: str) -> LoadedName | None:
         return self._with_secret.get(name) or self._without_secret.get(name)
 
-    def make_room(self, wanted: LoadedName) -> Room:
+    def make_room(self, candidate: LoadedName) -> Room:
         """Return which names to unload to make room for a new or changed name.
 
         A name is refused if it takes more memory than its account may have. A new name is also refused if the host's
         bound would be exceeded.
         """
-        bounds, before = self._bounds, self.find(wanted.name)
-        if wanted.kib > bounds.account_kib:
+        bounds, before = self._bounds, self.find(candidate.name)
+        if candidate.kib > bounds.account_kib:
             return Room(refusal="account")
-        unloaded = [it.name for it in self._list_unloaded(wanted)]
-        freed = sum(self._by_account[wanted.account][name].kib for name in unloaded)
-        if before is None and self.kib - freed + wanted.kib > bounds.host_kib:
+        unloaded = [loaded.name for loaded in self._list_unloaded(candidate)]
+        freed = sum(self._by_account[candidate.account][name].kib for name in unloaded)
+        if before is None and self.kib - freed + candidate.kib > bounds.host_kib:
             return Room(refusal="host")
         return Room(tuple(unloaded))
 
@@ -144,12 +144,12 @@ class LoadedNames:
         requests its secret again.
         """
         period = self._bounds.period * (_EARLY if self.is_under_pressure else 1)
-        due = list(takewhile(lambda it: it.requested_at + period <= now, self._with_secret.values()))
-        for loaded in due:
+        unrequested = list(takewhile(lambda loaded: loaded.requested_at + period <= now, self._with_secret.values()))
+        for loaded in unrequested:
             del self._with_secret[loaded.name]
             loaded.secret_removed_at = now
             self._without_secret[loaded.name] = loaded
-        return due
+        return unrequested
 
     def list_unused(self, now: float) -> list[LoadedName]:
         """Return the names to unload because they are not used any more.
@@ -160,38 +160,45 @@ class LoadedNames:
         removed secret. Requests on its open connections then get 404.
         """
         unused_since = now - 2 * self._bounds.period
-        unrequested = takewhile(lambda it: it.requested_at <= unused_since, self._without_secret.values())
+        unrequested = takewhile(lambda loaded: loaded.requested_at <= unused_since, self._without_secret.values())
         excess = self.kib - self._bounds.host_kib * _PRESSURE
-        due: list[LoadedName] = []
+        unused: list[LoadedName] = []
         for loaded in unrequested:
             removed_at = loaded.secret_removed_at or 0.0
             if excess <= 0 and removed_at + self._bounds.scope_lifetime > now:
                 break
-            due.append(loaded)
+            unused.append(loaded)
             excess -= loaded.kib
-        return due
+        return unused
 
     @property
     def is_under_pressure(self) -> bool:
         return self.kib > self._bounds.host_kib * _PRESSURE
 
-    def _list_unloaded(self, wanted: LoadedName) -> Iterator[LoadedName]:
-        """Yield the names of the account that must be unloaded to make room for the `wanted` name.
+    def _list_unloaded(self, candidate: LoadedName) -> Iterator[LoadedName]:
+        """Yield the names of the account that must be unloaded to make room for the `candidate` name.
 
         If only the bound on the names of a wildcard is exceeded, only names of the same wildcard are yielded. They are
         in the order of `_age`.
         """
-        every = self._by_account.get(wanted.account, {})
-        known = every.get(wanted.name)
-        below = sum(it.wildcard == wanted.wildcard for it in every.values()) if wanted.wildcard else 0
-        too_many_below = below + (known is None or known.wildcard != wanted.wildcard) - self._bounds.names_per_wildcard
-        too_many = len(every) + (known is None) - self._bounds.names_per_account
-        excess = self._account_kib[wanted.account] - (known.kib if known else 0) + wanted.kib - self._bounds.account_kib
-        too_many_below = too_many_below if wanted.wildcard else 0
+        entries = self._by_account.get(candidate.account, {})
+        current = entries.get(candidate.name)
+        below = sum(entry.wildcard == candidate.wildcard for entry in entries.values()) if candidate.wildcard else 0
+        too_many_below = (
+            below + (current is None or current.wildcard != candidate.wildcard) - self._bounds.names_per_wildcard
+        )
+        too_many = len(entries) + (current is None) - self._bounds.names_per_account
+        excess = (
+            self._account_kib[candidate.account]
+            - (current.kib if current else 0)
+            + candidate.kib
+            - self._bounds.account_kib
+        )
+        too_many_below = too_many_below if candidate.wildcard else 0
         if max(too_many_below, too_many, excess) <= 0:
             return
-        for loaded in sorted((it for it in every.values() if it is not known), key=_age):
-            is_below = bool(wanted.wildcard) and loaded.wildcard == wanted.wildcard
+        for loaded in sorted((entry for entry in entries.values() if entry is not current), key=_age):
+            is_below = bool(candidate.wildcard) and loaded.wildcard == candidate.wildcard
             if too_many > 0 or excess > 0 or (too_many_below > 0 and is_below):
                 too_many, excess, too_many_below = too_many - 1, excess - loaded.kib, too_many_below - is_below
                 yield loaded

@@ -156,14 +156,14 @@ class _Planner:
     def _plan_at_edge(self, name: str, host: str, edge: ServedEdge) -> NamePlan:
         """Return the plan of a name that an edge serves. `host` is the name, or the wildcard that matches it."""
         plan = self.plan_edge(edge)
-        found = next(it for it in plan.hosts if it.name == host)
-        if not found.answers:
-            is_closed = found.state == "refused"
-            return NamePlan(name, edge.account, refusal=found.error, refused_by=plan, is_closed=is_closed)
-        others = (it.name for it in plan.hosts if _shares_connections(it, found))
-        hosts = (name, *(it for it in others if it != name))
+        planned = next(other for other in plan.hosts if other.name == host)
+        if not planned.answers:
+            is_closed = planned.state == "refused"
+            return NamePlan(name, edge.account, refusal=planned.error, refused_by=plan, is_closed=is_closed)
+        names = (other.name for other in plan.hosts if _shares_connections(other, planned))
+        hosts = (name, *(other for other in names if other != name))
         is_special = is_special_edge(edge)
-        return NamePlan(name, edge.account, found.certificate, edge=plan, is_special=is_special, hosts=hosts)
+        return NamePlan(name, edge.account, planned.certificate, edge=plan, is_special=is_special, hosts=hosts)
 
 
 def _plan_at_tunnel(site: Site) -> NamePlan:

@@ -45,7 +45,7 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
     name = _NAME_KIB + _estimate_chain(plan.certificate, records)
     if plan.edge is None:
         return math.ceil(name + _TUNNEL_KIB + _estimate_rules(plan.site))
-    routes = sum(_estimate_route(it) + _estimate_circuits(it, records) for it in plan.edge.targets)
+    routes = sum(_estimate_route(target) + _estimate_circuits(target, records) for target in plan.edge.targets)
     routes += _estimate_addresses(plan.edge.refusals) + _estimate_manager(plan.edge.targets)
     answering = sum(_estimate_backend(records.backends.get(id), records) for id in plan.edge.backends)
     return math.ceil(name + routes + answering)
@@ -61,10 +61,10 @@ def find_wildcard(plan: NamePlan) -> str:
     return wildcard if plan.name not in hosts and wildcard in hosts else ""
 
 
-def _estimate_chain(certificate: str, records: AccountRecords) -> float:
+def _estimate_chain(id: str, records: AccountRecords) -> float:
     """Return the KiB for the part of a certificate chain above _CHAIN_KIB."""
-    found = records.certificates.get(certificate)
-    return _LETTERS_OF_CHAIN * max(0.0, len(found.chain) / 1024 - _CHAIN_KIB) if found else 0.0
+    certificate = records.certificates.get(id)
+    return _LETTERS_OF_CHAIN * max(0.0, len(certificate.chain) / 1024 - _CHAIN_KIB) if certificate else 0.0
 
 
 def _estimate_route(target: RouteTarget) -> float:
@@ -76,15 +76,15 @@ def _estimate_route(target: RouteTarget) -> float:
     path, is_pattern = len(target.route.match) / 1024, rules and target.route.match_type == "exact_path"
     patterns = (entries + 1) * _LETTERS_OF_PATTERN * path if is_pattern else 0
     entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0)
-    entry += sum(it.entry_kib for it in modules)
+    entry += sum(memory.entry_kib for memory in modules)
     entry += _estimate_addresses(target.refusals if target.route.modules.get(ip_restriction.MODULE) else ())
-    route = _ROUTE_KIB + sum(it.route_kib for it in modules)
+    route = _ROUTE_KIB + sum(memory.route_kib for memory in modules)
     return route + entries * entry + (entries - 1) * _ENTRY_KIB + patterns
 
 
 def _estimate_manager(targets: Sequence[RouteTarget]) -> float:
     """Return the KiB of an edge's separate HTTP connection manager, 0 if no module of its routes needs one."""
-    return max((it.edge_kib for target in targets for it in _memory_of_modules(target)), default=0)
+    return max((memory.edge_kib for target in targets for memory in _memory_of_modules(target)), default=0)
 
 
 def _estimate_rules(site: Site | None) -> float:
@@ -103,9 +103,9 @@ def _estimate_addresses(refusals: Sequence[Condition]) -> float:
 
 def _estimate_circuits(target: RouteTarget, records: AccountRecords) -> float:
     """Return the KiB of a route's separate clusters. A route with a circuit breaker shares no clusters."""
-    added = [it.cluster_kib for it in _memory_of_modules(target) if it.cluster_kib is not None]
-    backends = [records.backends.get(id) for id, _ in target.weights] if added else []
-    return sum(sum(added) + _estimate_backend(it, records) for it in backends)
+    cluster_kibs = [memory.cluster_kib for memory in _memory_of_modules(target) if memory.cluster_kib is not None]
+    backends = [records.backends.get(id) for id, _ in target.weights] if cluster_kibs else []
+    return sum(sum(cluster_kibs) + _estimate_backend(backend, records) for backend in backends)
 
 
 def _memory_of_modules(target: RouteTarget) -> list[Memory]:
@@ -117,7 +117,7 @@ def _estimate_backend(backend: ServedBackend | None, records: AccountRecords) ->
         return _GROUP_KIB
     if isinstance(backend.value, TunnelGroup):
         labels = backend.value.labels
-        members = sum(online_tunnels.are_labels_included(it.labels, labels) for it in records.tunnels.values())
+        members = sum(online_tunnels.are_labels_included(tunnel.labels, labels) for tunnel in records.tunnels.values())
         return _GROUP_KIB + _MEMBER_KIB * members
-    letters = len(backend.value.body) + sum(len(name) + len(it) for name, it in backend.value.headers.items())
+    letters = len(backend.value.body) + sum(len(name) + len(value) for name, value in backend.value.headers.items())
     return _RESPONSE_KIB + _LETTERS_OF_RESPONSE * letters / 1024

@@ -52,13 +52,15 @@ def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
     which a connection is closed. IPv4-mapped IPv6 addresses are treated like the IPv4 addresses.
     """
     networks = sorted({*_ROOTS, *_list_networks(rejected)}, key=_sort_key)
-    found = _Networks(networks, port, region).find(rejected)
-    admitted = {network: not found >> number & 1 for number, network in enumerate(networks)}
-    admitted |= {_map(it): is_admitted for it, is_admitted in admitted.items() if isinstance(it, IPv4Network)}
+    rejected_networks = _Networks(networks, port, region).find(rejected)
+    admitted = {network: not rejected_networks >> number & 1 for number, network in enumerate(networks)}
+    admitted |= {
+        _map(network): is_admitted for network, is_admitted in admitted.items() if isinstance(network, IPv4Network)
+    }
     levels: dict[tuple[int, bool], list[Network]] = {}
     for level, is_admitted, network in _find_levels(admitted):
         levels.setdefault((level, is_admitted), []).append(network)
-    return [Verdict(it[1], tuple(levels[it])) for it in sorted(levels, reverse=True)]
+    return [Verdict(key[1], tuple(levels[key])) for key in sorted(levels, reverse=True)]
 
 
 class _Networks:
@@ -70,24 +72,24 @@ class _Networks:
 
     def __init__(self, networks: Sequence[Network], port: int, region: str) -> None:
         self._networks, self._port, self._region = networks, port, region
-        self._keys = [_sort_key(it) for it in networks]
-        self._all = (1 << len(networks)) - 1
+        self._keys = [_sort_key(network) for network in networks]
+        self._universe = (1 << len(networks)) - 1
 
     def find(self, condition: Condition) -> int:
         """Return the set of addresses for which a condition is true."""
         match condition:
             case Constant(value):
-                return self._all if value else 0
+                return self._universe if value else 0
             case PortIs(sign, number):
-                return self._all if _OPERATORS[sign](self._port, number) else 0
+                return self._universe if _OPERATORS[sign](self._port, number) else 0
             case RegionIn(regions):
-                return self._all if self._region in regions else 0
+                return self._universe if self._region in regions else 0
             case ClientIn(networks):
                 return reduce(operator.or_, map(self._find_within, networks), 0)
             case Not(negated):
-                return self._all ^ self.find(negated)
+                return self._universe ^ self.find(negated)
             case AllOf(conditions):
-                return reduce(operator.and_, map(self.find, conditions), self._all)
+                return reduce(operator.and_, map(self.find, conditions), self._universe)
             case AnyOf(conditions):
                 return reduce(operator.or_, map(self.find, conditions), 0)
 
@@ -105,8 +107,8 @@ def _list_networks(condition: Condition) -> Iterator[Network]:
         case Not(negated):
             yield from _list_networks(negated)
         case AllOf(conditions) | AnyOf(conditions):
-            for it in conditions:
-                yield from _list_networks(it)
+            for operand in conditions:
+                yield from _list_networks(operand)
 
 
 def _find_levels(admitted: Mapping[Network, bool]) -> Iterable[tuple[int, bool, Network]]:

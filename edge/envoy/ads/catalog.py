@@ -39,14 +39,14 @@ class Parts:
 
     def encoding(self, part: str) -> bytes | None:
         """Return the encoding of a part, or None if the resource lacks this part."""
-        found = self._encoded.get(part)
-        return found.value if found else None
+        encoded = self._encoded.get(part)
+        return encoded.value if encoded else None
 
-    def put(self, part: str, made: Encoded) -> None:
+    def put(self, part: str, encoded: Encoded) -> None:
         """Add or replace a part of the resource."""
         before = self._encoded.get(part)
-        self.digest ^= made.digest ^ (before.digest if before else 0)
-        self._encoded[part] = made
+        self.digest ^= encoded.digest ^ (before.digest if before else 0)
+        self._encoded[part] = encoded
 
     def drop(self, part: str) -> None:
         """Remove a part of the resource, if it exists."""
@@ -152,8 +152,10 @@ class Catalog:
         If any Envoy reports an error, return this Envoy's answer.
         """
         version = self.version(name)
-        current = [it for of in self._answers.values() if (it := of.get(name)) and it.version == version]
-        return next((it for it in current if it.error), current[0] if current else None)
+        current = [
+            answer for answers in self._answers.values() if (answer := answers.get(name)) and answer.version == version
+        ]
+        return next((answer for answer in current if answer.error), current[0] if current else None)
 
     def refusal(self, name: Name) -> str:
         """Return the error that an Envoy has reported about the current version of a resource, or ""."""

@@ -31,7 +31,7 @@ _MAX_SCOPES = 100  # the most scopes in one response, when Envoy has connected a
 
 @dataclass(frozen=True)
 class Demand:
-    """The secrets that Envoy requests, and the resources that it had when it connected (`held`).
+    """The secrets that Envoy requests, and the resources that it had when it connected (`resources`).
 
     `requested` are names of secrets that Envoy does not have: server names as visitors spell them, with capitals, or
     names from `parts.reserved_secret`. The stream sends the secrets that the catalog has, and the caller
@@ -39,10 +39,10 @@ class Demand:
     """
 
     requested: frozenset[str] = frozenset()
-    held: frozenset[Name] = frozenset()
+    resources: frozenset[Name] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.requested or self.held)
+        return bool(self.requested or self.resources)
 
 
 @dataclass
@@ -101,14 +101,18 @@ class Stream:
 
     def take_demand(self) -> Demand:
         """Return what Envoy has requested since the previous call."""
-        found, self._demand = self._demand, Demand()
-        return found
+        demand, self._demand = self._demand, Demand()
+        return demand
 
     def enqueue(self, names: Iterable[Name]) -> None:
         """Queue the changed and removed resources to which Envoy subscribes."""
-        wanted = [it for it in names if it.kind in self._subscriptions and self._subscriptions[it.kind].wants(it.name)]
+        subscribed = [
+            name
+            for name in names
+            if name.kind in self._subscriptions and self._subscriptions[name.kind].wants(name.name)
+        ]
         for kind in _ORDER:
-            if of_kind := [it.name for it in wanted if it.kind == kind]:
+            if of_kind := [name.name for name in subscribed if name.kind == kind]:
                 for batch in _split(kind, of_kind, 1):
                     self._append(batch)
 
@@ -117,20 +121,24 @@ class Stream:
 
         Removals that wait together are one response, because a flood of unknown names causes many.
         """
-        known = self._subscriptions.get("secret")
-        refused = [it for it in secrets if known and it in known.names and not self._exists(it)]
-        if refused and self._waiting and self._waiting[-1].is_refusal:
+        subscription = self._subscriptions.get("secret")
+        refusals = [
+            secret for secret in secrets if subscription and secret in subscription.names and not self._exists(secret)
+        ]
+        if refusals and self._waiting and self._waiting[-1].is_refusal:
             earlier = self._waiting.pop().names
-            self._waiting.append(_Batch("secret", [*earlier, *refused], is_refusal=True))
-            self._unanswered.update(Name("secret", it) for it in refused)
-        elif refused:
-            self._append(_Batch("secret", refused, is_refusal=True))
+            self._waiting.append(_Batch("secret", [*earlier, *refusals], is_refusal=True))
+            self._unanswered.update(Name("secret", secret) for secret in refusals)
+        elif refusals:
+            self._append(_Batch("secret", refusals, is_refusal=True))
 
     def enqueue_unknown(self) -> None:
         """Queue removals of resources that Envoy has and the catalog lacks."""
-        for kind, known in self._subscriptions.items():
-            gone = [Name(kind, it) for it in known.versions if self._catalog.version(Name(kind, it)) is None]
-            self.enqueue(gone)
+        for kind, subscription in self._subscriptions.items():
+            removals = [
+                Name(kind, name) for name in subscription.versions if self._catalog.version(Name(kind, name)) is None
+            ]
+            self.enqueue(removals)
 
     def enqueue_listeners(self) -> None:
         """Queue the listeners, which were not sent while `Catalog.has_all_listeners` was false."""
@@ -139,8 +147,8 @@ class Stream:
 
     def take_settled(self) -> list[Name]:
         """Return the resources for which Envoy's last outstanding answer has arrived since the previous call."""
-        found, self._settled = self._settled, []
-        return found
+        names, self._settled = self._settled, []
+        return names
 
     @property
     def is_idle(self) -> bool:
@@ -163,44 +171,50 @@ class Stream:
                 self._finish(batch)
 
     def _subscribe(self, kind: Kind, request: DeltaDiscoveryRequest) -> None:
-        known, names = self._subscriptions.get(kind), [*request.resource_names_subscribe]
-        if known is None:
-            known = self._subscribe_first(kind, request)
+        subscription, names = self._subscriptions.get(kind), [*request.resource_names_subscribe]
+        if subscription is None:
+            subscription = self._subscribe_first(kind, request)
         elif names:
-            known.names.update(names)
+            subscription.names.update(names)
             for name in names:
-                known.forget(name)  # a repeated subscription means that Envoy needs the resource again
+                subscription.forget(name)  # a repeated subscription means that Envoy needs the resource again
             self._append(_Batch(kind, names))
-        known.names.difference_update(request.resource_names_unsubscribe)
+        subscription.names.difference_update(request.resource_names_unsubscribe)
         for name in request.resource_names_unsubscribe:
-            known.forget(name)
+            subscription.forget(name)
         if kind == "secret":
-            requested = self._demand.requested.union(it for it in names if it not in known.accepted)
-            self._demand = Demand(requested, self._demand.held)
+            requested = self._demand.requested.union(name for name in names if name not in subscription.accepted)
+            self._demand = Demand(requested, self._demand.resources)
 
     def _subscribe_first(self, kind: Kind, request: DeltaDiscoveryRequest) -> _Subscription:
         """Start a subscription. `enqueue_unknown` later removes resources that Envoy has and the catalog lacks."""
         names, versions = [*request.resource_names_subscribe], dict(request.initial_resource_versions)
         has_all = not names or "*" in names
-        known = self._subscriptions[kind] = _Subscription(versions, has_all, {*names}, {*versions})
-        self._demand = Demand(self._demand.requested, self._demand.held | {Name(kind, it) for it in versions})
+        subscription = self._subscriptions[kind] = _Subscription(versions, has_all, {*names}, {*versions})
+        self._demand = Demand(self._demand.requested, self._demand.resources | {Name(kind, name) for name in versions})
         self._append_different(kind)
-        return known
+        return subscription
 
     def _append_different(self, kind: Kind) -> None:
         """Queue the subscribed resources of a kind that differ between Envoy and the catalog."""
-        known = self._subscriptions[kind]
-        in_catalog = (it.name for it in self._catalog.names(kind) if known.wants_all)
-        different = [it for it in {*known.names, *known.versions, *in_catalog} if self._differs(kind, it)]
+        subscription = self._subscriptions[kind]
+        in_catalog = (resource.name for resource in self._catalog.names(kind) if subscription.wants_all)
+        different = [
+            name for name in {*subscription.names, *subscription.versions, *in_catalog} if self._differs(kind, name)
+        ]
         if not self._catalog.is_complete:
-            different = [it for it in different if self._catalog.version(Name(kind, it)) is not None]
+            different = [name for name in different if self._catalog.version(Name(kind, name)) is not None]
         for number, batch in enumerate(_split(kind, different, _MAX_SCOPES) or [_Batch(kind, ())]):
             self._append(_Batch(kind, batch.names, is_first=number == 0))
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
         """Return an accepting answer for each resource that Envoy had in its current version when it connected."""
         versions = self._subscriptions[kind].versions
-        return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
+        return [
+            (Name(kind, name), Answer(version, ""))
+            for name, version in versions.items()
+            if not self._differs(kind, name)
+        ]
 
     def _differs(self, kind: Kind, name: str) -> bool:
         """Return whether Envoy and the catalog have different versions of a resource."""
@@ -216,8 +230,8 @@ class Stream:
         if request.HasField("error_detail"):
             return self._read_error(batch, versions, request.error_detail.message)
         self._finish(batch)
-        known = self._subscriptions[batch.kind]
-        known.accepted.update(filter(known.wants, versions))
+        subscription = self._subscriptions[batch.kind]
+        subscription.accepted.update(filter(subscription.wants, versions))
         return [(Name(batch.kind, name), Answer(version, "")) for name, version in versions.items()]
 
     def _read_error(self, batch: _Batch, versions: dict[str, str], error: str) -> list[tuple[Name, Answer]]:
@@ -228,8 +242,11 @@ class Stream:
             self._finish(batch)
             return []
         self._finish(batch)
-        known = self._subscriptions[batch.kind]
-        if batch.kind == "secret" and OPERATOR_SECRET in known.names.intersection(batch.names) - known.accepted:
+        subscription = self._subscriptions[batch.kind]
+        if (
+            batch.kind == "secret"
+            and OPERATOR_SECRET in subscription.names.intersection(batch.names) - subscription.accepted
+        ):
             self._append(_Batch("secret", batch.names, is_refusal=True))
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
 
@@ -237,10 +254,10 @@ class Stream:
         if batch.kind == "listener" and not self._catalog.has_all_listeners:
             return
         (self._waiting.appendleft if first else self._waiting.append)(batch)
-        self._unanswered.update(Name(batch.kind, it) for it in batch.names)
+        self._unanswered.update(Name(batch.kind, name) for name in batch.names)
 
     def _finish(self, batch: _Batch) -> None:
-        for name in (Name(batch.kind, it) for it in batch.names):
+        for name in (Name(batch.kind, resource) for resource in batch.names):
             self._unanswered[name] -= 1
             if not self._unanswered[name]:
                 del self._unanswered[name]
@@ -251,7 +268,7 @@ class Stream:
 
         Removed routes are left out: Envoy drops them itself.
         """
-        known, url = self._subscriptions[batch.kind], TYPES[batch.kind]
+        subscription, url = self._subscriptions[batch.kind], TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}
         for name in dict.fromkeys(batch.names):  # each name once, even if it was refused twice
@@ -259,13 +276,13 @@ class Stream:
             if version:
                 resource = response.resources.add(name=name, version=version)
                 resource.resource.type_url, resource.resource.value = url, self._catalog.value(Name(batch.kind, name))
-                known.versions[name] = versions[name] = version
-            elif (known.forget(name) or batch.is_refusal) and batch.kind != "routes":
+                subscription.versions[name] = versions[name] = version
+            elif (subscription.forget(name) or batch.is_refusal) and batch.kind != "routes":
                 response.removed_resources.append(name)
         return response, versions
 
 
-def _split(kind: Kind, names: Sequence[str], most: int) -> list[_Batch]:
-    """Return batches of at most `most` scopes. Resources of any other kind are one batch."""
-    size = most if kind == "scope" else max(1, len(names))
+def _split(kind: Kind, names: Sequence[str], limit: int) -> list[_Batch]:
+    """Return batches of at most `limit` scopes. Resources of any other kind are one batch."""
+    size = limit if kind == "scope" else max(1, len(names))
     return [_Batch(kind, names[start : start + size]) for start in range(0, len(names), size)]

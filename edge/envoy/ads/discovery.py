@@ -49,8 +49,8 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
 
     def take_answered(self) -> set[Name]:
         """Return the resources about which Envoy has sent new answers since the previous call."""
-        found, self._answered = self._answered, set()
-        return found
+        names, self._answered = self._answered, set()
+        return names
 
     @contextlib.asynccontextmanager
     async def run(self, socket: Path) -> AsyncIterator[None]:

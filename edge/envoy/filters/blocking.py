@@ -19,7 +19,7 @@ CHAIN = "bytes"  # the name of the only filter chain of a listener for byte conn
 # The matcher of listeners for byte connections. `BlockedListeners` adds a part that refuses blocked networks.
 MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))
 # The most letters in one regular expression. A letter takes up to six RE2 instructions, and Envoy accepts 10,000.
-_MOST_LETTERS = 1500
+_MAX_LENGTH = 1500
 
 
 def _discover(rules: Message) -> v3.ExtensionConfigSource:
@@ -40,10 +40,10 @@ def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resourc
     Requests from blocked networks or for banned hosts get 403, also on open connections. Byte connections to banned
     hosts are closed. The API refuses banned hosts too, but a wildcard edge or an older edge can serve a banned host.
     """
-    sources = [v3.Principal(remote_ip=it) for it in parts.networks(networks)]
+    sources = [v3.Principal(remote_ip=cidr) for cidr in parts.networks(networks)]
     hosts = [parts.regex(regex) for regex in _regexes(banned)]
-    requests = [v3.Permission(header=v3.HeaderMatcher(name=":authority", string_match=it)) for it in hosts]
-    connections = [v3.Permission(requested_server_name=it) for it in hosts]
+    requests = [v3.Permission(header=v3.HeaderMatcher(name=":authority", string_match=host)) for host in hosts]
+    connections = [v3.Permission(requested_server_name=host) for host in hosts]
     http = v3.HttpRBAC(rules=_deny(sources, requests))
     network = v3.NetworkRBAC(rules=_deny([], connections), stat_prefix=_NAME)
     return (
@@ -70,10 +70,12 @@ class BlockedListeners:
 
     def guard(self, changes: Changes) -> Changes:
         """Return `changes` with matcher parts. Parts are added for new listeners, and removed with old listeners."""
-        added = {key.name for key, it in changes.items() if it and _takes_bytes(it)}
-        gone = {key.name for key, it in changes.items() if it is None and key == Key("listener", key.name)}
-        removed: Changes = {Key("listener", name, BLOCKED_PART): None for name in gone & self._names}
-        self._names = self._names - gone | added
+        added = {key.name for key, resource in changes.items() if resource and _takes_bytes(resource)}
+        removed_names = {
+            key.name for key, resource in changes.items() if resource is None and key == Key("listener", key.name)
+        }
+        removed: Changes = {Key("listener", name, BLOCKED_PART): None for name in removed_names & self._names}
+        self._names = self._names - removed_names | added
         return {**changes, **removed, **dict(map(self._part, added))} if self._networks else changes
 
     def _part(self, listener: str) -> tuple[Key, Resource | None]:
@@ -101,14 +103,14 @@ def _deny(sources: list[v3.Principal], hosts: list[v3.Permission]) -> v3.RBAC:
 
 def _regexes(banned: Iterable[str]) -> Iterator[str]:
     """Yield regular expressions that match the banned names and patterns, with or without a port."""
-    found: list[str] = []
+    expressions: list[str] = []
     for text in banned:
-        if found and sum(map(len, found)) + len(text) > _MOST_LETTERS:
-            yield _any_of(found)
-            found = []
-        found.append(r"\C*".join(map(re.escape, text.split("*"))))
-    if found:
-        yield _any_of(found)
+        if expressions and sum(map(len, expressions)) + len(text) > _MAX_LENGTH:
+            yield _any_of(expressions)
+            expressions = []
+        expressions.append(r"\C*".join(map(re.escape, text.split("*"))))
+    if expressions:
+        yield _any_of(expressions)
 
 
 def _any_of(expressions: list[str]) -> str:

@@ -21,11 +21,11 @@ RECORDER = v3.HttpFilter(
 
 def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:
     """Permit these headers in the requests to a virtual host. No filter removes headers that `claims` does not list."""
-    found = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
-    if found:
-        mutations = v3.Mutations(request_mutations=map(_restore, found))
+    headers = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
+    if headers:
+        mutations = v3.Mutations(request_mutations=map(_restore, headers))
         config = host.typed_per_filter_config
-        config[_FILTER].Pack(v3.HeaderToMetadata(request_rules=map(_record, found)), deterministic=True)
+        config[_FILTER].Pack(v3.HeaderToMetadata(request_rules=map(_record, headers)), deterministic=True)
         config[_MUTATION].Pack(v3.HeaderMutationPerRoute(mutations=mutations), deterministic=True)
 
 

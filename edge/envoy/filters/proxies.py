@@ -32,14 +32,14 @@ def build_match(settings: Settings) -> v3.FilterChainMatch | None:
     return v3.FilterChainMatch(direct_source_prefix_ranges=ranges) if ranges else None
 
 
-def guard_matcher(matcher: v3.Matcher, settings: Settings, *others: str) -> v3.Matcher:
+def guard_matcher(matcher: v3.Matcher, settings: Settings, *networks: str) -> v3.Matcher:
     """Return a matcher that refuses connections that do not come from a proxy.
 
-    Connections from the networks `others` are accepted too.
+    Connections from `networks` are accepted too.
     """
     if not settings.proxy_protocol_from:
         return matcher
-    elsewhere = Predicate(not_matcher=matchers.is_sent_by((*settings.proxy_protocol_from, *others), "proxies"))
+    elsewhere = Predicate(not_matcher=matchers.is_sent_by((*settings.proxy_protocol_from, *networks), "proxies"))
     return matchers.match(elsewhere, matchers.choose(REFUSED), otherwise=OnMatch(matcher=matcher))
 
 

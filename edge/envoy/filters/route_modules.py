@@ -31,9 +31,13 @@ def list_filters() -> Mapping[str, v3.HttpFilter]:
     The filter of a module is FILTER in the file of the module's function. It is disabled unless a route enables it.
     Filters of modules that restrict visitors come first.
     """
-    modules = sorted(enforced_modules.EVERY, key=lambda it: (not it.restricts_visitors, it.name))
-    found = {it.name: getattr(_import(it.configures_route), "FILTER", None) for it in modules if it.configures_route}
-    return {name: it for name, it in found.items() if isinstance(it, v3.HttpFilter)}
+    modules = sorted(enforced_modules.EVERY, key=lambda module: (not module.restricts_visitors, module.name))
+    filters = {
+        module.name: getattr(_import(module.configures_route), "FILTER", None)
+        for module in modules
+        if module.configures_route
+    }
+    return {name: http_filter for name, http_filter in filters.items() if isinstance(http_filter, v3.HttpFilter)}
 
 
 @cache

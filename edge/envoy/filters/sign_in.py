@@ -85,11 +85,11 @@ def build_extension(plan: Plan, public_keys: Sequence[Mapping[str, str]]) -> Res
 
     Without keys, no token is valid, so Envoy asks the sign-in service about each request.
     """
-    keys = json.dumps({"keys": [dict(it) for it in public_keys]})
-    rules = [it.rule for it in plan.targets if it.rule]
+    keys = json.dumps({"keys": [dict(key) for key in public_keys]})
+    rules = [target.rule for target in plan.targets if target.rule]
     config = v3.JwtAuthentication(
-        providers={it.route: _provider(it, keys) for it in rules} if public_keys else {},
-        requirement_map={it.route: _requirement(it, has_keys=bool(public_keys)) for it in rules},
+        providers={rule.route: _provider(rule, keys) for rule in rules} if public_keys else {},
+        requirement_map={rule.route: _requirement(rule, has_keys=bool(public_keys)) for rule in rules},
     )
     return encode(v3.TypedExtensionConfig(name=extension_name(plan.edge.id), typed_config=parts.pack(config)))
 
@@ -99,7 +99,7 @@ def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
 
     Exempt routes without OAuth from sign-in.
     """
-    rules = [it.rule for it in plan.targets if it.rule]
+    rules = [target.rule for target in plan.targets if target.rule]
     names = sorted({name for rule in rules for name in (rule.session_cookie, rule.id_cookie, rule.login_cookie)})
     host.typed_per_filter_config[_RECORD].CopyFrom(_record_others(names))
     for route in host.routes:
@@ -126,12 +126,12 @@ def _record_others(names: Sequence[str]) -> v3.Any:
 
     HTTP/1.1 clients can send two Cookie headers, which Envoy joins with a comma.
     """
-    ours = rf"(?:^|[;,])[ \t]*(?:{'|'.join(map(re.escape, names))})[ \t]*=[^;,]*"
+    pattern = rf"(?:^|[;,])[ \t]*(?:{'|'.join(map(re.escape, names))})[ \t]*=[^;,]*"
     value = v3.HeaderToMetadata.KeyValuePair(
         metadata_namespace=_KEPT,
         key=_KEPT,
         type=v3.HeaderToMetadata.STRING,
-        regex_value_rewrite=v3.RegexMatchAndSubstitute(pattern=v3.RegexMatcher(regex=ours), substitution=""),
+        regex_value_rewrite=v3.RegexMatchAndSubstitute(pattern=v3.RegexMatcher(regex=pattern), substitution=""),
     )
     rule = v3.HeaderToMetadata.Rule(header="cookie", on_header_present=value, remove=True)
     return parts.pack(v3.HeaderToMetadata(request_rules=[rule]))
@@ -148,7 +148,7 @@ def build_service_route(plan: Plan) -> v3.Route:
 
 def guard_routes(host: v3.VirtualHost, first: int, rule: SignInRule) -> None:
     """Require a session for a host's routes to upstreams, from the index `first` on."""
-    routes = [parts.copy(it) for it in host.routes[first:]]
+    routes = [parts.copy(route) for route in host.routes[first:]]
     del host.routes[first:]
     for route in routes:
         host.routes.extend(_guard(rule, route) if route.HasField("route") else [route])
@@ -159,10 +159,10 @@ def _guard(rule: SignInRule, route: v3.Route) -> Iterator[v3.Route]:
         options = parts.copy(route)
         options.match.headers.append(_OPTIONS)
         yield options
-    asked = {"account": rule.account, "edge": rule.edge, "route": rule.route, "aud": rule.audience}
+    facts = {"account": rule.account, "edge": rule.edge, "route": rule.route, "aud": rule.audience}
     requirement = parts.pack(v3.JwtPerRoute(requirement_name=rule.route))
     route.typed_per_filter_config[extension_name(rule.edge)].CopyFrom(requirement)
-    for name, config in _asks(asked).items():
+    for name, config in _asks(facts).items():
         route.typed_per_filter_config[name].CopyFrom(config)
     route.route.max_stream_duration.max_stream_duration.CopyFrom(parts.seconds(rule.max_stream))
     yield route
@@ -184,7 +184,7 @@ def _provider(rule: SignInRule, keys: str) -> v3.JwtProvider:
         require_expiration=True,
         max_lifetime=parts.seconds(_MAX_LIFETIME),
         jwt_cache_config=v3.JwtCacheConfig(jwt_cache_size=_CACHED),
-        claim_to_headers=[v3.JwtClaimToHeader(header_name=it, claim_name=name) for name, it in HEADERS.items()],
+        claim_to_headers=[v3.JwtClaimToHeader(header_name=header, claim_name=name) for name, header in HEADERS.items()],
     )
 
 

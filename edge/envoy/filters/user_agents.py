@@ -19,11 +19,11 @@ def build_passing(rules: UserAgentModule) -> list[list[v3.HeaderMatcher]]:
     A request without the header passes only if a pattern of `allow` matches the empty text.
     """
     denied = [
-        v3.HeaderMatcher(name=_HEADER, string_match=parts.regex(it), invert_match=True)
-        for it in user_agents.build_expressions(rules.deny)
+        v3.HeaderMatcher(name=_HEADER, string_match=parts.regex(expression), invert_match=True)
+        for expression in user_agents.build_expressions(rules.deny)
     ]
     allowed = [
-        [v3.HeaderMatcher(name=_HEADER, string_match=parts.regex(it), treat_missing_header_as_empty=True)]
-        for it in user_agents.build_expressions(rules.allow)
+        [v3.HeaderMatcher(name=_HEADER, string_match=parts.regex(expression), treat_missing_header_as_empty=True)]
+        for expression in user_agents.build_expressions(rules.allow)
     ]
     return [*allowed, [_PRESENT, *denied]]

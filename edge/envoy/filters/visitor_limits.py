@@ -23,11 +23,11 @@ def build_rate_limit(limits: Limits) -> v3.HttpFilter:
 
     After a pause, a visitor may send a burst of requests above this limit.
     """
-    most = limits.max_requests_per_visitor
-    at_once = -(-most // _FILLS_PER_SECOND)
-    interval = round(at_once / most, 3)  # Envoy requires the same interval for all buckets
+    rate = limits.max_requests_per_visitor
+    at_once = -(-rate // _FILLS_PER_SECOND)
+    interval = round(at_once / rate, 3)  # Envoy requires the same interval for all buckets
     network = v3.LocalRateLimitDescriptor(
-        entries=[v3.RateLimitDescriptor.Entry(key=_KEY)], token_bucket=_bucket(_BURST * most, at_once, interval)
+        entries=[v3.RateLimitDescriptor.Entry(key=_KEY)], token_bucket=_bucket(_BURST * rate, at_once, interval)
     )
     config = v3.LocalRateLimit(
         stat_prefix="visitor",
@@ -43,5 +43,7 @@ def build_rate_limit(limits: Limits) -> v3.HttpFilter:
     return v3.HttpFilter(name="envoy.filters.http.local_ratelimit", typed_config=parts.pack(config))
 
 
-def _bucket(most: int, at_once: int, interval: float) -> v3.TokenBucket:
-    return v3.TokenBucket(max_tokens=most, tokens_per_fill=parts.number(at_once), fill_interval=parts.seconds(interval))
+def _bucket(max_tokens: int, at_once: int, interval: float) -> v3.TokenBucket:
+    return v3.TokenBucket(
+        max_tokens=max_tokens, tokens_per_fill=parts.number(at_once), fill_interval=parts.seconds(interval)
+    )

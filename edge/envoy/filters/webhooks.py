@@ -32,6 +32,6 @@ def build_filter(settings: Settings) -> v3.HttpFilter:
 def require(route: v3.Route, rule: WebhookRule, plan: Plan, target: RouteTarget) -> None:
     """Require a valid signature for requests to a route."""
     edge = plan.edge
-    asked = parts.check_settings(account=edge.account, edge=edge.id, route=target.route.id, webhook=rule.digest)
-    route.typed_per_filter_config[_NAME].CopyFrom(asked)
+    config = parts.check_settings(account=edge.account, edge=edge.id, route=target.route.id, webhook=rule.digest)
+    route.typed_per_filter_config[_NAME].CopyFrom(config)
     route.route.upgrade_configs.append(_NO_UPGRADE)

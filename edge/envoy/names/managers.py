@@ -86,7 +86,7 @@ def build_names_manager(
     manager = v3.HttpConnectionManager()
     manager.CopyFrom(_template(settings, client))
     if not (client or guards):
-        names = [it.name for it in manager.http_filters]
+        names = [http_filter.name for http_filter in manager.http_filters]
         manager.http_filters.insert(names.index(passwords.NAME), passwords.MEMORY)
     if guards:
         *first, upstream_name, router = manager.http_filters

@@ -70,12 +70,12 @@ def build_scope(plan: NamePlan) -> Resource | None:
         routes.add_site_host(scope.route_configuration, plan.site)
     elif plan.edge and not plan.edge.is_stream:
         scope = _copy_scope(scope_name(plan))
-        own = tuple(it for it in plan.edge.hosts if it.certificate == plan.certificate)
-        edge_routes.add_edge_hosts(scope.route_configuration, replace(plan.edge, hosts=own))
+        hosts = tuple(host for host in plan.edge.hosts if host.certificate == plan.certificate)
+        edge_routes.add_edge_hosts(scope.route_configuration, replace(plan.edge, hosts=hosts))
     else:
         return None
-    others = _MISDIRECTED_BESIDE_OAUTH if plan.edge and plan.edge.requires_sign_in else _MISDIRECTED
-    scope.route_configuration.virtual_hosts.append(others)
+    misdirected = _MISDIRECTED_BESIDE_OAUTH if plan.edge and plan.edge.requires_sign_in else _MISDIRECTED
+    scope.route_configuration.virtual_hosts.append(misdirected)
     return encode(scope)
 
 
@@ -92,17 +92,20 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
         return tuple(_site_clusters(plan.site, backends, link_authority, settings))
     if plan.edge is None or plan.edge.is_stream:
         return ()
-    made = {
+    by_backend = {
         id: _backend_clusters(plan.edge, id, backends, link_authority, settings) for id in sorted(plan.edge.backends)
     }
-    return (*(it for every in made.values() for it in every), *_circuits(plan.edge, made))
+    return (
+        *(resource for resources in by_backend.values() for resource in resources),
+        *_circuits(plan.edge, by_backend),
+    )
 
 
-def _circuits(plan: Plan, made: Mapping[str, list[Resource]]) -> Iterator[Resource]:
+def _circuits(plan: Plan, by_backend: Mapping[str, list[Resource]]) -> Iterator[Resource]:
     """Yield the clusters of routes with a circuit breaker. These additional clusters count failures."""
     for target in plan.targets:
         if module := target.route.modules.get(circuit_breaker.MODULE):
-            groups = [it for id, _ in target.weights if is_group(id) for it in made[id]]
+            groups = [cluster for id, _ in target.weights if is_group(id) for cluster in by_backend[id]]
             yield from circuits.build_circuits(target.route.id, module, groups)
 
 
@@ -122,14 +125,14 @@ def _backend_clusters(
 
     If a group has no tunnels, its clusters are marked with `is_emptied`, so that they are sent last.
     """
-    found = backends.backends.get(id)
-    if found is None:
+    backend = backends.backends.get(id)
+    if backend is None:
         return []
-    if isinstance(found.value, HttpResponse):
-        return [clusters.build_response_cluster(id), answers.build_response_listener(id, found.value, settings)]
+    if isinstance(backend.value, HttpResponse):
+        return [clusters.build_response_cluster(id), answers.build_response_listener(id, backend.value, settings)]
     build = clusters.build_proxied_group_clusters if plan.is_proxied else clusters.build_group_clusters
-    members = backends.members(found)
-    return [replace(it, is_emptied=not members) for it in build(id, members, link_authority, settings)]
+    members = backends.members(backend)
+    return [replace(cluster, is_emptied=not members) for cluster in build(id, members, link_authority, settings)]
 
 
 def _copy_scope(name: str) -> v3.ScopedRouteConfiguration:

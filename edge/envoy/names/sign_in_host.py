@@ -25,7 +25,7 @@ _IS_REACHED = v3.HealthCheck(
     unhealthy_threshold=parts.number(1),
     healthy_threshold=parts.number(1),
 )
-_MOST_WEBHOOKS = 64  # the most concurrent webhooks, because the service buffers each body. Further webhooks get 503
+_MAX_WEBHOOKS = 64  # the most concurrent webhooks, because the service buffers each body. Further webhooks get 503
 
 
 def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:
@@ -33,7 +33,7 @@ def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:
     host = settings.sign_in_host
     return (
         _build_cluster(settings, link_authority, sign_in.CLUSTER, _MANY),
-        _build_cluster(settings, link_authority, webhooks.CLUSTER, _MOST_WEBHOOKS),
+        _build_cluster(settings, link_authority, webhooks.CLUSTER, _MAX_WEBHOOKS),
         _build_cluster(settings, link_authority, passwords.CLUSTER, _MANY),
         _build_listener(settings),
         clusters.build_listener_cluster(host, _LISTENER),
@@ -41,22 +41,24 @@ def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:
     )
 
 
-def _build_cluster(settings: Settings, link_authority: str, name: str, most: int) -> Resource:
-    """Return a cluster of the sign-in service, on this host or on others, limited to `most` concurrent requests."""
+def _build_cluster(settings: Settings, link_authority: str, name: str, max_requests: int) -> Resource:
+    """Return a cluster of the sign-in service, on this host or on others, with at most `max_requests` at once."""
     limits = v3.CircuitBreakers.Thresholds(
-        max_requests=parts.number(most), max_pending_requests=parts.number(most), max_retries=parts.number(most)
+        max_requests=parts.number(max_requests),
+        max_pending_requests=parts.number(max_requests),
+        max_retries=parts.number(max_requests),
     )
     cluster = v3.Cluster(
         name=name,
         circuit_breakers=v3.CircuitBreakers(thresholds=[limits]),
         typed_extension_protocol_options={upstream_http.OPTIONS: upstream_http.SHARED_HTTP2},
     )
-    cluster.MergeFrom(_elsewhere(settings, link_authority) if settings.sign_in_hosts else _here(settings))
+    cluster.MergeFrom(_build_remote(settings, link_authority) if settings.sign_in_hosts else _build_local(settings))
     cluster.load_assignment.cluster_name = name
     return encode(cluster)
 
 
-def _here(settings: Settings) -> v3.Cluster:
+def _build_local(settings: Settings) -> v3.Cluster:
     """Return the fields of a cluster for a sign-in service on this host.
 
     Without SIGN_IN_DIR, the socket is in the folder in which Envoy runs, so its path is relative.
@@ -70,7 +72,7 @@ def _here(settings: Settings) -> v3.Cluster:
     )
 
 
-def _elsewhere(settings: Settings, link_authority: str) -> v3.Cluster:
+def _build_remote(settings: Settings, link_authority: str) -> v3.Cluster:
     """Return the fields of a cluster for sign-in services on other hosts, by mutual TLS.
 
     A host that accepts no connections gets no requests. If no host accepts connections, Envoy tries all hosts, and
@@ -80,7 +82,7 @@ def _elsewhere(settings: Settings, link_authority: str) -> v3.Cluster:
     mutual.alpn_protocols.append("h2")
     tls = v3.UpstreamTlsContext(common_tls_context=mutual, sni=server.SIGN_IN)
     addresses = (v3.Endpoint(address=parts.address(host, port)) for host, port in settings.sign_in_hosts)
-    endpoints = v3.LocalityLbEndpoints(lb_endpoints=[v3.LbEndpoint(endpoint=it) for it in addresses])
+    endpoints = v3.LocalityLbEndpoints(lb_endpoints=[v3.LbEndpoint(endpoint=endpoint) for endpoint in addresses])
     return v3.Cluster(
         type=v3.Cluster.STRICT_DNS,
         dns_lookup_family=v3.Cluster.V4_PREFERRED,

@@ -31,7 +31,7 @@ def build_bootstrap(settings: Settings) -> dict[str, Any]:
     The time limit of a drain is in its metadata, because Envoy's parent process does not have the settings.
     """
     internal = parts.pack(v3.InternalListener())
-    uncounted = v3.ListStringMatcher(patterns=[v3.StringMatcher(prefix=it) for it in _UNCOUNTED])
+    uncounted = v3.ListStringMatcher(patterns=[v3.StringMatcher(prefix=prefix) for prefix in _UNCOUNTED])
     bootstrap = v3.Bootstrap(
         node=v3.Node(id="edge", cluster="edge", metadata=_metadata(settings)),
         admin=v3.Admin(address=v3.Address(pipe=v3.Pipe(path=settings.own_file(ADMIN_SOCKET).name, mode=0o600))),
@@ -61,7 +61,7 @@ def _runtime(settings: Settings) -> v3.Struct:
     runtime = v3.Struct()
     runtime.update({_NO_RESET: False, "re2.max_program_size.error_level": _PROGRAM_SIZE})
     bounds = overload.connection_budgets(settings.limits)
-    runtime.update({f"envoy.resource_limits.listener.{name}.connection_limit": it for name, it in bounds.items()})
+    runtime.update({f"envoy.resource_limits.listener.{name}.connection_limit": limit for name, limit in bounds.items()})
     return runtime
 
 

@@ -48,7 +48,7 @@ def format_for_prometheus(text: bytes) -> bytes:
             is_bare = line.endswith(" counter") and not name[0].endswith("_total")
             renamed[name[0]] = f"{name[0]}_total" if is_bare else name[0]
             lines.append(f"# HELP {renamed[name[0]]} See docs/edge-operations.md.")
-        lines.append(_NAME.sub(lambda found: renamed.get(found[0], found[0]), line, count=1))
+        lines.append(_NAME.sub(lambda match: renamed.get(match[0], match[0]), line, count=1))
     return "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -61,7 +61,7 @@ def build_cluster(settings: Settings) -> v3.Cluster:
 def build_listener(settings: Settings) -> v3.Listener:
     """Return the listener that exposes two paths of the admin interface at a socket."""
     to_admin = v3.RouteAction(cluster="admin")
-    routes = [v3.Route(match=v3.RouteMatch(path=it), route=to_admin) for it in ("/stats/prometheus", READY)]
+    routes = [v3.Route(match=v3.RouteMatch(path=path), route=to_admin) for path in ("/stats/prometheus", READY)]
     manager = v3.HttpConnectionManager(
         stat_prefix="stats",
         http_protocol_options=v3.Http1ProtocolOptions(accept_http_10=True),

@@ -14,7 +14,7 @@ from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import ItemKey
 from edge.link import client
 from edge.link.authority import Authority
-from edge.link.held import Held
+from edge.link.held_connections import HeldConnection
 from edge.link.proxy_protocol import Header
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.store import threads
@@ -36,10 +36,10 @@ class HeldTunnel:
     def __init__(self, tunnel: OnlineTunnel, handover: "Handover", limit: int) -> None:
         self.tunnel, self._handover, self._limit = tunnel, handover, limit
         self.successor: Successor | None = None
-        self.held: set[Held] = set()
+        self.held: set[HeldConnection] = set()
 
     def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
-        held = Held(visitor, self.held.discard)
+        held = HeldConnection(visitor, self.held.discard)
         if len(self.held) >= self._limit:
             transport.close()
             return held
@@ -114,7 +114,7 @@ class Handover:
                 await self._read()
             await asyncio.sleep(_POLL)
 
-    def start(self, tunnel: HeldTunnel, held: Held) -> None:
+    def start(self, tunnel: HeldTunnel, held: HeldConnection) -> None:
         """Begin to pass a held connection to the successor of its tunnel."""
         task = asyncio.create_task(self._pass(tunnel, held))
         self._tasks.add(task)
@@ -152,7 +152,7 @@ class Handover:
                 if found.tunnel.name:
                     return
 
-    async def _pass(self, tunnel: HeldTunnel, held: Held) -> None:
+    async def _pass(self, tunnel: HeldTunnel, held: HeldConnection) -> None:
         """Connect to the successor's gateway, and join this connection and the held connection.
 
         Repeat failed attempts until cancelled.

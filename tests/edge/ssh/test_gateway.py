@@ -20,7 +20,7 @@ from chalicelib.model.tunnels.gateways import GATEWAYS
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from edge.link import client as link
-from edge.link.held import Side
+from edge.link.held_connections import Side
 from edge.link.proxy_protocol import Header
 from edge.process import metrics
 from edge.process.settings import Limits, Settings

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link import client
-from edge.link.held import Side
+from edge.link.held_connections import Side
 from edge.process.settings import Settings
 from edge.ssh.draining.drain import Drain, choose_rate
 from edge.ssh.draining.link_stages import LinkStages

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link import client, server
-from edge.link.held import Side
+from edge.link.held_connections import Side
 from edge.link.proxy_protocol import Header
 from edge.process.settings import Settings
 from edge.ssh.draining.handover import Handover, HeldTunnel

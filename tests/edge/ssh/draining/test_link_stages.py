@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from edge.link import authority, client
-from edge.link.held import Side
+from edge.link.held_connections import Side
 from edge.link.proxy_protocol import Header
 from edge.process.settings import Settings
 from edge.ssh.draining.link_stages import LinkStages

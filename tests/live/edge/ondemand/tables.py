@@ -198,7 +198,7 @@ class Table:
         return not self._tasks
 
     def _on_demand(self, demand: Demand) -> None:
-        self.held |= demand.held
+        self.held |= demand.resources
         for name in demand.requested:
             self.requests[name] += 1
             task = self.loop.create_task(self._load(name))

@@ -78,10 +78,10 @@ class Side(asyncio.Protocol):
         self.transport.resume_reading()
 
 
-class Held(Side):
+class HeldConnection(Side):
     """A held connection. `visitor` is its PROXY protocol header, or None. `on_end` is called when it closes."""
 
-    def __init__(self, visitor: Header | None, on_end: "Callable[[Held], None]") -> None:
+    def __init__(self, visitor: Header | None, on_end: "Callable[[HeldConnection], None]") -> None:
         super().__init__()
         self.visitor, self._on_end = visitor, on_end
 

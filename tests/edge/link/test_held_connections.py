@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from edge.link.held import Held, Side
+from edge.link.held_connections import HeldConnection, Side
 
 
 class Wire:
@@ -24,7 +24,7 @@ def connected(side: Side) -> Wire:
 
 
 def test_what_came_before_is_passed_on_when_a_connection_is_joined() -> None:
-    held, other = Held(None, lambda _: None), Side()
+    held, other = HeldConnection(None, lambda _: None), Side()
     wire, far = connected(held), connected(other)
     held.data_received(b"early")
     held.eof_received()
@@ -48,8 +48,8 @@ def test_a_side_that_writes_too_fast_is_paused() -> None:
 
 @pytest.mark.parametrize("is_joined", [False, True])
 def test_the_end_of_a_held_connection_is_reported_and_closes_the_other(is_joined: bool) -> None:
-    ended: list[Held] = []
-    held, other = Held(None, ended.append), Side()
+    ended: list[HeldConnection] = []
+    held, other = HeldConnection(None, ended.append), Side()
     connected(held)
     far = connected(other)
     if is_joined:
@@ -60,7 +60,7 @@ def test_the_end_of_a_held_connection_is_reported_and_closes_the_other(is_joined
 
 
 def test_a_connection_that_has_gone_before_it_is_joined_closes_the_other() -> None:
-    held, other = Held(None, lambda _: None), Side()
+    held, other = HeldConnection(None, lambda _: None), Side()
     connected(held)
     far = connected(other)
     held.connection_lost(None)

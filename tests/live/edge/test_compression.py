@@ -34,6 +34,7 @@ _UNCOMPRESSED_TYPES = (
 _ACCEPTING = ("gzip", "gzip, deflate, br", "br;q=1.0, gzip;q=0.8, *;q=0.1", "*", "deflate, gzip;q=0.001")
 _REFUSING = ("", "identity", "br", "gzip;q=0", "deflate", "*;q=0", "gzip;q=0, *", "GZIP")
 _OPEN = ("", "no-cache", "max-age=60", "private, x-no-transform-x")
+_EMPTY = 'x-answer: {"status": 200, "headers": {"content-length": "0"}, "size": 0}'
 _CLOSED = ("no-transform", "max-age=60, no-transform", "NO-TRANSFORM,public", "public ,  no-transform")
 
 
@@ -120,7 +121,7 @@ def served(edge: Edge) -> Iterator[Edge]:
         for path, module in (("/on", CompressionModule()), ("/", None))
     )
     edge.store.keep(ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("compressed.tunnels.localhost:443",), routes=routes))
-    until(lambda: edge.status("compressed", "-H", 'x-answer: {"status": 200, "headers": {}, "size": 0}') == "200")
+    until(lambda: edge.status("compressed", "-H", _EMPTY) == "200")
     yield edge
     server.shutdown()
 

@@ -1,11 +1,14 @@
 """The estimated memory of a name with the largest values that an account can store, compared with Envoy's own count."""
 
+import json
 import re
+import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -20,8 +23,7 @@ from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link.authority import KeyPair
-from edge.process import metrics
-from edge.process.settings import STATS_SOCKET
+from edge.process.settings import ADMIN_SOCKET
 from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.edge.edge_modules import enabled, extended, requested
@@ -31,9 +33,8 @@ from tests.modules import largest
 
 pytestmark = needs_envoy
 _NAMES = 4  # of each form
-_FLUSH = 6  # seconds until Envoy has counted what it has allocated
+_PAUSE = 0.5  # seconds between two reads that must be equal
 _MAX_RATIO = 1.2  # of the estimate
-_ALLOCATED = re.compile(r"^\w*memory_allocated\S* (\d+)", re.MULTILINE)
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes (\S+)", re.MULTILINE)
 _WORDS = [f"{number:064}" for number in range(66)]
 _LARGEST_FILTER = enabled(user_agent_filter=UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"]))
@@ -149,10 +150,11 @@ _FORMS: Mapping[str, Create] = {
 
 @pytest.mark.parametrize("form", _FORMS)
 def test_envoy_does_not_take_more_than_the_estimate(edge: Edge, form: str) -> None:
-    allocated, estimated = _allocated(edge), _estimated(edge)
+    allocated, estimated = _settle(lambda: _read_allocated(edge)), _read_estimated(edge)
     _load(edge, form, _FORMS[form])
-    assert _estimated(edge) - estimated > 0
-    assert (_allocated(edge) - allocated) / (_estimated(edge) - estimated) <= _MAX_RATIO
+    until(lambda: _read_estimated(edge) > estimated)
+    growth = _settle(lambda: _read_estimated(edge)) - estimated
+    assert (_settle(lambda: _read_allocated(edge)) - allocated) / growth <= _MAX_RATIO
 
 
 def _load(edge: Edge, form: str, create: Create) -> None:
@@ -161,17 +163,26 @@ def _load(edge: Edge, form: str, create: Create) -> None:
         create(edge, f"acct_{label}", label)
     edge.settle()
     until(lambda: {edge.status(label, "--insecure") for label in labels} <= {"200", "502"}, within=30)
-    time.sleep(_FLUSH)
 
 
-def _allocated(edge: Edge) -> int:
-    read = metrics.read_from(edge.settings.directory / STATS_SOCKET, "/stats/prometheus?filter=^server.memory_alloc")
-    match = _ALLOCATED.search(edge.run(read()).decode())
-    assert match
-    return int(match[1])
+def _settle(read: Callable[[], int]) -> int:
+    """Return a number of bytes when it has stayed the same for a while."""
+    before = -1
+    while (number := read()) != before:
+        before = number
+        time.sleep(_PAUSE)
+    return number
 
 
-def _estimated(edge: Edge) -> int:
+def _read_allocated(edge: Edge) -> int:
+    connection = HTTPConnection("admin")
+    with socket.socket(socket.AF_UNIX) as connection.sock:
+        connection.sock.connect(str(edge.settings.directory / ADMIN_SOCKET))
+        connection.request("GET", "/memory")
+        return int(json.loads(connection.getresponse().read())["allocated"])
+
+
+def _read_estimated(edge: Edge) -> int:
     with urllib.request.urlopen(f"http://127.0.0.1:{edge.settings.metrics_port}/metrics", timeout=10) as answer:
         match = _ESTIMATED.search(answer.read().decode())
     assert match

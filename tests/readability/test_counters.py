@@ -3,7 +3,7 @@
 import pytest
 
 from chalicelib import clock, domains
-from tests.readability import language, sizes
+from tests.readability import language, sizes, unclear_names
 from tests.readability.crossings import Trace, traced
 from tests.readability.edge_change import Traces
 from tests.readability.language import Text
@@ -76,6 +76,13 @@ def test_names_that_occur_twice_are_found() -> None:
     sources = {"a/x.py": "class A: pass\nclass Create: pass\n", "b/x.py": "class A: pass\nclass Create: pass\n"}
     assert sizes.repeated_classes(sources) == {"A": ["a/x.py", "b/x.py"]}
     assert sizes.repeated_files([*sources, "a/__init__.py", "b/__init__.py"]) == {"x.py": ["a/x.py", "b/x.py"]}
+
+
+def test_names_that_do_not_say_what_a_value_is_are_found() -> None:
+    source = (
+        "class A:\n    it: int = 1\ndef _found(held):\n    self.kept = [it for it in edges]\n    return found.made\n"
+    )
+    assert unclear_names.count({"a.py": source}) == {"a.py it": 2, "a.py found": 1, "a.py held": 1, "a.py kept": 1}
 
 
 def test_imports_of_tests_and_mirrored_paths_are_found() -> None:

@@ -1,13 +1,13 @@
 """The bounds of the code's size and language. They only become tighter: change the code, not a bound."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests import samples
 from tests.conftest import ROOT
-from tests.readability import code, edge_change, language, sizes
+from tests.readability import code, edge_change, language, sizes, unclear_names
 from tests.readability.crossings import traced
 from tests.readability.language import Text
 from tests.transports import Client
@@ -20,6 +20,7 @@ TO_ENVOY = 69  # files from the API to Envoy
 # Percentages of texts that match a pattern of `language`.
 DOCSTRINGS, COMMENTS, SENTENCES, DESCRIPTIONS = 1.0, 1.5, 3.0, 1.0
 FIRST_SENTENCE = 10.6  # words, on average
+UNCLEAR_NAMES = {"product": 1798, "tests": 2802}  # variables, parameters, attributes and functions
 PAGES = {"CONTRIBUTING.md": 1200, "bench/README.md": 2000}  # words
 FILES_IN_A_FOLDER = 14  # without __init__.py
 LINES_OF_A_FILE, LINES_OF_A_BODY = 300, 25
@@ -110,6 +111,12 @@ def test_texts_are_plain(texts: Callable[[], list[Text]], bound: float) -> None:
 def test_first_sentences_of_docstrings_are_short() -> None:
     words = language.first_sentence_words(code.docstrings(*code.PRODUCT))
     assert words <= FIRST_SENTENCE
+
+
+@pytest.mark.parametrize(("part", "patterns"), [("product", code.PRODUCT), ("tests", ("tests/*.py",))])
+def test_names_say_what_a_value_is(part: str, patterns: Sequence[str]) -> None:
+    counts = unclear_names.count(code.sources(*patterns))
+    assert counts.total() <= UNCLEAR_NAMES[part], counts.most_common(20)
 
 
 @pytest.mark.parametrize(("page", "words"), PAGES.items(), ids=PAGES)

@@ -46,7 +46,7 @@ class Change:
     """A transaction of one actor. Each method adds a step.
 
     `check` raises an error if the item of the first step is not in the state that the request requires. `request` has
-    the idempotency key. `others` are further writes. If several conditions fail, the error of a write in `others` is
+    the idempotency key. `other_writes` have no audit event. If several conditions fail, an error of these writes is
     raised.
     """
 
@@ -54,7 +54,7 @@ class Change:
     check: Callable[[Item], None] | None = None
     request: Request | None = None
     steps: tuple[ItemChange, ...] = ()
-    others: tuple[Write, ...] = ()
+    other_writes: tuple[Write, ...] = ()
 
     @property
     def events(self) -> tuple[Item, ...]:
@@ -63,12 +63,12 @@ class Change:
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
         """Create an item. Its audit event shows `details` (default: the item's audited fields), and also `more`."""
         kind = kinds.of_item(item)
-        own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
+        item_writes = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
         if kind:
             shown = {**(details or _of_whole(kind, item, _NONE)), **more}
             event = trail.event(self.by, kind, item, "create", shown=shown)
-        return self._with(ItemChange(kind, None, item, tuple(own), event))
+        return self._with(ItemChange(kind, None, item, tuple(item_writes), event))
 
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
@@ -84,9 +84,9 @@ class Change:
         after = replace(after, revision=items.following(before))
         changed = trail.differing(*_records(before, after, module))
         shown = _of_difference(kind, before, after, module) if kind and changed not in _FREE_TEXT else {}
-        own = writes.rewrite(before, after, _parent(before) if kind and kind.is_shown_in_parent else None)
+        item_writes = writes.rewrite(before, after, _parent(before) if kind and kind.is_shown_in_parent else None)
         event = trail.event(self.by, kind, after, verb, module, changed, shown) if kind else None
-        return self._with(ItemChange(kind, before, after, tuple(own), event))
+        return self._with(ItemChange(kind, before, after, tuple(item_writes), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
         """Remove an item, which can be malformed. `details` are added to the details in its audit event.
@@ -96,9 +96,9 @@ class Change:
         self._check(item)
         kind = kinds.of_item(item)
         item = _without_malformed_body(kind, item) if kind else item
-        own = writes.remove(item, _parent(item) if kind and kind.is_shown_in_parent else None)
+        item_writes = writes.remove(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = _event_of_removal(self.by, kind, item, details) if kind else None
-        return self._with(ItemChange(kind, item, None, tuple(own), event))
+        return self._with(ItemChange(kind, item, None, tuple(item_writes), event))
 
     def end(self, item: Item, lease: Mapping[str, Any] | None = None) -> "Change":
         """Remove an item, for example a tunnel, after the end of its lease.
@@ -114,7 +114,7 @@ class Change:
 
     def also(self, *more: Write) -> "Change":
         """Add writes and conditions without an audit event."""
-        return replace(self, others=(*self.others, *more))
+        return replace(self, other_writes=(*self.other_writes, *more))
 
     def commit(self) -> Item | None:
         """Write all steps or nothing. Return the item of the first step after the change.
@@ -124,7 +124,7 @@ class Change:
         """
         first = self.item
         steps = [step for step in self.steps if step.writes]
-        if not (steps or self.others):
+        if not (steps or self.other_writes):
             return first
         lets_edge_act = any(step.after and step.kind and step.kind.lets_edge_act for step in steps)
         if first and lets_edge_act and self.by != trail.EDGE:
@@ -148,15 +148,14 @@ class Change:
         first, events = self.item, self.events
         key = [self.request.keep(first, once=_is_shown_once(self.steps[0]))] if self.request and first else []
         recorded = [Write.put(event.to_record()) for event in events]
-        own = [*self.others, *(write for step in steps for write in step.writes)]
+        item_writes = [*self.other_writes, *(write for step in steps for write in step.writes)]
         for step in steps:
             if step.kind:
-                own += step.kind.stored_type.prepare(step.before, step.after, step.writes)
+                item_writes += step.kind.stored_type.prepare(step.before, step.after, step.writes)
         proof = (events[0].scope, events[0].id) if events else None
         created = [step.after for step in steps if step.after]
-        writes.commit(
-            [*key, *own, *recorded, *change_log.entries(own)], proof=proof, created=created, endings=_Endings()
-        )
+        all_writes = [*key, *item_writes, *recorded, *change_log.entries(item_writes)]
+        writes.commit(all_writes, proof=proof, created=created, endings=_Endings())
 
     def _resharded(self, throttled: Throttled) -> "Change":
         """Return the change with other partition keys for the writes that DynamoDB throttled.

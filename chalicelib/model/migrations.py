@@ -125,13 +125,13 @@ def filter_cost(record: Record) -> int:
 
 def end_tunnel_at(name: str) -> str:
     """End the tunnel that uses a name. Return the id of the tunnel, or "" if there is none."""
-    found = table.look_up(base_names.KIND, name) or {}
-    if found and tunnels.close_tunnel(found["account"], found["id"], by=trail.OPERATOR):
-        return str(found["id"])
+    owner = table.look_up(base_names.KIND, name) or {}
+    if owner and tunnels.close_tunnel(owner["account"], owner["id"], by=trail.OPERATOR):
+        return str(owner["id"])
     return ""
 
 
-def what(record: Record) -> str:
+def name_kind(record: Record) -> str:
     """Return the name of a record's kind for messages. For other records: "unique key" or "other record"."""
     if record["id"] == unique_keys.ID:
         return "unique key"
@@ -153,18 +153,18 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     """Add an event to the index by actor. Add an API key, or the key of an event, to its owner's list of keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
-        return _kept(item.account, ApiKey.of(item.body), item.id)
+        return _keep_key(item.account, ApiKey.of(item.body), item.id)
     if kind is not kinds.AUDIT_EVENTS or item.acted:
         return ()
     actor = trail.Event.of(item.body).actor
     acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
-    found = Write.update(item.scope, item.id, there, sets={"acted": acted})
+    update = Write.update(item.scope, item.id, there, sets={"acted": acted})
     acting = ApiKey(owner_id=actor["owner_id"])  # audit events do not contain the expiry of the key
-    return (found, *(_kept(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
+    return (update, *(_keep_key(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
 
 
-def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
+def _keep_key(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
     item_key = trail.keys_scope(account, stored.owner_id), ids.unprefixed(key)
     return () if dynamodb.get(*item_key) else (trail.keep_key(account, stored.owner_id, key, end=stored.end),)
 
@@ -192,7 +192,9 @@ def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
     if form is None or kind is None or not item.is_live:
         return ()
     known = forms.modules.get(kind, {})
-    modules = {name: known[name].completed(kept) if name in known else kept for name, kept in item.modules.items()}
+    modules = {
+        name: known[name].completed(module) if name in known else module for name, module in item.modules.items()
+    }
     body = form.completed(item.body) if item.body else item.body
     completed = replace(item, body=body, modules=modules)
     return () if completed == item else (items.rewrite(item, completed),)
@@ -217,10 +219,10 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
         return ()
     item = Item.from_record(record)
     stored = edges.Edge.of(item.body)
-    own = stored.unique_keys(item.account, item.id)
-    replaced = {key.kind for key in (*own, *stored.former_keys(item.account, item.id))}
-    others = (key for key in item.unique_keys if key.kind not in replaced)
-    after = replace(item, unique_keys=(*others, *own))
+    new_keys = stored.unique_keys(item.account, item.id)
+    replaced = {key.kind for key in (*new_keys, *stored.former_keys(item.account, item.id))}
+    other_keys = (key for key in item.unique_keys if key.kind not in replaced)
+    after = replace(item, unique_keys=(*other_keys, *new_keys))
     rewritten = writes.rewrite(item, after)
     return (*rewritten, *name_counts.add(item.account, name_counts.sum_counts(rewritten), bounds={}))
 
@@ -243,10 +245,10 @@ def _missing_keys(record: Record) -> list[UniqueKey]:
     if item is None or not item.body:
         return []
     try:
-        wanted = edges.Edge.of(item.body).unique_keys(item.account, item.id)
+        required_keys = edges.Edge.of(item.body).unique_keys(item.account, item.id)
     except MalformedRecord:
         return []
-    return [key for key in wanted if key not in item.unique_keys]
+    return [key for key in required_keys if key not in item.unique_keys]
 
 
 def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
@@ -254,10 +256,10 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
     if _kind(record) not in kinds.EDGES:
         return ()
     item = Item.from_record(record)
-    found = listed_edges.list_edge(None, item)
-    if not found or listed_edges.is_listed(item.id):
+    list_writes = listed_edges.list_edge(None, item)
+    if not list_writes or listed_edges.is_listed(item.id):
         return ()
-    return (Write.check(item.scope, item.id, items.unchanged(item)), *found)
+    return (Write.check(item.scope, item.id, items.unchanged(item)), *list_writes)
 
 
 def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
@@ -268,14 +270,14 @@ def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
     item = Item.from_record(record)
     owner = SpecialOwner(item.account, item.id)
     if kind is kinds.TUNNELS:
-        found = tunnels.list_special(item, ends.host_name(item))
+        list_writes = tunnels.list_special(item, ends.host_name(item))
     elif kind is kinds.HTTPS_EDGE_ROUTES:
-        found, owner = special_edges.list_route(None, item), special_edges.owner_of(item)
+        list_writes, owner = special_edges.list_route(None, item), special_edges.owner_of(item)
     else:
-        found = special_edges.list_edge(None, item)
-    if not found or not item.is_live or special_names.is_listed(owner):
+        list_writes = special_edges.list_edge(None, item)
+    if not list_writes or not item.is_live or special_names.is_listed(owner):
         return ()
-    return (Write.check(*item.key, items.unchanged(item)), *found)
+    return (Write.check(*item.key, items.unchanged(item)), *list_writes)
 
 
 def _selected() -> Sequence[Migration]:

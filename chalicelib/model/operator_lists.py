@@ -49,8 +49,8 @@ class OperatorList:
         Raises aws.Unavailable. Raises MalformedRecord for a malformed entry: a list without this entry would
         admit more clients.
         """
-        found = sorted(table.newest_of_all(self._scope), key=lambda item: item.id)
-        return [(item.id, records.decode(Entry, item)) for item in found]
+        sorted_items = sorted(table.newest_of_all(self._scope), key=lambda item: item.id)
+        return [(item.id, records.decode(Entry, item)) for item in sorted_items]
 
     @property
     def _scope(self) -> str:

@@ -131,7 +131,7 @@ class Run:
         """
         lacking = yield from _encode_sentences(_needed(record, self.stored_types))
         if lacking:
-            needed = [[migrations.what(record), migration.about] for migration in lacking]
+            needed = [[migrations.name_kind(record), migration.about] for migration in lacking]
             done = (yield from _encode_sentences(_apply(record, self.stored_types))) if self.applies else None
             yield json.dumps({"needed": needed, **({} if done is None else {"done": done})})
 

@@ -105,8 +105,8 @@ def name_key(account: str, name: str) -> UniqueKey:
 def find_owner(account: str, id: str) -> Owner | None:
     """Return a user or bot of an account, or None. Raises MalformedRecord, aws.Unavailable."""
     item = read(account, id)
-    found = records.decode(User, item) if item else None
-    return Owner(id, found.admin, found.active, found.name) if found else None
+    user = records.decode(User, item) if item else None
+    return Owner(id, user.admin, user.active, user.name) if user else None
 
 
 def name_of(account: str, id: str) -> str:
@@ -114,8 +114,8 @@ def name_of(account: str, id: str) -> str:
 
     Raises MalformedRecord, aws.Unavailable.
     """
-    found = find_owner(account, id)
-    return found.name if found else ""
+    owner = find_owner(account, id)
+    return owner.name if owner else ""
 
 
 def read(account: str, id: str) -> Item | None:
@@ -129,20 +129,20 @@ def read(account: str, id: str) -> Item | None:
 
 def is_owner_active(account: str, id: str) -> bool:
     """Return whether a user or bot and its account are active. Two reads. Raises aws.Unavailable."""
-    found = read(account, id)
-    return bool(found and switches.is_on(found)) and is_account_active(account)
+    item = read(account, id)
+    return bool(item and switches.is_on(item)) and is_account_active(account)
 
 
 def is_account_active(account: str) -> bool:
     """Return whether an account is active. One read. Raises aws.Unavailable."""
-    found = table.find(SCOPE, account)
-    return bool(found and switches.is_on(found))
+    item = table.find(SCOPE, account)
+    return bool(item and switches.is_on(item))
 
 
 def requires_reserved_names(account: str) -> bool:
     """Return whether tunnels of an account can only use reserved names. Raises aws.Unavailable."""
-    found = table.find(SCOPE, account)
-    return found is None or next((it.only_reserved for _, it in records.decoded(Account, [found])), True)
+    item = table.find(SCOPE, account)
+    return item is None or next((stored.only_reserved for _, stored in records.decoded(Account, [item])), True)
 
 
 def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
@@ -152,16 +152,16 @@ def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
 
     One call per hundred accounts. Raises aws.Unavailable.
     """
-    wanted = frozenset(accounts)
-    found = map(Item.from_record, table.records((SCOPE, account) for account in wanted).values())
-    live = (item for item in found if item.is_live and (item.body or item.malformed))
-    return wanted - {item.id for item, stored in records.decoded(Account, live) if not stored.only_reserved}
+    account_ids = frozenset(accounts)
+    account_items = map(Item.from_record, table.records((SCOPE, account) for account in account_ids).values())
+    live = (item for item in account_items if item.is_live and (item.body or item.malformed))
+    return account_ids - {item.id for item, stored in records.decoded(Account, live) if not stored.only_reserved}
 
 
 def list_owners(account: str) -> list[Item]:
     """Return all users and bots of an account, oldest first. Raises aws.Unavailable."""
-    found = [item for kind in OWNERS.values() for item in table.newest(items.scope(account, kind.path))]
-    return sorted(found, key=lambda item: ids.unprefixed(item.id))
+    owners = [item for kind in OWNERS.values() for item in table.newest(items.scope(account, kind.path))]
+    return sorted(owners, key=lambda item: ids.unprefixed(item.id))
 
 
 def _new(scope: str, id: str, stored: Account | User) -> Item:

@@ -192,19 +192,19 @@ def find(token: str) -> VerifiedKey | None:
     if record is None:
         return None
     try:
-        found = decoding.decode(_Token, record.get("body", {}))
+        stored = decoding.decode(_Token, record.get("body", {}))
     except MalformedRecord as malformed:
         decoding.report(f"{KIND}#{key}", unique_keys.ID, malformed)
         return None
-    if not hmac.compare_digest(found.digest, _hash_token(token)):
+    if not hmac.compare_digest(stored.digest, _hash_token(token)):
         return None
-    if found.expires_at is not None and found.expires_at <= clock.seconds():
+    if stored.expires_at is not None and stored.expires_at <= clock.seconds():
         return None
-    if found.max_idle_days is not None and _is_idle(found, key):
+    if stored.max_idle_days is not None and _is_idle(stored, key):
         return None
-    owner, limits = Owner(found.owner_id, found.admin, _is_active(found), found.name), _limits(found)
-    id, root = f"{kinds.API_KEYS.prefix}_{key}", found.federated
-    return VerifiedKey(found.account, owner, id, limits, found.used_at, root, found.disabled)
+    owner, limits = Owner(stored.owner_id, stored.admin, _is_active(stored), stored.name), _limits(stored)
+    id, root = f"{kinds.API_KEYS.prefix}_{key}", stored.federated
+    return VerifiedKey(stored.account, owner, id, limits, stored.used_at, root, stored.disabled)
 
 
 def record_use(key: str, used: int) -> None:
@@ -243,25 +243,25 @@ def _checksum(text: str) -> str:
     return digits
 
 
-def _limits(found: _Token) -> KeyLimits:
+def _limits(stored: _Token) -> KeyLimits:
     """Return the limits in a token record. If the key ignores the account's rules, omit the account's networks."""
-    bounds = () if found.ignores_rules else found.account_networks or ()
-    rates = found.limits, found.account_limits or {}
-    return KeyLimits(tuple(found.scopes), found.expires_at, tuple(found.networks), tuple(bounds), *rates)
+    bounds = () if stored.ignores_rules else stored.account_networks or ()
+    rates = stored.limits, stored.account_limits or {}
+    return KeyLimits(tuple(stored.scopes), stored.expires_at, tuple(stored.networks), tuple(bounds), *rates)
 
 
-def _is_idle(found: _Token, key: str) -> bool:
+def _is_idle(stored: _Token, key: str) -> bool:
     """Return whether a key has not been used for longer than the account permits."""
-    used = max(found.used_at, int(ids.created_at(key).timestamp()))
-    return clock.seconds() - used > (found.max_idle_days or 0) * _DAY
+    used = max(stored.used_at, int(ids.created_at(key).timestamp()))
+    return clock.seconds() - used > (stored.max_idle_days or 0) * _DAY
 
 
-def _is_active(found: _Token) -> bool:
-    if found.active is not None:
-        return found.active
-    if not kinds.BOT_USERS.has(found.owner_id):  # in version 1.x, only bots could be inactive
+def _is_active(stored: _Token) -> bool:
+    if stored.active is not None:
+        return stored.active
+    if not kinds.BOT_USERS.has(stored.owner_id):  # in version 1.x, only bots could be inactive
         return True
-    bot = accounts.read(found.account, found.owner_id)
+    bot = accounts.read(stored.account, stored.owner_id)
     return bool(bot and switches.is_on(bot))
 
 

@@ -62,5 +62,5 @@ def read_refusals(credential: str) -> Refusals:
 
 def list_exchanges(account: str, credential: str) -> list[str]:
     """Return the times of the newest exchanges with a credential, newest first. Raises aws.Unavailable."""
-    found, _ = reading.page_of_actor(account, credential, before=None, count=MAX_COUNTED) or ([], False)
-    return [event.created_at for _, event in records.decoded(Event, found) if event.action in _ISSUED]
+    event_items, _ = reading.page_of_actor(account, credential, before=None, count=MAX_COUNTED) or ([], False)
+    return [event.created_at for _, event in records.decoded(Event, event_items) if event.action in _ISSUED]

@@ -102,9 +102,9 @@ class VerifiedToken:
     @property
     def details(self) -> Details:
         """Return the claims that audit events show: issuer, subject, token id, and all that the credential requires."""
-        own = {"issuer": self.claims.issuer, "subject": self.claims.subject, "token_id": self.claims.token_id}
-        named = {f"claims.{name}": self.claims.all.get(name) for name in self.credential.claims}
-        return {name: _shown(value) for name, value in {**own, **named}.items() if value is not None}
+        token_claims = {"issuer": self.claims.issuer, "subject": self.claims.subject, "token_id": self.claims.token_id}
+        required_claims = {f"claims.{name}": self.claims.all.get(name) for name in self.credential.claims}
+        return {name: _shown(value) for name, value in {**token_claims, **required_claims}.items() if value is not None}
 
 
 def verify(audience: str, token: str) -> VerifiedToken:

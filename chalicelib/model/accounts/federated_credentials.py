@@ -65,8 +65,8 @@ class FederatedCredential(Traced):
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the credential's unique key, with copies of the fields that an exchange requires."""
-        own = {name: getattr(self, name) for name in self._REPEATED}
-        return (replace(key_of(id), attributes={"account": account, **own}),)
+        repeated_fields = {name: getattr(self, name) for name in self._REPEATED}
+        return (replace(key_of(id), attributes={"account": account, **repeated_fields}),)
 
     def references(self) -> References:
         return {"owner_id": [self.owner_id]} if self.owner_id else {}
@@ -95,8 +95,9 @@ def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
     deleted only while no valid API key descends from it. If a check fails, the transaction raises `failing`.
     """
     enabled, values = "#body.#enabled = :enabled", {"enabled": True}
-    first, others = Condition(enabled, values), Condition(f"attribute_not_exists(#id) OR {enabled}", values)
+    first_condition = Condition(enabled, values)
+    later_condition = Condition(f"attribute_not_exists(#id) OR {enabled}", values)
     return [
-        Write.check(key_of(id).scope, unique_keys.ID, others if place else first, failing)
-        for place, id in enumerate(ids)
+        Write.check(key_of(id).scope, unique_keys.ID, later_condition if index else first_condition, failing)
+        for index, id in enumerate(ids)
     ]

@@ -42,10 +42,10 @@ def resolve(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolv
     `check_name` raises ValueError for a name that a new user cannot have. Raises Refused, aws.Unavailable.
     """
     credential = token.credential
-    found = _resolve_claim(token, check_name) if credential.owner_claim else Resolved(credential.owner)
-    if not found.owner.active:
+    resolved = _resolve_claim(token, check_name) if credential.owner_claim else Resolved(credential.owner)
+    if not resolved.owner.active:
         raise Refused("owner_inactive")
-    return found
+    return resolved
 
 
 def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
@@ -58,16 +58,18 @@ def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) ->
     if len(name.encode()) > MAX_NAME:
         raise Refused("owner")
     identity, named = _identity(token), accounts.name_key(account, name)
-    bound, found = dynamodb.get_each((identity.scope, unique_keys.ID), (named.scope, unique_keys.ID))
-    if bound:
-        body = bound.get("body", {})
-        owner = Owner(bound["holder"], body.get("admin") is True, body.get("active") is True, body.get("name", ""))
+    identity_record, name_record = dynamodb.get_each((identity.scope, unique_keys.ID), (named.scope, unique_keys.ID))
+    if identity_record:
+        body = identity_record.get("body", {})
+        owner = Owner(
+            identity_record["holder"], body.get("admin") is True, body.get("active") is True, body.get("name", "")
+        )
         return Resolved(owner)
-    if found is None:
+    if name_record is None:
         return _provision(token, identity, name, check_name)
-    if not kinds.USERS.has(found.get("holder", "")):  # the name belongs to a bot
+    if not kinds.USERS.has(name_record.get("holder", "")):  # the name belongs to a bot
         raise Refused("owner")
-    return _bind(token, identity, found["holder"])
+    return _bind(token, identity, name_record["holder"])
 
 
 def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:

@@ -37,8 +37,8 @@ class AccountRules(ApiKeyRules):
 
 def read(account: str) -> AccountRules:
     """Return the rules of an account. One read. Raises MalformedRecord, aws.Unavailable."""
-    found = table.read(accounts.SCOPE, account)
-    return of_account(found) if found else AccountRules()
+    item = table.read(accounts.SCOPE, account)
+    return of_account(item) if item else AccountRules()
 
 
 def of_account(item: Item) -> AccountRules:
@@ -77,11 +77,11 @@ def find_violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> dict
 
 
 def _violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> Iterator[tuple[str, str]]:
-    most = rules.max_lifetime
-    if most is not None and (limits.expires is None or limits.expires - created > most):
+    max_lifetime = rules.max_lifetime
+    if max_lifetime is not None and (limits.expires is None or limits.expires - created > max_lifetime):
         yield (
             "expires_at",
-            f"must be at most {most} seconds after the creation of the key, as the account's rules require",
+            f"must be at most {max_lifetime} seconds after the creation of the key, as the account's rules require",
         )
     if rules.require_scopes and (not limits.scopes or scopes.ALL in limits.scopes):
         yield "scopes", f"must be set and must not contain '{scopes.ALL}', as the account's rules require"

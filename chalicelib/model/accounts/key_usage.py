@@ -53,8 +53,8 @@ def record_denied(key: str) -> None:
 
 def read_usage(key: str) -> KeyUsage:
     """Return the last use and denied requests of a key. The last use is accurate to an hour. Raises aws.Unavailable."""
-    places = [(_scope(key), id) for id in (unique_keys.ID, _DENIED)]
-    token, denied = (record or {} for record in dynamodb.get_each(*places))
+    item_keys = [(_scope(key), id) for id in (unique_keys.ID, _DENIED)]
+    token, denied = (record or {} for record in dynamodb.get_each(*item_keys))
     # Earlier versions counted denied requests in the record of the token.
     recent = [*_select_denied(denied, clock.seconds() - _HOUR), *_select_denied(token, clock.seconds() - _HOUR)]
     return KeyUsage(token.get("body", {}).get("used_at"), min(len(recent), MAX_DENIED))
@@ -66,9 +66,9 @@ def _remove_old_denied(key: str, now: int) -> bool:
     If none were removed, remember when the oldest one will be an hour old. Raises aws.Unavailable, and ConditionFailed
     if the record was deleted.
     """
-    found = dynamodb.get(_scope(key), _DENIED) or {}
-    recent = _select_denied(found, now - _HOUR)
-    if old := {*found.get("denied", ())} - recent:
+    record = dynamodb.get(_scope(key), _DENIED) or {}
+    recent = _select_denied(record, now - _HOUR)
+    if old := {*record.get("denied", ())} - recent:
         there = Condition("attribute_exists(#id)")
         dynamodb.do(Write.update(_scope(key), _DENIED, there, removes={"denied": old}))
         return True

@@ -24,11 +24,11 @@ def contain(networks: Iterable[str], address: str) -> bool:
     import ipaddress
 
     try:
-        found = ipaddress.ip_address(address)
+        ip_address = ipaddress.ip_address(address)
     except ValueError:
         return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return any((mapped or found) in ipaddress.ip_network(network) for network in networks)
+    mapped = getattr(ip_address, "ipv4_mapped", None)
+    return any((mapped or ip_address) in ipaddress.ip_network(network) for network in networks)
 
 
 def find_outside(networks: Sequence[str], bounds: Sequence[str]) -> str | None:

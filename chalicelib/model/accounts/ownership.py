@@ -29,10 +29,10 @@ def list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
     return unique_keys_of([*list_keys_and_credentials(account, owner), *federated])
 
 
-def unique_keys_of(found: Sequence[Item]) -> list[UniqueKey]:
+def unique_keys_of(credentials: Sequence[Item]) -> list[UniqueKey]:
     """Return the unique keys of API keys, SSH credentials and federated credentials."""
-    unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
-    return [*unnamed, *(key for item in found for key in item.unique_keys)]
+    unnamed = [api_keys.key_of(item.id) for item in credentials if not item.unique_keys and kinds.API_KEYS.has(item.id)]
+    return [*unnamed, *(key for item in credentials for key in item.unique_keys)]
 
 
 def owner_of(item: Item) -> str:
@@ -45,8 +45,8 @@ def owner_of(item: Item) -> str:
     if isinstance(owner, str):
         return owner
     keys = item.unique_keys or ([api_keys.key_of(item.id)] if kinds.API_KEYS.has(item.id) else [])
-    found = (table.look_up(key.kind, key.value) or {} for key in keys)
-    return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
+    key_attributes = (table.look_up(key.kind, key.value) or {} for key in keys)
+    return next((str(attributes["owner_id"]) for attributes in key_attributes if "owner_id" in attributes), "")
 
 
 def _owned(account: str, kind: Kind, owner: str) -> Iterator[Item]:

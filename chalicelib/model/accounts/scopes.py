@@ -65,9 +65,9 @@ def is_recent(scope: str) -> bool:
     return "@" in scope or scope.endswith((f":{CREATE}", f":{REVOKE}"))
 
 
-def covers(held: Sequence[str], wanted: str) -> bool:
+def covers(key_scopes: Sequence[str], scope: str) -> bool:
     """Return whether a key with some scopes may do all that a scope allows."""
-    return not held or not {ALL, *_covering(wanted)}.isdisjoint(held)
+    return not key_scopes or not {ALL, *_covering(scope)}.isdisjoint(key_scopes)
 
 
 def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> str | None:
@@ -86,20 +86,20 @@ def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> s
     return f"{scope}@{id}" if any(kind.has(id) for kind in _named_kinds(collection)) else scope
 
 
-def find_missing(held: Sequence[str], method: str, template: str, path: Mapping[str, str]) -> str | None:
+def find_missing(key_scopes: Sequence[str], method: str, template: str, path: Mapping[str, str]) -> str | None:
     """Return the scope that a key lacks for a request. Return None if it may send the request.
 
     For a list, a scope with an id suffices: the list then contains only the ids in the key's scopes. A scope with an id
     also suffices for SSH certificates: a later check compares this id with the certificate's authority.
     """
-    if not _general(method, template).isdisjoint(held):
+    if not _general(method, template).isdisjoint(key_scopes):
         return None
-    wanted = required(method, template, path)
-    if wanted is None or covers(held, wanted):
+    scope = required(method, template, path)
+    if scope is None or covers(key_scopes, scope):
         return None
-    collection, _, right = wanted.partition(":")
+    collection, _, right = scope.partition(":")
     is_limited_later = collection in CERTIFICATES or (right == READ and not path)
-    return None if is_limited_later and _covers_one(held, wanted) else wanted
+    return None if is_limited_later and _covers_one(key_scopes, scope) else scope
 
 
 def of_authority(method: str, kind: Kind, authority: str) -> str:
@@ -107,32 +107,32 @@ def of_authority(method: str, kind: Kind, authority: str) -> str:
     return f"{_collection_of(kind)}:{_right(method, kind.path if method == 'POST' else kind.item_path)}@{authority}"
 
 
-def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
+def readable_ids(key_scopes: Sequence[str], kind: Kind) -> frozenset[str] | None:
     """Return the ids to which the scopes of a key limit lists of a kind. Return None if they permit all ids.
 
     For lists of SSH certificates, the result has the ids of the permitted authorities.
     """
     scope = f"{_collection_of(kind)}:{READ}"
-    if covers(held, scope):
+    if covers(key_scopes, scope):
         return None
-    return frozenset(it.partition("@")[2] for it in held if it.startswith(f"{scope}@"))
+    return frozenset(key_scope.partition("@")[2] for key_scope in key_scopes if key_scope.startswith(f"{scope}@"))
 
 
-def find_unreadable(held: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]:
+def find_unreadable(key_scopes: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]:
     """Return the scopes that a key lacks to read the resources that a body names, by the dotted path of each id.
 
     Returns no scopes if no scope of the key has an id: such a key may name all resources.
     """
-    if not any("@" in scope for scope in held):
+    if not any("@" in scope for scope in key_scopes):
         return {}
-    wanted = {path: f"{_collection_of(kinds.of(id))}:{READ}@{id}" for path, id in _references(values)}
-    return {path: scope for path, scope in wanted.items() if not covers(held, scope)}
+    scopes_by_path = {path: f"{_collection_of(kinds.of(id))}:{READ}@{id}" for path, id in _references(values)}
+    return {path: scope for path, scope in scopes_by_path.items() if not covers(key_scopes, scope)}
 
 
-def _covering(wanted: str) -> Iterator[str]:
-    """Yield all scopes that cover the scope `wanted`, except `*`."""
-    yield wanted
-    name, at, id = wanted.partition("@")
+def _covering(scope: str) -> Iterator[str]:
+    """Yield all scopes that cover a scope, except `*`."""
+    yield scope
+    name, at, id = scope.partition("@")
     collection, _, right = name.partition(":")
     if right == READ:
         yield READ_ALL
@@ -158,10 +158,10 @@ def _right(method: str, template: str) -> str:
     return REVOKE if (method, template) == ("POST", kinds.SSH_REVOCATIONS.path) else WRITE
 
 
-def _covers_one(held: Sequence[str], wanted: str) -> bool:
-    """Return whether the scopes `held` cover the scope `wanted`, which has no id, for at least one id."""
-    ids = [scope.partition("@")[2] for scope in held if "@" in scope]
-    return any(covers(held, f"{wanted}@{id}") for id in ids)
+def _covers_one(key_scopes: Sequence[str], general_scope: str) -> bool:
+    """Return whether a key's scopes cover `general_scope`, which has no id, for at least one id."""
+    ids = [scope.partition("@")[2] for scope in key_scopes if "@" in scope]
+    return any(covers(key_scopes, f"{general_scope}@{id}") for id in ids)
 
 
 def _references(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
@@ -175,12 +175,12 @@ def _references(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, 
 
 def _ids(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
-        found = {path: value}
+        ids_by_path = {path: value}
     elif isinstance(value, Mapping):
-        found = {f"{path}.{id}": id for id in value}
+        ids_by_path = {f"{path}.{id}": id for id in value}
     else:
-        found = {f"{path}.{place}": id for place, id in enumerate(value or ())}
-    yield from ((path, id) for path, id in found.items() if kinds.is_id(id))
+        ids_by_path = {f"{path}.{index}": id for index, id in enumerate(value or ())}
+    yield from ((path, id) for path, id in ids_by_path.items() if kinds.is_id(id))
 
 
 def _collection_of(kind: Kind) -> str:
@@ -211,5 +211,7 @@ def _named_kinds(collection: str) -> tuple[Kind, ...]:
     """
     if collection in CERTIFICATES:
         return (kinds.SSH_CERTIFICATE_AUTHORITIES,)
-    found = [kind for kind in kinds.TABLE if kind.path and _collection_of(kind) == collection and "{" not in kind.path]
-    return tuple(kind for kind in found if not any(kind.is_covered_by(other) for other in found))
+    candidates = [
+        kind for kind in kinds.TABLE if kind.path and _collection_of(kind) == collection and "{" not in kind.path
+    ]
+    return tuple(kind for kind in candidates if not any(kind.is_covered_by(other) for other in candidates))

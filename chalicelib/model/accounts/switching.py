@@ -35,8 +35,8 @@ class LastAdmin(Exception):
 
 def switch(account: str, id: str, to: Switch, *, by: Trail) -> bool:
     """Switch a user or bot on or off. Return False if the account has no such user or bot. Raises aws.Unavailable."""
-    found = accounts.read(account, id)
-    if found is None or _switch(Change(by), found.scope, id, to) is None:
+    item = accounts.read(account, id)
+    if item is None or _switch(Change(by), item.scope, id, to) is None:
         return False
     update_keys(account, id)
     return True
@@ -121,8 +121,8 @@ def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]
     ):
         keys = [key_of(item.id) for item in table.read_all(items.scope(account.id, kind.path))]
         fields = copies.rules_of(keys[0].kind, account) if keys else {}
-        found = table.records((key.scope, unique_keys.ID) for key in keys)
-        stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}
+        key_records = table.records((key.scope, unique_keys.ID) for key in keys)
+        stored = {scope: record.get("body", {}) for (scope, _), record in key_records.items()}
         lacking = (key for key in keys if key.scope in stored and copies.differs(stored[key.scope], fields))
         yield from ((key, fields) for key in lacking)
 
@@ -156,9 +156,9 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
         before = table.read(scope, id)
         if before is None:
             return None
-        made = change.rewrite(before, edit)
-        leaves = made.item is not None and not switches.is_on(made.item)
-        return made.also(*_require_other_admin(before) if leaves else ()).commit()
+        update = change.rewrite(before, edit)
+        leaves = update.item is not None and not switches.is_on(update.item)
+        return update.also(*_require_other_admin(before) if leaves else ()).commit()
 
     return writes.retried(attempt)
 
@@ -223,10 +223,10 @@ def _require_other_admin(item: Item) -> list[Write]:
     """
     if not _is_admin(item):
         return []
-    others = [owner for owner in accounts.list_owners(item.account) if owner.id != item.id and _is_admin(owner)]
-    if not others:
+    other_admins = [owner for owner in accounts.list_owners(item.account) if owner.id != item.id and _is_admin(owner)]
+    if not other_admins:
         raise LastAdmin
-    return [Write.check(others[0].scope, others[0].id, items.unchanged(others[0]))]
+    return [Write.check(other_admins[0].scope, other_admins[0].id, items.unchanged(other_admins[0]))]
 
 
 def _is_admin(item: Item) -> bool:

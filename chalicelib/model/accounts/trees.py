@@ -33,9 +33,9 @@ def live_keys(account: str, credential: str) -> list[Item]:
     """Return the valid API keys that descend from a federated credential, oldest first. Raises aws.Unavailable."""
     prefix, now = kinds.API_KEYS.prefix, clock.seconds()
     since = ids.first_at(prefix, now - MAX_LIFETIME - _MARGIN)
-    found = table.between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")
-    own = (item for item in found if credential in _chain(item))
-    return [item for item, key in records.decoded(ApiKey, own) if key.end is None or key.end > now]
+    candidates = table.between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")
+    descendants = (item for item in candidates if credential in _chain(item))
+    return [item for item, key in records.decoded(ApiKey, descendants) if key.end is None or key.end > now]
 
 
 def update_keys(account: str, credential: str) -> Item:
@@ -51,10 +51,10 @@ def update_keys(account: str, credential: str) -> Item:
         if root is None:
             raise Overtaken
         chains = {key.id: _chain(key) for key in live_keys(account, credential)}
-        others = table.find_each(scope, set().union(*chains.values()) - {credential})
-        disabled = {item.id for item in (root, *others.values()) if not is_enabled(item)}
+        other_credentials = table.find_each(scope, set().union(*chains.values()) - {credential})
+        disabled = {item.id for item in (root, *other_credentials.values()) if not is_enabled(item)}
         sets = [(api_keys.key_of(id), {"disabled": bool(disabled & chain) or None}) for id, chain in chains.items()]
-        switching.set_all(sets, unchanged=[root, *others.values()])
+        switching.set_all(sets, unchanged=[root, *other_credentials.values()])
         updated = switching.remove_marker(root, _MARKER)
         if updated is None:
             raise Overtaken

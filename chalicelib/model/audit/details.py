@@ -33,8 +33,8 @@ def ssh_fingerprint(line: str) -> str:
     words = line.split()
     if len(words) < 2 or line.startswith("-"):
         return ""
-    found = hashlib.sha256(base64.b64decode(words[1])).digest()
-    return f"SHA256:{base64.b64encode(found).decode().rstrip('=')}"
+    digest = hashlib.sha256(base64.b64decode(words[1])).digest()
+    return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 
 
 def pem_fingerprint(pem: str) -> str:

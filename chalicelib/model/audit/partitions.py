@@ -50,8 +50,8 @@ def marks(account: str) -> frozenset[str]:
 
     The marker MARK means that the account is busy, WITHOUT_EDGE that the edge cannot have written events.
     """
-    found = dynamodb.get_each(*((first(account), mark) for mark in (MARK, WITHOUT_EDGE)))
-    return frozenset(record["id"] for record in found if record)
+    marker_records = dynamodb.get_each(*((first(account), mark) for mark in (MARK, WITHOUT_EDGE)))
+    return frozenset(record["id"] for record in marker_records if record)
 
 
 def without_edge(account: str) -> Write:

@@ -31,11 +31,11 @@ def read(account: str, id: str) -> Item | None:
     """Return an event of an account, or None. One read. Raises aws.Unavailable."""
     scopes = (*partitions.possible(account, id), _edge(account))
     read = (Item.from_record(record) for record in dynamodb.get_each(*((scope, id) for scope in scopes)) if record)
-    found = [item for item in read if item.is_live]
-    for item in found:
+    live_items = [item for item in read if item.is_live]
+    for item in live_items:
         if item.malformed and not trail.is_of_the_edge(item):
             raise item.malformed
-    return next(_trusted(found), None)
+    return next(_trusted(live_items), None)
 
 
 def page(account: str, *, before: str | None, count: int) -> Page:
@@ -81,8 +81,8 @@ def of_operator() -> list[Item]:
 def between(account: str, after: str, before: str) -> Iterator[Item]:
     """Yield all events of an account between two ids, exclusive, oldest first. Raises aws.Unavailable."""
     scopes = [_edge(account), *partitions.scopes(account)]
-    found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
-    yield from _trusted(event for event in found if event.id not in (after, before))
+    events = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
+    yield from _trusted(event for event in events if event.id not in (after, before))
 
 
 def keys_of(account: str, owner: str) -> list[str]:
@@ -96,8 +96,8 @@ def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[
     Removed keys are included. All keys in the page are older than the key `before`. Raises aws.Unavailable.
     """
     last = ids.unprefixed(before) if before else None
-    found, has_more = table.page(trail.keys_scope(account, owner), before=last, count=_KEYS)
-    return [f"{kinds.API_KEYS.prefix}_{entry.id}" for entry in found], has_more
+    entries, has_more = table.page(trail.keys_scope(account, owner), before=last, count=_KEYS)
+    return [f"{kinds.API_KEYS.prefix}_{entry.id}" for entry in entries], has_more
 
 
 def actions_of(account: str, actor: str, actions: Collection[str], *, since: int = 0, is_busy: bool) -> Iterator[Item]:
@@ -107,11 +107,11 @@ def actions_of(account: str, actor: str, actions: Collection[str], *, since: int
     query, in a busy account one for each shard. Events of the last second can be missing. Raises aws.Unavailable.
     """
     first = max(since, int(ids.created_at(actor).timestamp()) - _SKEW)
-    own, after = partitions.scopes(account), ids.first_at(kinds.AUDIT_EVENTS.prefix, first)
-    for shard in range(len(own) if is_busy else 1):
+    scopes, after = partitions.scopes(account), ids.first_at(kinds.AUDIT_EVENTS.prefix, first)
+    for shard in range(len(scopes) if is_busy else 1):
         value = f"{account}#{trail.acting(actor, shard)}"
-        found = table.chosen(trail.BY_ACTOR, value, after=after, only=_actions(actions))
-        yield from (event for event in found if event.scope in own)
+        events = table.chosen(trail.BY_ACTOR, value, after=after, only=_actions(actions))
+        yield from (event for event in events if event.scope in scopes)
 
 
 def latest(account: str, seconds: int, actions: Collection[str], *, is_busy: bool) -> Iterator[Item]:
@@ -136,34 +136,34 @@ def _is_actor(id: str) -> bool:
 
 def _keys(account: str, owner: str) -> list[str]:
     """Return ids of an owner's present and former API keys, newest first: at most one more than _MAX_KEYS."""
-    found, _ = table.page(trail.keys_scope(account, owner), before=None, count=_MAX_KEYS + 1)
-    return [f"{kinds.API_KEYS.prefix}_{item.id}" for item in found]
+    entries, _ = table.page(trail.keys_scope(account, owner), before=None, count=_MAX_KEYS + 1)
+    return [f"{kinds.API_KEYS.prefix}_{item.id}" for item in entries]
 
 
 def _of_the_edge(account: str, before: str | None, count: int) -> Page:
     scope = _edge(account)
-    return _sound(lambda last, most: table.page(scope, before=last, count=most), {scope}, before, count)
+    return _sound(lambda last, limit: table.page(scope, before=last, count=limit), {scope}, before, count)
 
 
 def _indexed(index: str, account: str, name: str, before: str | None, count: int) -> Page:
-    own = {_edge(account), *partitions.scopes(account)}
+    scopes = {_edge(account), *partitions.scopes(account)}
     value = f"{account}#{name}"
-    return _sound(lambda last, most: table.indexed(index, value, before=last, count=most), own, before, count)
+    return _sound(lambda last, limit: table.indexed(index, value, before=last, count=limit), scopes, before, count)
 
 
-def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
+def _sound(read: Callable[[str | None, int], Page], scopes: AbstractSet[str], before: str | None, count: int) -> Page:
     """Return a page of the events that `read` finds in an index.
 
     The edge could write an item that names another account, and the index would find the item for that account. So only
-    items from the partitions `own` of the account are returned.
+    items from the account's partitions `scopes` are returned.
     """
-    most = count
+    limit = count
     while True:
-        found, has_more = read(before, most)
-        events = [*_trusted(item for item in found if item.scope in own)]
+        page_items, has_more = read(before, limit)
+        events = [*_trusted(item for item in page_items if item.scope in scopes)]
         if events or not has_more:
             return events[:count], has_more or len(events) > count
-        before, most = found[-1].id, _READ
+        before, limit = page_items[-1].id, _READ
 
 
 def _id(event: Item) -> str:

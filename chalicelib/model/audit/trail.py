@@ -254,9 +254,9 @@ def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
     return Write.put({**item_key, "body": {"owner_id": owner}, "revision": 1, **expires})
 
 
-def details_of(told: Mapping[str, Any]) -> dict[str, Any]:
+def details_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a created or removed resource as event details."""
-    return {path: _shown(value) for path, value in flat(told).items()}
+    return {path: _shown(value) for path, value in flat(values).items()}
 
 
 def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,15 +274,15 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
-def flat(told: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+def flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     """Return the values in nested mappings, by dotted path such as `a.b`. Unset values are left out."""
-    found: dict[str, Any] = {}
-    for name, value in told.items():
+    flat_values: dict[str, Any] = {}
+    for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{at}{name}.")
+            flat_values |= flat(value, f"{at}{name}.")
         elif value not in (None, "", b""):
-            found[f"{at}{name}"] = value
-    return found
+            flat_values[f"{at}{name}"] = value
+    return flat_values
 
 
 def _shown(value: Any) -> str | list[str]:

@@ -54,11 +54,11 @@ class Request:
 
         The write fails with Repeated if another request has stored the key.
         """
-        made = replace(item, modules={}, sealed={}).to_record()
+        item_record = replace(item, modules={}, sealed={}).to_record()
         record = {
             "scope": self._scope,
             "id": _ID,
-            "body": {"digest": self.digest, "made": made, "once": once},
+            "body": {"digest": self.digest, "made": item_record, "once": once},
             "expires": clock.seconds() + _KEPT_FOR,
             "revision": 1,
         }

@@ -234,7 +234,7 @@ _OTHER_MODULES: Mapping[str, str] = {  # the stored types of modules outside _MO
 }
 
 MODULES = frozenset(
-    {*_OTHER_MODULES, *(it.name for it in iter_modules([str(Path(__file__).parents[1] / "edges" / "modules")]))}
+    {*_OTHER_MODULES, *(module.name for module in iter_modules([str(Path(__file__).parents[1] / "edges" / "modules")]))}
 )
 
 _BY_PREFIX = {kind.prefix: kind for kind in TABLE}

@@ -11,7 +11,7 @@ from chalicelib import crypto
 
 _CERTIFICATE = "-cert-v01@openssh.com"
 # The number of fields of a key in the wire form of its type (RFC 4253, 5656, 8709).
-_FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, **dict.fromkeys((f"ecdsa-sha2-nistp{it}" for it in (256, 384, 521)), 2)}
+_FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, **dict.fromkeys((f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)), 2)}
 _NUMBERS = 12  # bytes of a certificate's serial and type, which precede its key id (PROTOCOL.certkeys)
 
 
@@ -29,8 +29,8 @@ class FunctionPacking:
         except (ValueError, LookupError):
             return text
 
-    def text(self, kept: bytes | str) -> str:
-        return self._to_text(kept) if isinstance(kept, bytes) else kept
+    def text(self, packed_value: bytes | str) -> str:
+        return self._to_text(packed_value) if isinstance(packed_value, bytes) else packed_value
 
 
 def _of_line(line: str) -> bytes:
@@ -71,7 +71,7 @@ def _of_pem(text: str) -> bytes:
 
 def _pem(content: bytes) -> str:
     """Return the PEM of concatenated DER certificates."""
-    found, start = [], 0
+    pem_blocks, start = [], 0
     while start < len(content):
         # the number of length bytes in DER's long form, because certificates have 128 bytes or more
         count = content[start + 1] - 0x80
@@ -79,9 +79,9 @@ def _pem(content: bytes) -> str:
             raise ValueError("not a certificate")
         behind = start + 2 + count
         end = behind + int.from_bytes(content[start + 2 : behind])
-        found.append(crypto.pem.encode("CERTIFICATE", content[start:end]))
+        pem_blocks.append(crypto.pem.encode("CERTIFICATE", content[start:end]))
         start = end
-    return "".join(found)
+    return "".join(pem_blocks)
 
 
 SSH_LINE = FunctionPacking(_of_line, _line)

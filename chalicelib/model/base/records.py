@@ -23,7 +23,7 @@ class Packing(Protocol):
     def packed(self, text: str) -> bytes | str:
         """Return a text as bytes. Return the text itself if the bytes would not reproduce it."""
 
-    def text(self, kept: bytes | str) -> str:
+    def text(self, packed_value: bytes | str) -> str:
         """Return the text for a value that `packed` returned."""
 
 
@@ -88,8 +88,8 @@ class Stored:
 
     def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return this value as a record. Fields of an earlier `record` that this class does not know are copied."""
-        own = {field.name for field in fields(self)}
-        unknown = {name: value for name, value in record.items() if name not in own}
+        field_names = {field.name for field in fields(self)}
+        unknown = {name: value for name, value in record.items() if name not in field_names}
         return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
 
     def _with_values(self) -> dict[str, Any]:
@@ -227,9 +227,9 @@ class Owned(Traced):
         return {"owner_id": [self.owner_id]}
 
 
-def decoded(form: type[S], found: Iterable[Item]) -> Iterator[tuple[Item, S]]:
+def decoded(form: type[S], stored_items: Iterable[Item]) -> Iterator[tuple[Item, S]]:
     """Yield items with their stored values. Malformed items are logged and left out."""
-    for item in found:
+    for item in stored_items:
         try:
             yield item, decode(form, item)
         except MalformedRecord as malformed:
@@ -275,8 +275,8 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
     """Return the body of a changed item. Fields with the same value before and after stay as they are stored."""
     if after == before:
         return item.body
-    old, own, new = vars(before), after.packed(), after.over(item.body)
-    changed = {name for name in own if name not in item.body or old[name] != vars(after)[name]}
+    old, packed_values, new = vars(before), after.packed(), after.over(item.body)
+    changed = {name for name in packed_values if name not in item.body or old[name] != vars(after)[name]}
     return {**item.body, **{name: new[name] for name in changed}}
 
 

@@ -78,9 +78,9 @@ class Counter:
     def standing(self, use: Use) -> Standing:
         """Estimate how much of the limit remains for all processes together, from this process's share."""
         rate, lacking = use.rate.per_second * self.share, self._cost(use) - self.level
-        left = min(use.rate.burst, int(self.level / self.share))
+        remaining = min(use.rate.burst, int(self.level / self.share))
         wait = max(1, math.ceil(lacking / rate)) if lacking > 0 else 0
-        return Standing(left, max(1, math.ceil((use.rate.burst - left) / use.rate.per_second)), wait)
+        return Standing(remaining, max(1, math.ceil((use.rate.burst - remaining) / use.rate.per_second)), wait)
 
     def has_room(self, use: Use) -> bool:
         """Return whether enough of the limit remains for a request."""
@@ -98,10 +98,10 @@ class Counter:
         """
         window, count = self.last
         counts = add(use.scope, window, count)
-        reported, own = self.before
+        reported, own_count = self.before
         if reported == window - 1 and reported in counts:
             total = counts[reported]
-            self.share = own / total if total > max(own, use.rate.per_second * SECONDS) else 1.0
+            self.share = own_count / total if total > max(own_count, use.rate.per_second * SECONDS) else 1.0
         self.before = self.last
 
     def _size(self, rate: Rate) -> float:

@@ -19,16 +19,16 @@ _SCHEMA = {"schema": OLDEST_FORMAT}
 class TooManyItems(LimitReached):
     """The account would have more items of a collection than permitted. The message is a sentence."""
 
-    def __init__(self, account: str, path: str, most: int, message: str) -> None:
+    def __init__(self, account: str, path: str, limit: int, message: str) -> None:
         super().__init__(message)
-        self.account, self.path, self.most = account, path, most
+        self.account, self.path, self.limit = account, path, limit
 
     def make_room(self) -> bool:
         """Count the items of the collection, and store this count. Return whether another item is permitted."""
         item_key = record_key(self.account, self.path)
         revision = (dynamodb.get(*item_key) or {}).get("revision")
         number = sum(1 for _ in table.read_all(items.scope(self.account, self.path)))
-        if number >= self.most:
+        if number >= self.limit:
             return False
         same = Condition("attribute_not_exists(#revision)")
         if revision is not None:
@@ -38,10 +38,10 @@ class TooManyItems(LimitReached):
         return True
 
 
-def add(account: str, path: str, most: int, message: str) -> Write:
-    """Return the write that counts a new item. It fails with TooManyItems unless the stored count is below `most`."""
-    failing = TooManyItems(account, path, most, message)
-    room = Condition("#count < :most", {"most": most})
+def add(account: str, path: str, limit: int, message: str) -> Write:
+    """Return the write that counts a new item. It fails with TooManyItems unless the stored count is below `limit`."""
+    failing = TooManyItems(account, path, limit, message)
+    room = Condition("#count < :most", {"most": limit})
     return Write.update(*record_key(account, path), room, adds={"count": 1, **_CHANGED}, failing=failing)
 
 

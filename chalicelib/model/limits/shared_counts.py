@@ -18,11 +18,11 @@ def add(scope: str, window: int, count: int) -> Mapping[int, int]:
 
     Windows are numbered from the Unix epoch. One write. Raises aws.Unavailable.
     """
-    number, place = divmod(window, _WINDOWS)
+    number, index = divmod(window, _WINDOWS)
     expires = (window * SECONDS) + _KEPT
     write = Write.update(
-        scope, str(number), Condition(""), sets={"expires": expires}, adds={f"{_PREFIX}{place}": count}
+        scope, str(number), Condition(""), sets={"expires": expires}, adds={f"{_PREFIX}{index}": count}
     )
     record = dynamodb.do(write)
-    found = ((name.removeprefix(_PREFIX), value) for name, value in record.items() if name.startswith(_PREFIX))
-    return {number * _WINDOWS + int(place): value for place, value in found}
+    counts = ((name.removeprefix(_PREFIX), value) for name, value in record.items() if name.startswith(_PREFIX))
+    return {number * _WINDOWS + int(index): value for index, value in counts}

@@ -48,8 +48,9 @@ class TreeResource:
         """
         if kinds.FEDERATED_CREDENTIALS.has(self.id):
             return True
-        held = self.details.get("scopes")
-        return kinds.API_KEYS.has(self.id) and (not isinstance(held, list) or any(map(_permits_making, held)))
+        key_scopes = self.details.get("scopes")
+        is_permitted = not isinstance(key_scopes, list) or any(map(_permits_making, key_scopes))
+        return kinds.API_KEYS.has(self.id) and is_permitted
 
     def has_ended(self) -> bool:
         """Return whether the resource is a certificate that is no longer valid."""
@@ -75,23 +76,24 @@ class MakerEvents:
         if time.monotonic() - self._read_at < _FRESH:
             return
         self._read_at = time.monotonic()
-        for made in _made(reading.latest(self._account, _LAG, _ACTIONS, is_busy=self._is_busy)):
-            self._latest.setdefault(made.maker, {})[made.id] = made
+        for resource in _read_resources(reading.latest(self._account, _LAG, _ACTIONS, is_busy=self._is_busy)):
+            self._latest.setdefault(resource.maker, {})[resource.id] = resource
 
     def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
         """Return the resources that `makers` created lately.
 
         Lately means in the minute before a call of `refresh`. Does not read the table.
         """
-        return [made for maker in makers for made in self._latest.get(maker, {}).values()]
+        return [resource for maker in makers for resource in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
         """Return the resources that a maker has created since a Unix second. Raises aws.Unavailable."""
         events = reading.actions_of(self._account, maker, _ACTIONS, since=since, is_busy=self._is_busy)
-        return list(({made.id: made for made in _made(events)} | self._latest.get(maker, {})).values())
+        resources = {resource.id: resource for resource in _read_resources(events)}
+        return list((resources | self._latest.get(maker, {})).values())
 
 
-def _made(events: Iterator[Item]) -> Iterator[TreeResource]:
+def _read_resources(events: Iterator[Item]) -> Iterator[TreeResource]:
     for _, event in records.decoded(Event, events):
         owner = event.details.get("owner_id", "")
         if "certificate" in event.action:  # the owner of a certificate is the user or bot that requested it

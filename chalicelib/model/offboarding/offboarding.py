@@ -52,7 +52,7 @@ def offboard(change: Change, account: str, id: str, choice: Choice) -> Offboardi
         changes.delete(change, root.scope, id)
         walk.ends.counts[kinds.API_KEYS] = 1
     wait = 0 if is_complete or not is_whole else max(0, roots.settled_at(walk.ends.root) - clock.seconds())
-    kept, more = walk.kept()
+    kept, more = walk.list_kept()
     return OffboardingResult(is_complete, wait, walk.ends.counts, kept, more)
 
 
@@ -82,10 +82,10 @@ class Walk:
         """Return whether the walk has ended a resource, in this call or an earlier call."""
         return self._progress.has_ended or any(self.ends.counts.values())
 
-    def kept(self) -> tuple[dict[str, str], int]:
+    def list_kept(self) -> tuple[dict[str, str], int]:
         """Return at most MAX_KEPT resources that stay, with their owners, and how many more stay."""
-        found = sorted((self._progress.kept | self.ends.kept).items())
-        return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
+        sorted_owners = sorted((self._progress.kept | self.ends.kept).items())
+        return dict(sorted_owners[:MAX_KEPT]), self._progress.kept_more + len(sorted_owners[MAX_KEPT:])
 
     def run(self) -> bool:
         """End the resources of the tree. Return False if there was not enough time. Raises aws.Unavailable."""
@@ -122,7 +122,7 @@ class Walk:
         if is_whole:
             progress.write(self._root, None)
             return
-        kept, more = self.kept()
+        kept, more = self.list_kept()
         state = replace(self._progress, waiting=self._waiting, before=self._before, has_ended=self.has_ended)
         progress.write(self._root, replace(state, kept=kept, kept_more=more))
 
@@ -147,15 +147,15 @@ class Walk:
         since = clock.seconds() - federated_credentials.MAX_LIFETIME
         for id in federated:
             self.ends.check_time()
-            made = events.made_by(id, since=since)
-            self.ends.revoke([one for one in _of(kinds.SSH_USER_CERTIFICATES, made) if one.owner == self._root.id])
+            certificates = _of(kinds.SSH_USER_CERTIFICATES, events.made_by(id, since=since))
+            self.ends.revoke([certificate for certificate in certificates if certificate.owner == self._root.id])
 
     def _explore(self, events: MakerEvents) -> list[TreeResource]:
         """Find resources that keys and credentials in `_waiting` created. Lock the API keys among these resources.
 
         The search stops after _EXPLORING seconds, so that each call also ends some resources.
         """
-        found: list[TreeResource] = []
+        resources: list[TreeResource] = []
         until = time.monotonic() + _EXPLORING
         while (self._waiting or self._before is not None) and time.monotonic() < until:
             if not self._waiting:
@@ -167,8 +167,8 @@ class Walk:
                 del self._waiting[maker]
                 group += events.made_by(maker)
             self._lock(events, group)
-            found += group
-        return found
+            resources += group
+        return resources
 
     def _read_own_keys(self) -> None:
         """Read the ids of the next API keys of a user or bot.
@@ -183,38 +183,42 @@ class Walk:
         self._waiting |= new
         self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
 
-    def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
-        """Lock the API keys among `made`.
+    def _lock(self, events: MakerEvents, resources: Collection[TreeResource]) -> None:
+        """Lock the API keys among `resources`.
 
-        Also lock the API keys that resources in `made` created in the last minute.
+        Also lock the API keys that they created in the last minute.
 
-        Keys and credentials in `made` are added to `_waiting`, so that the search also finds their older resources.
+        Keys and credentials are added to `_waiting`, so that the search also finds their older resources.
         """
-        while made:
-            ended = [one for one in made if not self._is_kept(one)]
+        while resources:
+            ended = [resource for resource in resources if not self._is_kept(resource)]
             self.ends.lock(_of(kinds.API_KEYS, ended))
-            new = {one.id: one.owner for one in ended if one.may_make and one.id not in self._owners}
+            new = {
+                resource.id: resource.owner
+                for resource in ended
+                if resource.may_make and resource.id not in self._owners
+            }
             self._owners |= new
             self._waiting |= new
-            made = events.made_lately_by(new)
+            resources = events.made_lately_by(new)
 
-    def _end(self, made: Collection[TreeResource]) -> None:
+    def _end(self, resources: Collection[TreeResource]) -> None:
         sorted_out: dict[bool, list[TreeResource]] = {True: [], False: []}
-        for one in made:
-            sorted_out[self._is_kept(one)].append(one)
-        kept, ended = sorted_out[True], sorted_out[False]
+        for resource in resources:
+            sorted_out[self._is_kept(resource)].append(resource)
+        kept_resources, ended_resources = sorted_out[True], sorted_out[False]
         federated = kinds.FEDERATED_CREDENTIALS
-        self.ends.disable_made(_of(federated, ended), keep=_of(federated, kept))
-        self.ends.revoke(_of(kinds.SSH_USER_CERTIFICATES, made))
+        self.ends.disable_made(_of(federated, ended_resources), keep=_of(federated, kept_resources))
+        self.ends.revoke(_of(kinds.SSH_USER_CERTIFICATES, resources))
         for kind in (kinds.SSH_CREDENTIALS, kinds.API_KEYS):
-            self.ends.remove_made(kind, _of(kind, ended), keep=_of(kind, kept))
-        self.ends.keep_hosts(_of(kinds.SSH_HOST_CERTIFICATES, made))
+            self.ends.remove_made(kind, _of(kind, ended_resources), keep=_of(kind, kept_resources))
+        self.ends.keep_hosts(_of(kinds.SSH_HOST_CERTIFICATES, resources))
 
-    def _is_kept(self, made: TreeResource) -> bool:
+    def _is_kept(self, resource: TreeResource) -> bool:
         """Return whether to keep a resource because its owner is not the owner of the key that created it."""
-        owner = self._owners[made.maker]
-        return self.ends.choice.others == "keep" and owner not in ("", made.owner)
+        owner = self._owners[resource.maker]
+        return self.ends.choice.others == "keep" and owner not in ("", resource.owner)
 
 
-def _of(kind: Kind, made: Iterable[TreeResource]) -> list[TreeResource]:
-    return [one for one in made if kind.has(one.id)]
+def _of(kind: Kind, resources: Iterable[TreeResource]) -> list[TreeResource]:
+    return [resource for resource in resources if kind.has(resource.id)]

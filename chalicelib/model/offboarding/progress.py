@@ -48,10 +48,10 @@ def read(root: Item, choice: str) -> Progress | None:
     """Return the progress of a walk that an earlier call with the same options has begun, or None."""
     stored = root.unseen.get(WALK)
     try:
-        found = Progress.of(stored) if isinstance(stored, dict) else None
+        progress = Progress.of(stored) if isinstance(stored, dict) else None
     except MalformedRecord:
         return None
-    return found if found and found.choice == choice else None
+    return progress if progress and progress.choice == choice else None
 
 
 def write(root: Item, progress: Progress | None) -> None:

@@ -81,8 +81,8 @@ def list_federated(account: str, owner: str) -> list[Item]:
 
     Raises aws.Unavailable.
     """
-    found = table.newest(items.scope(account, kinds.FEDERATED_CREDENTIALS.path))
-    decoded = records.decoded(FederatedCredential, found)
+    credentials = table.newest(items.scope(account, kinds.FEDERATED_CREDENTIALS.path))
+    decoded = records.decoded(FederatedCredential, credentials)
     return [item for item, stored in decoded if stored.owner_claim or stored.owner_id == owner]
 
 

@@ -71,11 +71,11 @@ class Ends:
 
     def lock(self, keys: Collection[TreeResource]) -> None:
         """Reject the tokens of API keys from now on, a hundred per transaction. Raises aws.Unavailable."""
-        found = self._find(kinds.API_KEYS, [key for key in keys if key.id not in self._locked])
+        items_by_id = self._find(kinds.API_KEYS, [key for key in keys if key.id not in self._locked])
         self._locked |= {key.id for key in keys}
-        if found:
+        if items_by_id:
             self.postpone()
-            direct_writes.set_all([(key, key.attributes) for key in map(api_keys.locked, found)])
+            direct_writes.set_all([(key, key.attributes) for key in map(api_keys.locked, items_by_id)])
 
     def postpone(self) -> None:
         """Postpone the time from which a walk can complete the offboarding.
@@ -86,34 +86,34 @@ class Ends:
         if not self.has_locked:
             self.has_locked, self.root = True, roots.postpone(self.root, _CALL + roots.SETTLING)
 
-    def remove(self, found: Iterable[Item]) -> None:
+    def remove(self, credentials: Iterable[Item]) -> None:
         """Delete API keys and SSH credentials, each in a transaction. Raises OutOfTime, aws.Unavailable."""
-        for item in found:
+        for item in credentials:
             self.check_time()
             if self._delete(item):
                 self._count(kinds.of(item.id), 1)
 
-    def remove_made(self, kind: Kind, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Delete the resources in `made`, which are of one kind.
+    def remove_made(self, kind: Kind, resources: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
+        """Delete the resources in `resources`, which are of one kind.
 
         The resources in `keep` stay, and are added to `kept`. Raises OutOfTime, aws.Unavailable.
         """
-        found = self._find(kind, [*made, *keep])
-        self._keep(one for one in keep if one.id in found)
-        self.remove(found[one.id] for one in made if one.id in found)
+        items_by_id = self._find(kind, [*resources, *keep])
+        self._keep(resource for resource in keep if resource.id in items_by_id)
+        self.remove(items_by_id[resource.id] for resource in resources if resource.id in items_by_id)
 
-    def disable_made(self, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
-        """Disable the federated credentials in `made`.
+    def disable_made(self, resources: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
+        """Disable the federated credentials in `resources`.
 
         The credentials in `keep` stay, and are added to `kept`. Raises OutOfTime, aws.Unavailable.
         """
-        found = self._find(kinds.FEDERATED_CREDENTIALS, [*made, *keep])
-        self._keep(one for one in keep if one.id in found)
-        self.disable(found[one.id] for one in made if one.id in found)
+        items_by_id = self._find(kinds.FEDERATED_CREDENTIALS, [*resources, *keep])
+        self._keep(resource for resource in keep if resource.id in items_by_id)
+        self.disable(items_by_id[resource.id] for resource in resources if resource.id in items_by_id)
 
-    def disable(self, found: Iterable[Item]) -> None:
+    def disable(self, credentials: Iterable[Item]) -> None:
         """Disable federated credentials that are enabled. Raises OutOfTime, aws.Unavailable."""
-        for item in found:
+        for item in credentials:
             if item.malformed or not item.body.get("enabled", True):
                 continue
             self.check_time()
@@ -126,24 +126,29 @@ class Ends:
         Raises OutOfTime, ListFull, aws.Unavailable.
         """
         for authority, group in _by_authority(certificates):
-            left = [one for one in group if not grouped_revocations.is_revoked(self._list(authority), _revocation(one))]
+            valid_certificates = [
+                certificate
+                for certificate in group
+                if not grouped_revocations.is_revoked(self._list(authority), _revocation(certificate))
+            ]
             if self.choice.certificates == "keep":
-                self._keep_existing(kinds.SSH_USER_CERTIFICATES, left)
+                self._keep_existing(kinds.SSH_USER_CERTIFICATES, valid_certificates)
                 continue
-            for start in range(0, len(left), grouped_revocations.AT_ONCE):
+            for start in range(0, len(valid_certificates), grouped_revocations.AT_ONCE):
                 self.check_time()
-                self._revoke(authority, left[start : start + grouped_revocations.AT_ONCE])
+                self._revoke(authority, valid_certificates[start : start + grouped_revocations.AT_ONCE])
 
     def keep_hosts(self, certificates: Collection[TreeResource]) -> None:
         """Add the valid host certificates to `kept`. They stay, because servers use them. Raises aws.Unavailable."""
-        self._keep_existing(kinds.SSH_HOST_CERTIFICATES, [one for one in certificates if not one.has_ended()])
+        valid = [certificate for certificate in certificates if not certificate.has_ended()]
+        self._keep_existing(kinds.SSH_HOST_CERTIFICATES, valid)
 
     def _revoke(self, authority: str, group: Sequence[TreeResource]) -> None:
         if authority not in self._issuers:
             self._issuers[authority] = self._find_issuer(authority, group)
         if issuer := self._issuers[authority]:
-            revoked = grouped_revocations.revoke(self.change, issuer, [_revocation(one) for one in group])
-            self._count(kinds.SSH_USER_CERTIFICATES, revoked)
+            entries = [_revocation(certificate) for certificate in group]
+            self._count(kinds.SSH_USER_CERTIFICATES, grouped_revocations.revoke(self.change, issuer, entries))
 
     def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
         """Return the SSH authority that issued the certificates in `group`.
@@ -152,8 +157,8 @@ class Ends:
         this list can have expired. In that case, the authority's key is read from a stored certificate.
         """
         account = self.root.account
-        if found := revocations.find_issuer(account, authority):
-            return found
+        if issuer := revocations.find_issuer(account, authority):
+            return issuer
         certificates = self._find(kinds.SSH_USER_CERTIFICATES, group).values()
         decoded = records.decoded(IssuedCertificate, certificates)
         return next((Issuer(account, authority, stored.signed().authority) for _, stored in decoded), None)
@@ -171,15 +176,15 @@ class Ends:
             return changes.delete(self.change, item.scope, item.id)
         return True
 
-    def _find(self, kind: Kind, made: Iterable[TreeResource]) -> dict[str, Item]:
-        return table.find_each(items.scope(self.root.account, kind.path), [one.id for one in made])
+    def _find(self, kind: Kind, resources: Iterable[TreeResource]) -> dict[str, Item]:
+        return table.find_each(items.scope(self.root.account, kind.path), [resource.id for resource in resources])
 
-    def _keep_existing(self, kind: Kind, made: Collection[TreeResource]) -> None:
-        found = self._find(kind, made)
-        self._keep(one for one in made if one.id in found)
+    def _keep_existing(self, kind: Kind, resources: Collection[TreeResource]) -> None:
+        items_by_id = self._find(kind, resources)
+        self._keep(resource for resource in resources if resource.id in items_by_id)
 
-    def _keep(self, made: Iterable[TreeResource]) -> None:
-        self.kept |= {one.id: one.owner for one in made}
+    def _keep(self, resources: Iterable[TreeResource]) -> None:
+        self.kept |= {resource.id: resource.owner for resource in resources}
 
     def _count(self, kind: Kind, number: int) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + number
@@ -187,14 +192,14 @@ class Ends:
 
 def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
     """Yield the ids of SSH authorities, with the certificates that they issued. Ended certificates are left out."""
-    found: dict[str, list[TreeResource]] = {}
-    for one in certificates:
-        if not one.has_ended():
-            found.setdefault(str(one.details.get("ssh_certificate_authority_id", "")), []).append(one)
-    yield from found.items()
+    groups: dict[str, list[TreeResource]] = {}
+    for certificate in certificates:
+        if not certificate.has_ended():
+            groups.setdefault(str(certificate.details.get("ssh_certificate_authority_id", "")), []).append(certificate)
+    yield from groups.items()
 
 
-def _revocation(made: TreeResource) -> Revocation:
-    """Return the revocation of a user certificate. `made` is from the audit event of its creation."""
-    named = {name: str(made.details.get(name, "")) for name in ("serial", "valid_until")}
-    return replace(Revocation(**named), **{_CERTIFICATE: made.id})
+def _revocation(certificate: TreeResource) -> Revocation:
+    """Return the revocation of a user certificate. `certificate` is from the audit event of its creation."""
+    named = {name: str(certificate.details.get(name, "")) for name in ("serial", "valid_until")}
+    return replace(Revocation(**named), **{_CERTIFICATE: certificate.id})

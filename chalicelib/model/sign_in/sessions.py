@@ -72,7 +72,7 @@ def replace(id: str, session: Session, before: Session) -> bool:
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
     # `seen_at` is left out, because only `record_seen` writes it
-    sets = {f"body.{name}": it for name, it in session.to_record().items() if name != "seen_at"}
+    sets = {f"body.{name}": value for name, value in session.to_record().items() if name != "seen_at"}
     return _update(id, {**sets, "checking": None}, unchanged)
 
 

@@ -39,7 +39,7 @@ class KeyPair(Stored):
 def read() -> list[KeyPair]:
     """Return all stored key pairs, oldest first. One query. Raises aws.Unavailable."""
     pages = queries.pages({"scope": SCOPE}, limit=None, KeyConditionExpression="#scope = :scope")
-    return sorted(_decode(record for page in pages for record in page), key=lambda it: (it.signs_from, it.kid))
+    return sorted(_decode(record for page in pages for record in page), key=lambda pair: (pair.signs_from, pair.kid))
 
 
 def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
@@ -47,7 +47,7 @@ def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
 
     Return None if there are no pairs.
     """
-    begun = [it for it in pairs if it.signs_from <= now]
+    begun = [pair for pair in pairs if pair.signs_from <= now]
     return begun[-1] if begun else next(iter(pairs), None)
 
 
@@ -56,7 +56,7 @@ def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
 
     A pair is published until MARGIN seconds after the next pair began to sign.
     """
-    replaced = sum(now >= it.signs_from + MARGIN for it in pairs[1:])
+    replaced = sum(now >= pair.signs_from + MARGIN for pair in pairs[1:])
     return list(pairs[replaced:])
 
 

@@ -78,10 +78,10 @@ def permits(acl: Sequence[str], target: str) -> bool:
     The target has the form that follows `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
     `[::1]:22`, `key=value`. Raises ValueError for any other text and for a label with a `*`.
     """
-    wanted = _parse_target(target)
-    if isinstance(wanted, Label) and _EVERYTHING in (wanted.key, wanted.value):
+    parsed_target = _parse_target(target)
+    if isinstance(parsed_target, Label) and _EVERYTHING in (parsed_target.key, parsed_target.value):
         raise ValueError("must be one label, for example app=web: '*' is allowed in rules only")
-    return not acl or any(rule == _EVERYTHING or _covers(_parse_rule(rule), wanted) for rule in acl)
+    return not acl or any(rule == _EVERYTHING or _covers(_parse_rule(rule), parsed_target) for rule in acl)
 
 
 def _covers(rule: Target, target: Target) -> bool:

@@ -107,19 +107,20 @@ def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     `fingerprint` is the fingerprint of its authority (SHA256:…). Two reads. Raises MalformedRecord, aws.Unavailable.
     """
     authority = table.look_up(_KIND, fingerprint)
-    found = read_certificate(authority["account"], key_id) if authority else None
-    if authority is None or found is None:
+    certificate = read_certificate(authority["account"], key_id) if authority else None
+    if authority is None or certificate is None:
         return None
-    signer = records.decode(IssuedUserCertificate, found).ssh_certificate_authority_id
-    return found if signer == authority["id"] else None
+    signer = records.decode(IssuedUserCertificate, certificate).ssh_certificate_authority_id
+    return certificate if signer == authority["id"] else None
 
 
 def read_certificate(account: str, id: str) -> Item | None:
     """Return a user certificate that has not ended, or None. Raises MalformedRecord, aws.Unavailable."""
     if not kinds.SSH_USER_CERTIFICATES.has(id):
         return None
-    found = table.read(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id)
-    return found if found and records.decode(IssuedUserCertificate, found).end > clock.seconds() else None
+    certificate = table.read(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id)
+    is_valid = certificate and records.decode(IssuedUserCertificate, certificate).end > clock.seconds()
+    return certificate if is_valid else None
 
 
 def read(account: str, id: str) -> Item | None:
@@ -157,8 +158,8 @@ def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool
     `digest` is the SHA-256 digest of the key. One call. Raises aws.Unavailable.
     """
     entry = crypto.packed_revocations.RevokedKey(digest)
-    place = (f"{account}#{kinds.SSH_CERTIFICATE_AUTHORITIES.path}", id)
-    record, chunk = dynamodb.get_each(place, revocation_lists.key_of(id, entry))
+    item_key = (f"{account}#{kinds.SSH_CERTIFICATE_AUTHORITIES.path}", id)
+    record, chunk = dynamodb.get_each(item_key, revocation_lists.key_of(id, entry))
     packed = revocation_lists.of_record(chunk).packed if chunk else b""
     is_revoked = bool(packed) and crypto.packed_revocations.holds(packed, entry)
     return items.of_record(record), is_revoked
@@ -189,9 +190,9 @@ def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerp
 
 def _parse_strings(blob: bytes) -> list[bytes]:
     """Return the strings of a key in the wire format of RFC 4253. Four bytes of length precede each."""
-    found = []
+    strings = []
     while blob:
         end = 4 + int.from_bytes(blob[:4])
-        found.append(blob[4:end])
+        strings.append(blob[4:end])
         blob = blob[end:]
-    return found
+    return strings

@@ -28,8 +28,8 @@ class SshCredential(Owned):
     AUDITED = ("owner_id", "acl")
 
     def audited_fields(self) -> dict[str, Any]:
-        found = details.ssh_fingerprint(self.public_key) or crypto.public_keys.fingerprint(self.public_key)
-        return {**super().audited_fields(), "fingerprint": found}
+        fingerprint = details.ssh_fingerprint(self.public_key) or crypto.public_keys.fingerprint(self.public_key)
+        return {**super().audited_fields(), "fingerprint": fingerprint}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the public key's fingerprint as a unique key, with a copy of the ACL.
@@ -74,24 +74,24 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
     if attributes is None:
         return None
     try:
-        found = _KeyFields.of(attributes)
+        stored = _KeyFields.of(attributes)
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{fingerprint}", unique_keys.ID, malformed)
         return None
-    if not switches.is_key_on(attributes) or not _is_active(found):
+    if not switches.is_key_on(attributes) or not _is_active(stored):
         return None
-    return Credential(found.account, found.id, found.owner_id, found.acl)
+    return Credential(stored.account, stored.id, stored.owner_id, stored.acl)
 
 
 def read(account: str, id: str) -> Credential | None:
     """Return an active credential of an account, or None. Raises aws.Unavailable."""
     item = table.find(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
     active = [item] if item and switches.is_on(item) else []
-    found = next((stored for _, stored in records.decoded(SshCredential, active)), None)
-    if found is None or not accounts.is_owner_active(account, found.owner_id):
+    credential = next((stored for _, stored in records.decoded(SshCredential, active)), None)
+    if credential is None or not accounts.is_owner_active(account, credential.owner_id):
         return None
-    return Credential(account, id, found.owner_id, found.acl)
+    return Credential(account, id, credential.owner_id, credential.acl)
 
 
-def _is_active(found: _KeyFields) -> bool:
-    return accounts.is_owner_active(found.account, found.owner_id) if found.active is None else found.active
+def _is_active(stored: _KeyFields) -> bool:
+    return accounts.is_owner_active(stored.account, stored.owner_id) if stored.active is None else stored.active

@@ -65,5 +65,9 @@ def _missing(chunk: Chunk, packed: bytes, group: Sequence[Revocation]) -> list[R
 
     `packed` are the entries of the chunk that have not expired. Revocations of other chunks are ignored.
     """
-    own = [revocation for revocation in group if revocation_lists.is_for(chunk, revocation.entry)]
-    return [it for it in own if not crypto.packed_revocations.holds(packed, it.entry)]
+    return [
+        revocation
+        for revocation in group
+        if revocation_lists.is_for(chunk, revocation.entry)
+        and not crypto.packed_revocations.holds(packed, revocation.entry)
+    ]

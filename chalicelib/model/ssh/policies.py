@@ -69,10 +69,10 @@ class PolicyModule(StoredModule):
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        return cls.of({**values, **{holders: _convert_bounds(values[holders]) for holders in ("user", "host")}})
+        return cls.of({**values, **{subject: _convert_bounds(values[subject]) for subject in ("user", "host")}})
 
     def to_record(self) -> dict[str, Any]:
-        bounds = {holders: found and found.to_record() for holders, found in (("user", self.user), ("host", self.host))}
+        bounds = {subject: bound and bound.to_record() for subject, bound in (("user", self.user), ("host", self.host))}
         return {"enabled": self.enabled, **bounds}
 
 
@@ -85,13 +85,13 @@ def _convert_bounds(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {**values, "critical_options": options or None}
 
 
-def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
+def read_bounds(authority: Item, subject: Subject) -> PolicyBounds:
     """Return the bounds of an authority. They are empty if its policy is not set or disabled.
 
     Raises MalformedRecord.
     """
     policy = decoding.decode(PolicyModule, authority.modules.get(NAME, {}))
-    bounds = policy.user if holders == "user" else policy.host
+    bounds = policy.user if subject == "user" else policy.host
     return bounds if bounds and policy.enabled else PolicyBounds()
 
 
@@ -143,8 +143,8 @@ def _check_lifetime(bounds: PolicyBounds, certificate: "Certificate", now: datet
     if bounds.max_lifetime is None:
         return
     if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):
-        most = f"{bounds.max_lifetime} seconds after valid_after, or after now if that is later"
-        yield "valid_until", _policy_rule(f"must be at most {most}")
+        limit = f"{bounds.max_lifetime} seconds after valid_after, or after now if that is later"
+        yield "valid_until", _policy_rule(f"must be at most {limit}")
 
 
 def _check_key(bounds: PolicyBounds, certificate: "Certificate") -> Iterator[tuple[str, str]]:
@@ -165,11 +165,11 @@ def _check_principals(
         return
     rule = _policy_rule(f"must match {_join_first(patterns, ' or ')}")
     split = [_split_pattern(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
-    for place, principal in enumerate(certificate.principals):
+    for index, principal in enumerate(certificate.principals):
         if "," in principal:  # sshd before 10.3 splits principals at commas if authorized_keys has principals="…"
-            yield f"principals.{place}", _policy_rule("must not contain a comma")
+            yield f"principals.{index}", _policy_rule("must not contain a comma")
         elif not any(_matches(pieces, principal) for pieces in split):
-            yield f"principals.{place}", rule
+            yield f"principals.{index}", rule
 
 
 def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str, str]]:
@@ -194,10 +194,10 @@ def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> I
         if is_required and _FORWARDING in certificate.extensions:
             yield field, _policy_rule(f"must be set if the certificate has the extension {_FORWARDING}")
     elif bounds.allowed_bind is not None:
-        allowed = [rule for rule in (_insert_caller(it, caller) for it in bounds.allowed_bind) if rule]
+        allowed = [rule for rule in (_insert_caller(template, caller) for template in bounds.allowed_bind) if rule]
         if not all(any(acl.is_within(rule, bound) for bound in allowed) for rule in acl.split(value)):
-            most = _join_first(bounds.allowed_bind, " or ")
-            yield field, _policy_rule(f"must have only rules that are equal to or narrower than {most}")
+            rules_text = _join_first(bounds.allowed_bind, " or ")
+            yield field, _policy_rule(f"must have only rules that are equal to or narrower than {rules_text}")
 
 
 def _insert_caller(rule: str, caller: str | None) -> str:
@@ -222,14 +222,14 @@ def _matches(pieces: list[str], text: str) -> bool:
 
     Each piece is searched once, from the left, so the time is linear in the length of the text.
     """
-    first, *others = pieces
-    if not others:
+    first, *later_pieces = pieces
+    if not later_pieces:
         return text == first
-    place = len(first) if text.startswith(first) else len(text) + 1
-    for piece in others[:-1]:
-        found = text.find(piece, place)
-        place = found + len(piece) if found >= 0 else len(text) + 1
-    return text.endswith(others[-1]) and place + len(others[-1]) <= len(text)
+    position = len(first) if text.startswith(first) else len(text) + 1
+    for piece in later_pieces[:-1]:
+        index = text.find(piece, position)
+        position = index + len(piece) if index >= 0 else len(text) + 1
+    return text.endswith(later_pieces[-1]) and position + len(later_pieces[-1]) <= len(text)
 
 
 def _join_first(names: list[str], between: str) -> str:

@@ -142,11 +142,11 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     details = authorities.audited_certificate(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
-        found = table.find(scope, id)
-        if found:
-            removed = change.remove(found, details=details).also(*listed)
+        current_item = table.find(scope, id)
+        if current_item:
+            removed = change.remove(current_item, details=details).also(*listed)
             (removed.put(record) if is_new else removed).commit()
-        return found is not None
+        return current_item is not None
 
     if certificate.end <= clock.seconds():
         return writes.retried(lambda: add(False, []))
@@ -168,11 +168,11 @@ def remove(change: Change, scope: str, id: str) -> bool:
         return changes.delete(change, scope, id)
 
     def remove(head: Head, chunk: Chunk) -> bool:
-        found = table.find(scope, id)
-        if found:
-            left = crypto.packed_revocations.remove(chunk.packed, entry)
-            change.remove(found).also(*revocation_lists.rewrite(head, chunk, left)).commit()
-        return found is not None
+        item = table.find(scope, id)
+        if item:
+            packed = crypto.packed_revocations.remove(chunk.packed, entry)
+            change.remove(item).also(*revocation_lists.rewrite(head, chunk, packed)).commit()
+        return item is not None
 
     return _change_list(Issuer(record.account, authority[1], ""), entry, remove)
 

@@ -34,8 +34,8 @@ def _read_valid(scope: str, id: str, read: Callable[[], Item | None]) -> Item | 
     A certificate is not valid if its record, or another record that is read to check it, is malformed.
     """
     try:
-        found = read()
-        return found if found and _is_valid(found) else None
+        certificate = read()
+        return certificate if certificate and _is_valid(certificate) else None
     except MalformedRecord as malformed:
         decoding.report(scope, id, malformed)
         return None
@@ -55,9 +55,12 @@ def build_krl(heads: Sequence[Head]) -> bytes:
     return crypto.krl.make(
         version=sum(head.version for head in heads),
         generated=datetime.fromtimestamp(max(head.changed_at for head in heads), UTC),
-        certificates=[crypto.krl.Revoked(head.public_key, _serials(found)) for head, found in live.items()],
+        certificates=[crypto.krl.Revoked(head.public_key, _serials(chunks)) for head, chunks in live.items()],
         fingerprints=[
-            key for found in live.values() for packed in found for key in crypto.packed_revocations.fingerprints(packed)
+            key
+            for chunks in live.values()
+            for packed in chunks
+            for key in crypto.packed_revocations.fingerprints(packed)
         ],
     )
 

@@ -49,10 +49,10 @@ def _authority(item: Item) -> str:
 
 def _read_heads(authorities: Iterable[str]) -> dict[str, Head]:
     """Return the head of each authority's revocation list: the record with its properties. Ignore expired lists."""
-    wanted = list(dict.fromkeys(authorities))
-    found: dict[str, Head] = {}
-    for start in range(0, len(wanted), 100):
-        some = wanted[start : start + 100]
-        heads = revocation_lists.read_each(some)
-        found |= {authority: head for authority, head in zip(some, heads, strict=True) if head}
-    return found
+    authority_ids = list(dict.fromkeys(authorities))
+    heads_by_authority: dict[str, Head] = {}
+    for start in range(0, len(authority_ids), 100):
+        batch = authority_ids[start : start + 100]
+        heads = revocation_lists.read_each(batch)
+        heads_by_authority |= {authority: head for authority, head in zip(batch, heads, strict=True) if head}
+    return heads_by_authority

@@ -33,9 +33,9 @@ class Arrivals:
 
     account: str
     # unique keys with the items that have them, each as a partition key and the item's path. Both sets must be equal:
-    # `claims` is read from the items, `held` from the records of unique keys.
+    # `claims` is read from the items, `owners` from the records of unique keys.
     claims: set[tuple[str, str, str]] = field(default_factory=set)
-    held: set[tuple[str, str, str]] = field(default_factory=set)
+    owners: set[tuple[str, str, str]] = field(default_factory=set)
     # rules of IP policies. Both sets must be equal: `copies` is read from the policies, which contain copies of their
     # rules, and `rules` from the rules.
     copies: set[tuple[str, str, str]] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Arrivals:
                 f"The export has revocations of the authority {min(self.chunks - self.lists)}, but not its revocation "
                 "list."
             )
-        if differing := self.claims ^ self.held:
+        if differing := self.claims ^ self.owners:
             scope, path, _ = min(differing)
             raise NotAnExport(f"The unique key {scope} does not match the record at {path}: {_CHANGED}")
         if differing := self.copies ^ self.rules:
@@ -79,7 +79,7 @@ class Arrivals:
         if exported.record_class.removal == "list":
             self.lists.add(scope)
         elif id == "claim":
-            self.held |= {(scope, path, "") for path in _holders(record)}
+            self.owners |= {(scope, path, "") for path in _owner_paths(record)}
         elif scope.startswith(f"{self.account}#") or id == self.account:
             self._check_item(exported)
 
@@ -106,12 +106,12 @@ class Arrivals:
 
 def translate(record: Record, old: str, new: str) -> dict[str, Any]:
     """Return a record in which another account's id replaces the exported one, except in free text."""
-    found: dict[str, Any] = _translated(record, old, new)
-    item = item_keys.of_item(found["scope"], found["id"])
+    copy: dict[str, Any] = _translated(record, old, new)
+    item = item_keys.of_item(copy["scope"], copy["id"])
     kind = kinds.at(_generic(item[0].partition("#")[2]))
     if kind in _WITH_PRIVATE_KEY and kind.has(item[1]):
-        found["unseen"] = {**found.get("unseen", {}), WITHOUT_KEY: True}
-    return found
+        copy["unseen"] = {**copy.get("unseen", {}), WITHOUT_KEY: True}
+    return copy
 
 
 def is_due(record: Record) -> bool:
@@ -139,10 +139,10 @@ def _owners(record: Record) -> Iterator[str]:
     yield str(body.get("account", "")) if isinstance(body, Mapping) else ""
 
 
-def _holders(record: Record) -> Iterable[str]:
+def _owner_paths(record: Record) -> Iterable[str]:
     """Return the paths of the items to which the record of a unique key refers."""
-    holder = [f"{record['home'].partition('#')[2]}/{record['holder']}"] if record.get("holder") else []
-    return [*holder, *record.get("sharers", ())]
+    owner_paths = [f"{record['home'].partition('#')[2]}/{record['holder']}"] if record.get("holder") else []
+    return [*owner_paths, *record.get("sharers", ())]
 
 
 def _generic(path: str) -> str:

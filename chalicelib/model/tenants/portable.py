@@ -53,13 +53,13 @@ def export(record: Mapping[str, Any]) -> Iterator[str]:
 
     Raises UnclassifiedRecord, aws.Unavailable.
     """
-    found = record_classes.classify(record["scope"], record["id"])
-    if found.portability == "omitted" or record.get("expires", clock.seconds() + 1) <= clock.seconds():
+    record_class = record_classes.classify(record["scope"], record["id"])
+    if record_class.portability == "omitted" or record.get("expires", clock.seconds() + 1) <= clock.seconds():
         return
-    kept = _without_exclusive_holder(record) if found.removal == "name" else record
-    if kept:
-        yield to_line(Exported(found, sealed_values.without(kept)))
-    if found.removal == "list":
+    portable_record = _without_exclusive_holder(record) if record_class.removal == "name" else record
+    if portable_record:
+        yield to_line(Exported(record_class, sealed_values.without(portable_record)))
+    if record_class.removal == "list":
         yield from _chunks(record["scope"])
 
 
@@ -82,36 +82,36 @@ def read(lines: Iterable[str]) -> tuple[str, Iterator[Exported]]:
 
 
 def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[Exported]:
-    count, found = 0, None
+    count, fields = 0, None
     for number, line in numbered:
-        found = _parse(number, line)
-        if "records" in found:
+        fields = _parse(number, line)
+        if "records" in fields:
             break
-        yield _decode(number, found)
+        yield _decode(number, fields)
         count += 1
-    if found is None or found.get("records") != count or next(numbered, None):
+    if fields is None or fields.get("records") != count or next(numbered, None):
         raise NotAnExport("The export is incomplete: its last line must have the number of its records. Export again.")
 
 
 def _decode(number: int, line: Mapping[str, Any]) -> Exported:
     try:
         record = dynamodb.plain(line["record"])
-        found = record_classes.classify(record["scope"], record["id"])
+        record_class = record_classes.classify(record["scope"], record["id"])
     except (record_classes.UnclassifiedRecord, LookupError, TypeError, ValueError, AttributeError):
         raise NotAnExport(f"Line {number} is not a record that this version can read.") from None
-    if found.portability == "omitted" or sealed_values.find(record):
+    if record_class.portability == "omitted" or sealed_values.find(record):
         raise NotAnExport(f"Line {number} is a record that an export must not contain.")
-    return Exported(found, record)
+    return Exported(record_class, record)
 
 
 def _parse(number: int, line: str) -> dict[str, Any]:
     try:
-        found = aws.parse(line.encode())
+        fields = aws.parse(line.encode())
     except ValueError:
-        found = None
-    if found is None:
+        fields = None
+    if fields is None:
         raise NotAnExport(f"Line {number} is not a JSON object.")
-    return found
+    return fields
 
 
 def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,9 +119,9 @@ def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Return {} if no edge or reservation has the name, and the name has no cooldown.
     """
-    left = {name: value for name, value in {**record, **_UNNAMED}.items() if value is not None}
-    is_used = left.get("sharers") or left.get("rests", 0) > clock.seconds()
-    return left if is_used else {}
+    name_record = {name: value for name, value in {**record, **_UNNAMED}.items() if value is not None}
+    is_used = name_record.get("sharers") or name_record.get("rests", 0) > clock.seconds()
+    return name_record if is_used else {}
 
 
 def _chunks(scope: str) -> Iterator[str]:

@@ -148,10 +148,10 @@ CLASSES: tuple[RecordClass, ...] = (
 
 def classify(scope: str, id: str) -> RecordClass:
     """Return the class of the record with a primary key. Raises UnclassifiedRecord."""
-    found = next((it for it in CLASSES if it.has(scope, id)), None)
-    if found is None:
+    record_class = next((candidate for candidate in CLASSES if candidate.has(scope, id)), None)
+    if record_class is None:
         raise UnclassifiedRecord(f"{scope} {id}")
-    return found
+    return record_class
 
 
 def of_account(account: str) -> Condition:

@@ -35,7 +35,7 @@ class SealedValue:
 
 def find(record: Record) -> list[SealedValue]:
     """Return all encrypted values of a record."""
-    return [it for it in _find(record) if isinstance(it.ciphertext, bytes) and it.ciphertext]
+    return [value for value in _find(record) if isinstance(value.ciphertext, bytes) and value.ciphertext]
 
 
 def selection() -> Condition:
@@ -72,24 +72,24 @@ def seal_again(record: Record, value: SealedValue, key: str) -> bool:
 
 def without(record: Record) -> dict[str, Any]:
     """Return a record without its encrypted values."""
-    left = {name: value for name, value in record.items() if name != "sealed"}
-    for value in find(left):
-        left = _emptied(left, value.path)
-    return left
+    copy = {name: value for name, value in record.items() if name != "sealed"}
+    for value in find(copy):
+        copy = _emptied(copy, value.path)
+    return copy
 
 
 def _find(record: Record) -> Iterator[SealedValue]:
     scope, id = item_keys.of_item(record["scope"], record["id"])
     account, body = scope.partition("#")[0], _map(record, "body")
-    own = vault.context(account, id)
-    yield from (SealedValue(("sealed", name), value, own) for name, value in _map(record, "sealed").items())
+    item_context = vault.context(account, id)
+    yield from (SealedValue(("sealed", name), value, item_context) for name, value in _map(record, "sealed").items())
     for name, provider in _map(record, *_OAUTH).items():
         secret = provider.get("client_secret") if isinstance(provider, Mapping) else None
-        yield SealedValue((*_OAUTH, name, "client_secret"), secret or b"", own)
+        yield SealedValue((*_OAUTH, name, "client_secret"), secret or b"", item_context)
     sealed = _map(record, *_PASSWORDS).get("passwords")
-    yield SealedValue((*_PASSWORDS, "passwords"), sealed or b"", password_context(own))
+    yield SealedValue((*_PASSWORDS, "passwords"), sealed or b"", password_context(item_context))
     secret = _map(record, *_WEBHOOK).get("secret")
-    yield SealedValue((*_WEBHOOK, "secret"), secret or b"", webhook_context(own))
+    yield SealedValue((*_WEBHOOK, "secret"), secret or b"", webhook_context(item_context))
     if scope == managed_apps.SCOPE:
         yield SealedValue(("body", "client_secret"), body.get("client_secret", b""), managed_apps.CONTEXT)
     elif scope == signing_keys.SCOPE:
@@ -105,10 +105,10 @@ def _find(record: Record) -> Iterator[SealedValue]:
 
 def _map(record: Record, *path: str) -> Record:
     """Return the map at a path in a record, {} if there is none."""
-    found: Any = record
+    value: Any = record
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
 
 
 def _emptied(record: Record, path: tuple[str, ...]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def find_changes(account: str) -> Iterator[Record]:
     """Yield the entries of the change log that contain the id of an account. Raises aws.Unavailable."""
     for shard in change_log.SHARDS:
         for page in queries.pages({"scope": shard}, limit=None, KeyConditionExpression="#scope = :scope"):
-            yield from (entry for entry in page if len(_others(entry, account)) < len(entry["body"]["places"]))
+            yield from (entry for entry in page if len(_other_item_keys(entry, account)) < len(entry["body"]["places"]))
 
 
 def forget_changes(account: str) -> int:
@@ -54,14 +54,14 @@ def forget_changes(account: str) -> int:
 
     Call this function after all edge hosts have read these entries. Raises aws.Unavailable.
     """
-    found = list(find_changes(account))
-    for entry in found:
+    entries = list(find_changes(account))
+    for entry in entries:
         with suppress(ConditionFailed):  # the entry of the change log has expired meanwhile
-            dynamodb.do(_reduced(entry, _others(entry, account)))
-    return len(found)
+            dynamodb.do(_reduced(entry, _other_item_keys(entry, account)))
+    return len(entries)
 
 
-def _others(entry: Record, account: str) -> list[list[str]]:
+def _other_item_keys(entry: Record, account: str) -> list[list[str]]:
     """Return the primary keys in an entry of the change log that do not contain the account's id."""
     return [item_key for item_key in entry["body"]["places"] if not any(account in text for text in item_key)]
 
@@ -88,9 +88,9 @@ def _release(record: Record, account: str) -> Write:
         until = now + cooldowns.PERIOD
     if until <= now and not is_banned:
         return Write.delete(*item_key, _unchanged(record))
-    left = {"sharers": None} if is_banned else {**dict.fromkeys(_OWN), "body": {}, "expires": until}
+    attributes = {"sharers": None} if is_banned else {**dict.fromkeys(_OWN), "body": {}, "expires": until}
     owner = {"account": portable.digest(account) if until > now else None, "rests": until if until > now else None}
-    return Write.update(*item_key, _unchanged(record), sets={**left, **owner}, adds={"revision": 1})
+    return Write.update(*item_key, _unchanged(record), sets={**attributes, **owner}, adds={"revision": 1})
 
 
 def _unchanged(record: Record) -> Condition:

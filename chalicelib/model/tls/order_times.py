@@ -19,11 +19,11 @@ _ALWAYS = Condition("")
 
 @dataclass(frozen=True)
 class TimeSet:
-    """A set of times. Times more than `seconds` ago are removed. The set has at most `most` times; 0 means no limit."""
+    """A set of times. Times more than `seconds` ago are removed. It has at most `limit` times; 0 means no limit."""
 
     id: str
     seconds: int
-    most: int = 0
+    limit: int = 0
 
 
 ALL = TimeSet("all", 3 * 60 * 60, 250)  # at most 250 orders in three hours, not counting renewals
@@ -31,22 +31,22 @@ ALL = TimeSet("all", 3 * 60 * 60, 250)  # at most 250 orders in three hours, not
 
 def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:
     """Return the times in each set, as Unix seconds. Old times are removed. Raises aws.Unavailable."""
-    records = dynamodb.get_each(*((_SCOPE, it.id) for it in sets.values()))
-    found = {}
-    for (name, it), record in zip(sets.items(), records, strict=True):
+    records = dynamodb.get_each(*((_SCOPE, time_set.id) for time_set in sets.values()))
+    times_by_set = {}
+    for (name, time_set), record in zip(sets.items(), records, strict=True):
         members = _members(record)
-        if old := {member for member in members if _second(member) <= now - it.seconds}:
-            dynamodb.do(Write.update(_SCOPE, it.id, _ALWAYS, removes={"times": old}))
-        found[name] = sorted(_second(member) for member in members - old)
-    return found
+        if old := {member for member in members if _second(member) <= now - time_set.seconds}:
+            dynamodb.do(Write.update(_SCOPE, time_set.id, _ALWAYS, removes={"times": old}))
+        times_by_set[name] = sorted(_second(member) for member in members - old)
+    return times_by_set
 
 
 def add(times: TimeSet, now: int) -> Write:
-    """Return the write that adds a time to a set. It fails if the set already has `most` times."""
-    room = Condition("attribute_not_exists(#times) OR size(#times) < :most", {"most": times.most})
+    """Return the write that adds a time to a set. It fails if the set already has `limit` times."""
+    room = Condition("attribute_not_exists(#times) OR size(#times) < :most", {"most": times.limit})
     sets = {"expires": now + times.seconds, "revision": 1, "schema": dynamodb.OLDEST_FORMAT}
     member = f"{now}.{secrets.token_hex(4)}"
-    return Write.update(_SCOPE, times.id, room if times.most else _ALWAYS, sets=sets, adds={"times": {member}})
+    return Write.update(_SCOPE, times.id, room if times.limit else _ALWAYS, sets=sets, adds={"times": {member}})
 
 
 def _members(record: Mapping[str, Any] | None) -> set[str]:

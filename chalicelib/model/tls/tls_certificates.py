@@ -143,8 +143,8 @@ def read_certificates(account: str) -> list[SealedCertificate]:
 
     Malformed certificates, and certificates without a private key, are left out.
     """
-    found = table.read_all(items.scope(account, kinds.TLS_CERTIFICATES.path))
-    return [it for it in map(_sealed_certificate, found) if it]
+    certificate_items = table.read_all(items.scope(account, kinds.TLS_CERTIFICATES.path))
+    return [certificate for certificate in map(_sealed_certificate, certificate_items) if certificate]
 
 
 def open_private_key(sealed: SealedCertificate) -> bytes:

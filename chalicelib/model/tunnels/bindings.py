@@ -17,13 +17,17 @@ from chalicelib.storage.records import table, unique_keys
 
 def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
     """Return the ids of tunnels that may no longer have their names or ports. Raises aws.Unavailable."""
-    named = [it for it in served if it.name]
-    listening = table.records(_listener_key(it) for it in named)
-    below = [it for it in named if it.proto == "tcp" or domains.is_below(it.name, tunnel_domain)]
-    limited = accounts.find_limited_to_reserved(it.account for it in below)
-    unreserved = {it.id for it in below if it.account in limited and not base_names.is_reserved(it.account, it.name)}
-    unproved = _find_unproved([it for it in named if it not in below], tunnel_domain)
-    return frozenset({it.id for it in named if _listener_key(it) in listening} | unproved | unreserved)
+    named = [tunnel for tunnel in served if tunnel.name]
+    listening = table.records(_listener_key(tunnel) for tunnel in named)
+    below = [tunnel for tunnel in named if tunnel.proto == "tcp" or domains.is_below(tunnel.name, tunnel_domain)]
+    limited = accounts.find_limited_to_reserved(tunnel.account for tunnel in below)
+    unreserved = {
+        tunnel.id
+        for tunnel in below
+        if tunnel.account in limited and not base_names.is_reserved(tunnel.account, tunnel.name)
+    }
+    unproved = _find_unproved([tunnel for tunnel in named if tunnel not in below], tunnel_domain)
+    return frozenset({tunnel.id for tunnel in named if _listener_key(tunnel) in listening} | unproved | unreserved)
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
@@ -36,10 +40,10 @@ def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
 
 def _find_unproved(elsewhere: Sequence[ServedTunnel], tunnel_domain: str) -> set[str]:
     """Return the ids of tunnels with names that their accounts have not proved."""
-    found = reservations.reservations_for("", {it.name for it in elsewhere}, tunnel_domain)
-    proved = {it.domain: it for it in found if it.is_proved}
+    stored_reservations = reservations.reservations_for("", {tunnel.name for tunnel in elsewhere}, tunnel_domain)
+    proved = {reservation.domain: reservation for reservation in stored_reservations if reservation.is_proved}
 
     def owner(reservation: ServedReservation | None) -> str:
         return reservation.account if reservation else ""
 
-    return {it.id for it in elsewhere if owner(proofs.find_proving(it.name, proved)) != it.account}
+    return {tunnel.id for tunnel in elsewhere if owner(proofs.find_proving(tunnel.name, proved)) != tunnel.account}

@@ -12,12 +12,12 @@ _MIN_PREFIX = {4: 8, 6: 19}
 def normalize(text: str) -> str:
     """Return a network or a single address in its normal form. Raises ValueError."""
     try:
-        found = ipaddress.ip_network(text, strict=False)
+        network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise ValueError("is not a network, for example 192.0.2.0/24 or 2001:db8::/32") from None
-    if found.prefixlen < _MIN_PREFIX[found.version]:
-        raise ValueError(f"is too large: a blocked network can be a /{_MIN_PREFIX[found.version]} or smaller")
-    return str(found)
+    if network.prefixlen < _MIN_PREFIX[network.version]:
+        raise ValueError(f"is too large: a blocked network can be a /{_MIN_PREFIX[network.version]} or smaller")
+    return str(network)
 
 
 def block(network: str) -> None:

@@ -57,7 +57,7 @@ class Gateway:
         After that, return the seconds until other processes may end the gateway, and then infinity.
         """
         moments = () if self.ended else (self.lease, self.lease + clock_skew() + 1)
-        return min((it - clock.seconds() for it in moments if it > clock.seconds()), default=float("inf"))
+        return min((moment - clock.seconds() for moment in moments if moment > clock.seconds()), default=float("inf"))
 
     def has_lapsed(self, seconds: int) -> bool:
         """Return whether the lease has been over for more than some seconds."""
@@ -149,10 +149,11 @@ def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
     """
     if record is None:
         return []
-    found = next((_decode(item, stored) for item, stored in records.decoded(_Record, [Item.from_record(record)])), None)
-    if found is None or not (found.ended or found.has_lapsed(clock_skew())):
+    gateway_items = [Item.from_record(record)]
+    gateway = next((_decode(item, stored) for item, stored in records.decoded(_Record, gateway_items)), None)
+    if gateway is None or not (gateway.ended or gateway.has_lapsed(clock_skew())):
         return None
-    return [] if found.ended else [fencing(found.id)]
+    return [] if gateway.ended else [fencing(gateway.id)]
 
 
 def clock_skew() -> int:
@@ -179,20 +180,20 @@ def remove(id: str) -> None:
 
 def read(id: str) -> Gateway | None:
     """Return a gateway, or None if it is not live. Raises aws.Unavailable."""
-    found = read_each([id]).get(id)
-    return found if found and found.is_live else None
+    gateway = read_each([id]).get(id)
+    return gateway if gateway and gateway.is_live else None
 
 
 def read_each(ids: Iterable[str]) -> dict[str, Gateway]:
     """Return gateways by id, including those that are not live. One call reads up to 100. Raises aws.Unavailable."""
-    found = map(Item.from_record, table.records((GATEWAYS, id) for id in sorted({*ids})).values())
-    return {item.id: _decode(item, stored) for item, stored in records.decoded(_Record, found)}
+    gateway_items = map(Item.from_record, table.records((GATEWAYS, id) for id in sorted({*ids})).values())
+    return {item.id: _decode(item, stored) for item, stored in records.decoded(_Record, gateway_items)}
 
 
 def decode(item: Item) -> Gateway | None:
     """Return the gateway of an item. Return None if it is malformed or not live."""
-    found = (_decode(found, stored) for found, stored in records.decoded(_Record, [item]))
-    return next((it for it in found if it.is_live), None)
+    gateways = (_decode(gateway_item, stored) for gateway_item, stored in records.decoded(_Record, [item]))
+    return next((gateway for gateway in gateways if gateway.is_live), None)
 
 
 def list_gateways() -> list[Gateway]:
@@ -205,12 +206,14 @@ def list_for_clients() -> list[Gateway]:
 
     Gateways that drain or announce no SSH address are left out. One Query. Raises aws.Unavailable.
     """
-    return _merge(it for it in list_gateways() if it.is_live and it.ssh_address and not it.draining)
+    return _merge(
+        gateway for gateway in list_gateways() if gateway.is_live and gateway.ssh_address and not gateway.draining
+    )
 
 
-def _merge(found: Iterable[Gateway]) -> list[Gateway]:
+def _merge(gateways: Iterable[Gateway]) -> list[Gateway]:
     merged: dict[tuple[str, str], Gateway] = {}
-    for gateway in found:
+    for gateway in gateways:
         first = merged.setdefault((gateway.region, gateway.ssh_address), gateway)
         keys = tuple(sorted({*first.host_keys, *gateway.host_keys}))
         merged[gateway.region, gateway.ssh_address] = replace(first, host_keys=keys)

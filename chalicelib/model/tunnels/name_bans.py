@@ -25,8 +25,8 @@ def ban_name(name: str) -> None:
             ban.commit()
             return
         except Taken:
-            if found := table.look_up(base_names.KIND, name):
-                tunnels.close_tunnel(found["account"], found["id"], by=trail.OPERATOR)
+            if owner := table.look_up(base_names.KIND, name):
+                tunnels.close_tunnel(owner["account"], owner["id"], by=trail.OPERATOR)
 
 
 def lift_name_ban(name: str) -> bool:

@@ -35,15 +35,15 @@ class _GatewayRecord(Stored):
 
 def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
     """Return the tunnels in the list of a gateway, newest first. Some may be offline. Raises aws.Unavailable."""
-    found = records.decoded(_GatewayRecord, table.read_all(ends.gateway_scope(gateway)))
-    return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in found]
+    entries = records.decoded(_GatewayRecord, table.read_all(ends.gateway_scope(gateway)))
+    return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in entries]
 
 
 def find_missing(served: Sequence[ServedTunnel]) -> frozenset[str]:
     """Return the ids of tunnels without a record. Raises aws.Unavailable."""
-    places = {it.id: (tunnels.scope(it.account), it.id) for it in served}
-    found = table.records(places.values())
-    return frozenset(id for id, place in places.items() if place not in found)
+    item_keys = {tunnel.id: (tunnels.scope(tunnel.account), tunnel.id) for tunnel in served}
+    stored_records = table.records(item_keys.values())
+    return frozenset(id for id, item_key in item_keys.items() if item_key not in stored_records)
 
 
 def read(account: str, id: str) -> ServedTunnel | None:
@@ -70,21 +70,21 @@ def decode(item: Item) -> ServedTunnel | None:
     return _build_served(item, item.account, stored.gateway, ends.host_name(item), stored)
 
 
-def keep_online(found: Sequence[Item]) -> list[Item]:
+def keep_online(tunnel_items: Sequence[Item]) -> list[Item]:
     """Return the items of the tunnels that are online, in the given order. Reads each gateway once, 100 per call.
 
     A tunnel with a separate lease is online while this lease runs, any other while its gateway is live. Raises
     aws.Unavailable.
     """
-    used = {tunnels.gateway_of(it) for it in found if not it.has_own_lease} - {""}
+    used = {tunnels.gateway_of(item) for item in tunnel_items if not item.has_own_lease} - {""}
     live = {id for id, gateway in gateways.read_each(used).items() if gateway.is_live} if used else set()
-    return [it for it in found if (it.is_live if it.has_own_lease else tunnels.gateway_of(it) in live)]
+    return [item for item in tunnel_items if (item.is_live if item.has_own_lease else tunnels.gateway_of(item) in live)]
 
 
-def exceed(account: str, most: int) -> bool:
-    """Return whether an account has more than `most` tunnels online. Raises aws.Unavailable."""
-    found = table.newest(tunnels.scope(account))
-    return len(found) > most and len(keep_online(found)) > most
+def exceed(account: str, limit: int) -> bool:
+    """Return whether an account has more than `limit` tunnels online. Raises aws.Unavailable."""
+    tunnel_items = table.newest(tunnels.scope(account))
+    return len(tunnel_items) > limit and len(keep_online(tunnel_items)) > limit
 
 
 def end_lapsed(account: str) -> list[Item]:
@@ -93,10 +93,10 @@ def end_lapsed(account: str) -> list[Item]:
     Some of the returned tunnels can be offline, because their gateway has ended. Each end has one audit event. Raises
     aws.Unavailable.
     """
-    found = list(table.read_all(tunnels.scope(account)))
-    for lapsed in (item for item in found if not item.is_live):
+    tunnel_items = list(table.read_all(tunnels.scope(account)))
+    for lapsed in (item for item in tunnel_items if not item.is_live):
         _end(lapsed, None)
-    return [item for item in found if item.is_live]
+    return [item for item in tunnel_items if item.is_live]
 
 
 def end_all_offline(account: str) -> list[Item]:
@@ -105,13 +105,13 @@ def end_all_offline(account: str) -> list[Item]:
 
     Each end has one audit event. Raises aws.Unavailable.
     """
-    found = end_lapsed(account)
-    leases = table.records((GATEWAYS, gateway) for it in found if (gateway := tunnels.gateway_of(it)))
-    for item in (it for it in found if not it.has_own_lease):
+    tunnel_items = end_lapsed(account)
+    leases = table.records((GATEWAYS, gateway) for item in tunnel_items if (gateway := tunnels.gateway_of(item)))
+    for item in (item for item in tunnel_items if not item.has_own_lease):
         lease = leases.get((GATEWAYS, tunnels.gateway_of(item)))
         if gateways.end_lease(lease) == []:
             _end(item, lease)
-    return keep_online(found)
+    return keep_online(tunnel_items)
 
 
 def end_of_gateway(tunnel: ServedTunnel, gateway: Gateway) -> bool:
@@ -161,8 +161,8 @@ def _build_served(
     if isinstance(stored, BackendTunnel):
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)
     labels = {} if isinstance(stored, AgentTunnel) else stored.labels
-    how = stored.proto, stored.proxy_protocol, tuple(stored.ip_policies)
-    return ServedTunnel(account, item.id, gateway, name, until, labels, *how)
+    settings = stored.proto, stored.proxy_protocol, tuple(stored.ip_policies)
+    return ServedTunnel(account, item.id, gateway, name, until, labels, *settings)
 
 
 def _end(item: Item, lease: Mapping[str, Any] | None) -> bool:

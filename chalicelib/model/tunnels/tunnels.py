@@ -239,8 +239,8 @@ def close_tunnel(account: str, id: str, *, usage: Traffic | None = None, by: Tra
         item = table.find(scope(account), id)
         if item:
             end = clock.seconds()
-            others = (*ends.record_end(item, end), *ends.unlist(item), *ends.remove_from_gateway(item))
-            change.remove(item, details=_describe_end(item, end, usage)).also(*others).commit()
+            end_writes = (*ends.record_end(item, end), *ends.unlist(item), *ends.remove_from_gateway(item))
+            change.remove(item, details=_describe_end(item, end, usage)).also(*end_writes).commit()
         return item is not None
 
     return writes.retried(attempt)
@@ -269,8 +269,8 @@ def close_other(account: str, name: str) -> bool:
 
     Return whether a tunnel was closed. Raises aws.Unavailable.
     """
-    found = table.look_up(base_names.KIND, name) or {}
-    return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
+    owner = table.look_up(base_names.KIND, name) or {}
+    return owner.get("account", account) != account and close_tunnel(owner["account"], owner["id"])
 
 
 def hostport_of(name: str) -> str:

@@ -34,7 +34,7 @@ def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
     yield f"account {account.url if account and account.url else 'none yet: the issuer registers it'}"
     every = order_times.ALL
     taken = len(order_times.read({"all": every}, now)["all"])
-    yield f"orders in the last three hours, without renewals: {taken}; {max(0, every.most - taken)} more are possible"
+    yield f"orders in the last three hours, without renewals: {taken}; {max(0, every.limit - taken)} more are possible"
     entries = list(renewal_schedule.list_entries())
     failing = [it for it in entries if it.renewal.error_code]
     running = sum(it.renewal.is_claimed for it in entries)

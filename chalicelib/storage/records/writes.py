@@ -41,7 +41,7 @@ class TransactionTooLarge(Exception):
 def put(item: Item, parent: ItemKey | None = None) -> list[Write]:
     """Return the writes of a new item. A retry after a lost answer succeeds, because it writes the same item.
 
-    With `holder`, they also increment the revision of this parent item: its responses contain the new item. Raises
+    With `parent`, they also increment the revision of this parent item: its responses contain the new item. Raises
     TransactionTooLarge.
     """
     write = Write.put(item.to_record())

@@ -35,7 +35,7 @@ class OrderBounds:
     failed: Bound = Bound(5, _DAY, "this domain has had five failed orders in a day")
     issued: Bound = Bound(4, 7 * _DAY, "this domain has got four certificates in a week")
     account: Bound = Bound(20, _HOUR, "the account has had 20 orders in an hour")
-    every: Bound = Bound(order_times.ALL.most, order_times.ALL.seconds, "the service has reached its limit of orders")
+    every: Bound = Bound(order_times.ALL.limit, order_times.ALL.seconds, "the service has reached its limit of orders")
     registered: Bound = Bound(40, 7 * _DAY, "the names below this registered domain have had 40 orders in a week")
 
 

@@ -9,7 +9,7 @@ from chalicelib.storage.client.dynamodb import ConditionFailed
 from tests.transports import Client
 
 NOW = 1_800_000_000
-BOUNDED, OTHER = TimeSet("all", 100, most=2), TimeSet("failed/app.example.com", 50)
+BOUNDED, OTHER = TimeSet("all", 100, limit=2), TimeSet("failed/app.example.com", 50)
 
 
 def test_a_set_has_no_more_times_than_its_bound_until_old_ones_are_removed(admin: Client) -> None:

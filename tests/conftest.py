@@ -149,7 +149,7 @@ def denied(store: None) -> Iterator[list[str]]:
         if not rights.roles()[role].may(call):
             denials.append(f"{role} may not: {call}")
 
-    with rights.heard(hold):
+    with rights.record_calls(hold):
         yield denials
 
 

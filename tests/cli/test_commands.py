@@ -17,8 +17,8 @@ def test_events_are_followed_and_each_is_printed_once(admin_user: User, api: Ser
     first = json.loads(process.stdout.readline())
     created = [api.client().create("/backends/http_response", {})["id"] for _ in range(3)]
     api.client().create("/ssh_certificate_authorities", {})
-    found = [json.loads(process.stdout.readline())["resource_id"] for _ in created]
-    assert (sorted(found), first["action"]) == (sorted(created), "http_response_backend.create")
+    ids = [json.loads(process.stdout.readline())["resource_id"] for _ in created]
+    assert (sorted(ids), first["action"]) == (sorted(created), "http_response_backend.create")
     process.terminate()
     process.wait(timeout=10)
 
@@ -40,9 +40,12 @@ def test_offboarding_closes_a_bot_at_once(admin_user: User, api: Served) -> None
 
 
 def test_offboarding_is_repeated_until_it_is_complete(user: User) -> None:
-    kept = {"kept": [{"id": "shcrt_1", "owner_id": "usr_1"}], "kept_more": 0}
+    kept_fields = {"kept": [{"id": "shcrt_1", "owner_id": "usr_1"}], "kept_more": 0}
     counters = {"keys": 2, "ssh_credentials": 0, "certificates": 1, "federated_credentials": 0}
-    answers = [{"complete": False, "retry_after": 0, **counters, **kept}, {"complete": True, **counters, **kept}]
+    answers = [
+        {"complete": False, "retry_after": 0, **counters, **kept_fields},
+        {"complete": True, **counters, **kept_fields},
+    ]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -59,13 +62,15 @@ def test_offboarding_is_repeated_until_it_is_complete(user: User) -> None:
         done = caller.run("offboard", "usr_1", "--others", "keep")
         server.shutdown()
     assert json.loads(done.stdout) == {
-        "complete": True, "keys": 4, "ssh_credentials": 0, "certificates": 2, "federated_credentials": 0, **kept,
+        "complete": True, "keys": 4, "ssh_credentials": 0, "certificates": 2, "federated_credentials": 0, **kept_fields,
     }  # fmt: skip
 
 
 def test_any_path_can_be_requested(admin_user: User) -> None:
-    made = admin_user.run("api", "POST", "/backends/http_response", "--input", "-", typed='{"status_code": 404}')
-    assert json.loads(made.stdout)["status_code"] == 404
+    process_of_create = admin_user.run(
+        "api", "POST", "/backends/http_response", "--input", "-", typed='{"status_code": 404}'
+    )
+    assert json.loads(process_of_create.stdout)["status_code"] == 404
     unknown = admin_user.run("api", "GET", "/nowhere", "-o", "json")
     assert (unknown.returncode, json.loads(unknown.stderr)["error_code"]) == (3, "no_such_route")
     assert admin_user.run("api", "GET", "nowhere").returncode == 2

@@ -65,15 +65,15 @@ def test_each_shell_has_a_script(user: User, shell: str) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_commands_flags_values_and_ids_are_completed(admin_user: User, shell: str) -> None:
     need(shell)
-    made = admin_user.run("backends", "http-response", "create", "-o", "id").stdout.strip()
+    backend_id = admin_user.run("backends", "http-response", "create", "-o", "id").stdout.strip()
     group = "te backends http-response"
-    lines = (group[:-4], f"{group} create --stat", f"{group} list -o nd", f"{group} get {made[:8]}")
-    wanted = [group, f"{group} create --status-code", f"{group} list -o ndjson", f"{group} get {made}"]
+    lines = (group[:-4], f"{group} create --stat", f"{group} list -o nd", f"{group} get {backend_id[:8]}")
+    expected = [group, f"{group} create --status-code", f"{group} list -o ndjson", f"{group} get {backend_id}"]
     for _ in range(4):  # a busy machine may need more than 300 ms for the ids
         completed = complete(admin_user, shell, *lines)
-        if completed == wanted:
+        if completed == expected:
             break
-    assert completed == wanted
+    assert completed == expected
 
 
 def test_a_service_that_is_silent_or_away_offers_no_ids(admin_user: User) -> None:

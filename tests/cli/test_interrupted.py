@@ -201,6 +201,6 @@ def test_in_an_editor(caller: User, tmp_path: Path, handles: bool) -> None:
         (folder,) = (caller.home / "temporary").iterdir()
         assert folder.stat().st_mode & 0o777 == 0o700
         assert terminal.end(_CTRL_C) == (0 if handles else 130), terminal.shown
-    edited = [it["text"] for it in asked if it["command"] == "replay"]
+    edited = [command["text"] for command in asked if command["command"] == "replay"]
     assert edited == ([f"GET / HTTP/1.1\ncookie: {SECRET}\n\nedited"] if handles else [])
     assert_nothing_is_left(caller, SECRET)

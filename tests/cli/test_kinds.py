@@ -28,7 +28,9 @@ OPERATIONS = {each.id: each for each in document.load()}
 def documented() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield each operation of the document with its method and path."""
     for path, methods in DOCUMENT["paths"].items():
-        yield from ((method.upper(), path, it) for method, it in methods.items() if method != "parameters")
+        yield from (
+            (method.upper(), path, operation) for method, operation in methods.items() if method != "parameters"
+        )
 
 
 def test_the_wheel_has_the_reduced_document(te: Any) -> None:
@@ -39,16 +41,16 @@ def test_the_wheel_has_the_reduced_document(te: Any) -> None:
 def test_every_operation_is_one_command() -> None:
     words = {}
     for method, path, operation in documented():
-        found = OPERATIONS[operation["operationId"]]
-        assert (found.method, found.path) == (method, path)
+        its_command = OPERATIONS[operation["operationId"]]
+        assert (its_command.method, its_command.path) == (method, path)
         command: click.Command = te
-        for word in found.words:
+        for word in its_command.words:
             assert isinstance(command, click.Group)
             following = command.get_command(click.Context(command), word)
             assert following is not None
             command = following
         assert not isinstance(command, click.Group)
-        words[found.words] = command
+        words[its_command.words] = command
     assert len(words) == len(OPERATIONS) == len([*documented()])
 
 
@@ -73,7 +75,7 @@ def test_commands_are_named_by_their_paths(operation: str, words: str) -> None:
 def test_each_sample_can_be_expressed_in_flags(operation: Operation) -> None:
     body = DOCUMENT["paths"][operation.path][operation.method.lower()].get("requestBody")
     content = body["content"]["application/json"] if body else {}
-    samples = [content.get("example"), *(it["value"] for it in content.get("examples", {}).values())]
+    samples = [content.get("example"), *(sample["value"] for sample in content.get("examples", {}).values())]
     for sample in filter(None, samples):
         assert document.body_of(operation.fields, flags_of(operation.fields, sample)) == sample
 
@@ -132,23 +134,27 @@ def test_each_sample_in_flags_is_sent_and_gives_the_samples_answer(
             sent = operation.path.format_map({name: f"{name}_1" for name in operation.names})
             body = (sample or {}) if operation.fields else None
             assert sampled.request == (method, sent, body), operation.id
-            found = json.loads(printed.out) if printed.out.startswith(("{", "[")) else printed.out
-            assert found == shown, operation.id
+            output = json.loads(printed.out) if printed.out.startswith(("{", "[")) else printed.out
+            assert output == shown, operation.id
 
 
 def samples_of(documented_operation: dict[str, Any]) -> list[Any]:
     """Return the bodies of an operation in the document, None for one without a body."""
     content = documented_operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    found = [content.get("example"), *(it["value"] for it in content.get("examples", {}).values())]
-    return [*filter(None, found)] or [None]
+    bodies = [content.get("example"), *(example["value"] for example in content.get("examples", {}).values())]
+    return [*filter(None, bodies)] or [None]
 
 
 def answer_of(documented_operation: dict[str, Any], operation: Operation, sampled: Sampled) -> tuple[int, Any]:
     """Let the server answer with the sample of an operation. Return its status, and what the command shows."""
-    status, response = next((int(it), each) for it, each in documented_operation["responses"].items() if it < "3")
+    status, response = next(
+        (int(status_text), each) for status_text, each in documented_operation["responses"].items() if status_text < "3"
+    )
     contents: dict[str, Any] = response.get("content", {"": {}})
     kind, content = next(iter(contents.items()))
-    example = content.get("example") or next((it["value"] for it in content.get("examples", {}).values()), None)
+    example = content.get("example") or next(
+        (example["value"] for example in content.get("examples", {}).values()), None
+    )
     text = json.dumps(example) if example is not None else "a text" if kind else ""
     sampled.answer = (status, kind, text.encode())
     if example is None:
@@ -165,14 +171,14 @@ def words_of(field: Field, texts: tuple[str, ...]) -> Iterator[str]:
 
 def flags_of(fields: tuple[Field, ...], sample: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     """Return the texts of flags for a body. JSON is used only for an empty object, and for a list of objects."""
-    found: dict[str, tuple[str, ...]] = {}
+    flags: dict[str, tuple[str, ...]] = {}
     for field in fields:
         value: Any = sample
         for name in field.path.split("."):
             value = value.get(name) if isinstance(value, dict) else None
         if value is not None and (field.type != "json" or value == {} or isinstance(value, list)):
-            found[field.path] = texts_of(field, value)
-    return found
+            flags[field.path] = texts_of(field, value)
+    return flags
 
 
 def texts_of(field: Field, value: Any) -> tuple[str, ...]:
@@ -180,13 +186,15 @@ def texts_of(field: Field, value: Any) -> tuple[str, ...]:
     if field.type == "texts":
         return tuple(value) or ("[]",)
     if field.type.startswith("map"):
-        pairs = [(key, each) for key, it in value.items() for each in (it if isinstance(it, list) else [it])]
+        pairs = [
+            (key, each) for key, values in value.items() for each in (values if isinstance(values, list) else [values])
+        ]
         return tuple(f"{key}={each}" for key, each in pairs) or ("{}",)
     return (json.dumps(value) if field.type == "json" or isinstance(value, bool) else str(value),)
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "value"),
+    ("kind", "text", "value"),
     [
         ("text", "-1", "-1"),
         ("text", "@@home", "@home"),
@@ -201,12 +209,12 @@ def texts_of(field: Field, value: Any) -> tuple[str, ...]:
         ("json", "{}", {}),
     ],
 )
-def test_texts_become_values(kind: str, given: str, value: Any) -> None:
-    assert document.parse(Field("field", kind), [given]) == value
+def test_texts_become_values(kind: str, text: str, value: Any) -> None:
+    assert document.parse(Field("field", kind), [text]) == value
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "message"),
+    ("kind", "text", "message"),
     [
         ("integer", "one", "--a-field: 'one' is not an integer."),
         ("number", "nan", "--a-field: 'nan' is not a number."),
@@ -215,9 +223,9 @@ def test_texts_become_values(kind: str, given: str, value: Any) -> None:
         ("map:text", "a", "--a-field: 'a' has no '='. Give each entry once, as key=value."),
     ],
 )
-def test_other_texts_are_wrong_usage_and_name_the_flag(kind: str, given: str, message: str) -> None:
+def test_other_texts_are_wrong_usage_and_name_the_flag(kind: str, text: str, message: str) -> None:
     with pytest.raises(CommandError) as rejected:
-        document.parse(Field("a_field", kind), [given])
+        document.parse(Field("a_field", kind), [text])
     assert (str(rejected.value), rejected.value.code) == (message, 2)
 
 
@@ -250,12 +258,12 @@ def test_a_kind_is_created_listed_changed_and_deleted(admin_user: User) -> None:
 def test_all_pages_of_a_list_are_followed(admin_user: User) -> None:
     for _ in range(3):
         assert admin_user.run("backends", "http-response", "create").returncode == 0
-    some = admin_user.run("backends", "http-response", "list", "--limit", "2", "-o", "id")
-    assert len(some.stdout.split()) == 2
-    every = admin_user.run("backends", "http-response", "list", "--limit", "2", "--all", "-o", "id")
-    assert len({*every.stdout.split()}) == 3
+    first_page = admin_user.run("backends", "http-response", "list", "--limit", "2", "-o", "id")
+    assert len(first_page.stdout.split()) == 2
+    all_pages = admin_user.run("backends", "http-response", "list", "--limit", "2", "--all", "-o", "id")
+    assert len({*all_pages.stdout.split()}) == 3
     paged = admin_user.run("api", "GET", "/backends/http_response?limit=2", "--paginate", "-o", "id")
-    assert paged.stdout == every.stdout
+    assert paged.stdout == all_pages.stdout
 
 
 def test_a_token_is_written_to_one_place(admin_user: User, api: Served) -> None:

@@ -108,9 +108,9 @@ def test_the_words_of_the_other_blocks_are_accepted(line: str) -> None:
     command: click.Command = te
     words = shlex.split(line, comments=True)[1:]
     while isinstance(command, click.Group):
-        found = command.get_command(click.Context(command), words.pop(0))
-        assert found
-        command = found
+        subcommand = command.get_command(click.Context(command), words.pop(0))
+        assert subcommand
+        command = subcommand
     command.make_context("te", words)
 
 

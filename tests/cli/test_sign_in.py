@@ -75,8 +75,8 @@ def get(address: str) -> int:
 
 
 def stored(user: User) -> dict[str, str]:
-    found: dict[str, str] = json.loads((user.home / ".local/state/te/credentials/default").read_text())
-    return found
+    credentials: dict[str, str] = json.loads((user.home / ".local/state/te/credentials/default").read_text())
+    return credentials
 
 
 def test_chromium_signs_in(user: User, served: Served, credential: str) -> None:
@@ -180,8 +180,8 @@ def test_a_pipeline_obtains_a_certificate_without_a_key(
     credential = admin.create("/federated_credentials", {**fields, "scopes": scopes})["id"]
     issuer.state.claims = {}
     settings = {"TE_URL": served.base_url, "TE_FEDERATED": credential, "TE_ID_TOKEN": issuer.token()}
-    wanted = ("--authority", authority, "--principal", "deploy", "--lifetime", "10m")
-    done = user.with_settings(**settings).run("ssh", "login", *wanted)
+    options = ("--authority", authority, "--principal", "deploy", "--lifetime", "10m")
+    done = user.with_settings(**settings).run("ssh", "login", *options)
     assert done.returncode == 0, done.stderr
     (certificate,) = admin.get(f"/ssh_user_certificates?owner_id={owner}").json["ssh_user_certificates"]
     assert (certificate["principals"], certificate["created_by"]) == (["deploy"], credential)

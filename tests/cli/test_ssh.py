@@ -50,9 +50,9 @@ def admin(api: Served) -> Client:
 @pytest.fixture
 def authority(admin: Client, server: Sshd) -> str:
     """Return an authority that the server trusts."""
-    made = admin.create("/ssh_certificate_authorities", {})
-    server.trust(made)
-    return str(made["id"])
+    authority = admin.create("/ssh_certificate_authorities", {})
+    server.trust(authority)
+    return str(authority["id"])
 
 
 def listed(user: User) -> list[str]:
@@ -112,7 +112,7 @@ def test_a_certificate_is_renewed_before_its_end(agent: User, server: Sshd, admi
         renewed_at = time.monotonic()
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             renewing = [*pool.map(lambda _: connect(agent, config), range(CONNECTIONS))]
-        assert [(it.stdout, it.stderr) for it in renewing] == [("in\n", "")] * CONNECTIONS
+        assert [(process.stdout, process.stderr) for process in renewing] == [("in\n", "")] * CONNECTIONS
         assert (count(admin), len(listed(agent))) == (renewal + 2, 1)
 
 

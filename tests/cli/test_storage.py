@@ -76,8 +76,8 @@ def test_a_keyring_stores_the_token_and_a_refresh_token_renews_it(
     ring = with_keyring.home / "ring.json"
     entry = json.loads(json.loads(ring.read_text())["te:default"])
     assert entry["refresh_token"]
-    others = [file for file in with_keyring.home.rglob("*") if file.is_file() and file != ring]
-    assert [file for file in others if entry["token"].encode() in file.read_bytes()] == []
+    other_files = [file for file in with_keyring.home.rglob("*") if file.is_file() and file != ring]
+    assert [file for file in other_files if entry["token"].encode() in file.read_bytes()] == []
     assert admin.delete(f"/api_keys/{entry['id']}").status == 204
     me = with_keyring.run("whoami")
     assert me.returncode == 0, me.stderr
@@ -92,8 +92,8 @@ def test_a_locked_keyring_is_one_sentence(with_keyring: User, api: Served) -> No
     locked = with_keyring.with_settings(RING="locked").run("whoami", "-o", "table")
     sentence = "te: The keyring did not answer for te:default: it is locked. Unlock the keyring.\n"
     assert (locked.returncode, locked.stdout, locked.stderr) == (4, "", sentence)
-    gone = with_keyring.with_settings(PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring").run("whoami")
-    assert (gone.returncode, gone.stderr.count("\n")) == (4, 1)
+    failure = with_keyring.with_settings(PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring").run("whoami")
+    assert (failure.returncode, failure.stderr.count("\n")) == (4, 1)
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def without_certificate(with_keyring: User, api: Served) -> User:
     """Return a user whose certificate must be renewed, with a key that is in the keyring."""
     with_keyring.login(api)
     authority = api.client().create("/ssh_certificate_authorities", {})["id"]
-    made = with_keyring.run("ssh", "login", "--authority", authority, "--principal", "ada", "--file")
-    assert made.returncode == 0, made.stderr
+    login = with_keyring.run("ssh", "login", "--authority", authority, "--principal", "ada", "--file")
+    assert login.returncode == 0, login.stderr
     for file in (with_keyring.home / ".local/state/te/ssh").iterdir():
         file.unlink()
     return with_keyring
@@ -155,8 +155,8 @@ def test_an_issuer_that_does_not_answer_delays_a_connection_little(
 def test_the_token_is_in_one_file(admin_user: User, api: Served) -> None:
     admin_user.run("whoami")
     admin_user.run("api", "GET", "/nowhere")
-    found = [file for file in admin_user.home.rglob("*") if file.is_file() and api.token in file.read_text()]
-    assert found == [admin_user.home / ".local/state/te/credentials/default"]
+    files = [file for file in admin_user.home.rglob("*") if file.is_file() and api.token in file.read_text()]
+    assert files == [admin_user.home / ".local/state/te/credentials/default"]
     folders = [folder for folder in admin_user.home.rglob("te") if folder.is_dir()]
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
 

@@ -29,7 +29,7 @@ def test_two_builds_have_the_same_bytes_and_are_small(tmp_path: Path) -> None:
 
 @pytest.mark.needs("the environment of the command line")
 def test_few_packages_are_installed() -> None:
-    assert len(closure("tunnel-edge-cli", wanted())) <= MAX_PACKAGES
+    assert len(closure("tunnel-edge-cli", read_requirements())) <= MAX_PACKAGES
 
 
 def test_the_version_is_that_of_the_service() -> None:
@@ -43,7 +43,7 @@ def test_the_program_runs_as_command_and_as_module(user: User) -> None:
     assert user.run("--help").returncode == 0
 
 
-def wanted() -> list[str]:
+def read_requirements() -> list[str]:
     """Return the requirements of the wheel, without its extras."""
     text = (ROOT / "cli" / "pyproject.toml").read_text().partition("\ndependencies = [")[2].partition("]")[0]
     return re.findall(r'"([^"]+)"', text)
@@ -51,12 +51,12 @@ def wanted() -> list[str]:
 
 def closure(name: str, requirements: list[str]) -> set[str]:
     """Return the packages that an installation consists of."""
-    found = {name}
+    names = {name}
     for requirement in map(Requirement, requirements):
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             (installed,) = metadata.distributions(name=requirement.name, path=PACKAGES)
-            found |= closure(requirement.name, installed.requires or [])
-    return found
+            names |= closure(requirement.name, installed.requires or [])
+    return names
 
 
 def test_the_list_of_commands_is_that_of_the_program(user: User) -> None:

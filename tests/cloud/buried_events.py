@@ -12,7 +12,7 @@ def bury(api: Served, token: str, count: int) -> None:
     newest = api.client().get(f"/audit_events?limit=1&actor_id={key_in(token)}").json["audit_events"][0]["id"]
     store = client_of(api.cloud, "dynamodb")
     pages = store.get_paginator("scan").paginate(TableName=TABLE)
-    record = next(it for page in pages for it in page["Items"] if it["id"]["S"] == newest)
+    record = next(item for page in pages for item in page["Items"] if item["id"]["S"] == newest)
     for _ in range(0, count, 25):
         copies = [{**record, "id": {"S": ids.new("evt")}} for _ in range(25)]
         store.batch_write_item(RequestItems={TABLE: [{"PutRequest": {"Item": copy}} for copy in copies]})

@@ -59,8 +59,10 @@ class Following:
 def address() -> str:
     """Return the URL that the API has now."""
     stack = boto3.client("cloudformation", endpoint_url=cloud.endpoint_url())
-    found = stack.describe_stack_resource(StackName=STACK, LogicalResourceId="RestAPI")
-    return f"{cloud.endpoint_url()}/restapis/{found['StackResourceDetail']['PhysicalResourceId']}/dev/_user_request_"
+    description = stack.describe_stack_resource(StackName=STACK, LogicalResourceId="RestAPI")
+    return (
+        f"{cloud.endpoint_url()}/restapis/{description['StackResourceDetail']['PhysicalResourceId']}/dev/_user_request_"
+    )
 
 
 def client(token: str) -> Client:
@@ -87,8 +89,8 @@ class Work:
     step: str = "before"
     answers: Counter[str] = field(default_factory=Counter)
     unanswered: Counter[str] = field(default_factory=Counter)
-    others: list[tuple[float, str, str]] = field(default_factory=list)
-    made: dict[str, Any] = field(default_factory=dict)  # and not deleted
+    errors: list[tuple[float, str, str]] = field(default_factory=list)
+    new_records: dict[str, Any] = field(default_factory=dict)  # and not deleted
     ends: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
@@ -116,8 +118,8 @@ class Work:
 
     def summary(self) -> str:
         """Return the numbers of the step so far."""
-        others = sum(step == self.step for _, step, _ in self.others)
-        return f"{self.answers[self.step]} answers, {others} others, {self.unanswered[self.step]} unanswered"
+        errors = sum(step == self.step for _, step, _ in self.errors)
+        return f"{self.answers[self.step]} answers, {errors} others, {self.unanswered[self.step]} unanswered"
 
     def _work(self) -> None:
         caller, paths = client(self.token), list(self.records)
@@ -129,21 +131,21 @@ class Work:
                 self._sign(caller, random.choice(authorities))
                 self._change_backend(caller)
             except Exception as error:  # an answer that cannot even be read: the client goes on, and the run fails
-                self.others.append((time.monotonic(), self.step, f"{type(error).__name__}: {error}"))
+                self.errors.append((time.monotonic(), self.step, f"{type(error).__name__}: {error}"))
 
     def _sign(self, caller: Client, authority: str) -> None:
         body = {**BODIES["/ssh_credentials"](caller), "ssh_certificate_authority_id": authority}
         signed = self._asked(caller, "POST", _CERTIFICATES, body)
         if self._note("POST", _CERTIFICATES, 201, signed, {}):
-            self.made[f"{_CERTIFICATES}/{signed.json['id']}"] = signed.json
+            self.new_records[f"{_CERTIFICATES}/{signed.json['id']}"] = signed.json
 
     def _change_backend(self, caller: Client) -> None:
-        made = self._asked(caller, "POST", _BACKENDS, {"description": "made meanwhile"})
-        if not self._note("POST", _BACKENDS, 201, made, {"description": "made meanwhile"}):
+        backend = self._asked(caller, "POST", _BACKENDS, {"description": "made meanwhile"})
+        if not self._note("POST", _BACKENDS, 201, backend, {"description": "made meanwhile"}):
             return
-        path, change = f"{_BACKENDS}/{made.json['id']}", {"description": "changed meanwhile"}
+        path, change = f"{_BACKENDS}/{backend.json['id']}", {"description": "changed meanwhile"}
         if self._note("PATCH", path, 200, self._asked(caller, "PATCH", path, change), change):
-            self._note("GET", path, 200, self._asked(caller, "GET", path), {**made.json, **change})
+            self._note("GET", path, 200, self._asked(caller, "GET", path), {**backend.json, **change})
         self._note("DELETE", path, 204, self._asked(caller, "DELETE", path), None)
 
     def _asked(self, caller: Client, method: str, path: str, body: Any = None) -> Answer:
@@ -159,5 +161,5 @@ class Work:
         wrong = [f"{answer.status} {answer.text[:160]}"] if answer.status != status else []
         if not wrong and body is not None:
             wrong = [*differences(body, answer.json)]
-        self.others += [(time.monotonic(), self.step, f"{method} {path}: {it}") for it in wrong]
+        self.errors += [(time.monotonic(), self.step, f"{method} {path}: {difference}") for difference in wrong]
         return not wrong

@@ -82,7 +82,7 @@ def main(names: list[str]) -> None:
             sys.exit(f"These parameters have no value here: {', '.join(sorted(missing))}.")
         trials = {name: _alone(name, values) for name in (names or sorted(values))}
         if not names:
-            trials["all together"] = {name: it for name, it in values.items() if name not in _NOT_TOGETHER}
+            trials["all together"] = {name: value for name, value in values.items() if name not in _NOT_TOGETHER}
         for number, (title, parameters) in enumerate(trials.items()):
             before = time.monotonic()
             problem = _try(f"trial-{number}", parameters)
@@ -142,7 +142,7 @@ def _policy(action: str, **more: str) -> str:
 
 def _alone(name: str, values: Mapping[str, str]) -> dict[str, str]:
     """Return the parameter with the others that it requires."""
-    return {it: values[it] for it in (name, *_TOGETHER.get(name, ()))}
+    return {parameter: values[parameter] for parameter in (name, *_TOGETHER.get(name, ()))}
 
 
 def _try(name: str, parameters: Mapping[str, str]) -> str:
@@ -154,7 +154,11 @@ def _try(name: str, parameters: Mapping[str, str]) -> str:
             "SnapStart": "SnapStart needs Python 3.12",
             "WebAclArn": f"Unrecognized resource types: [{_UNKNOWN}]",
         }
-        return "" if any(it in parameters and text in str(error) for it, text in expected.items()) else str(error)
+        return (
+            ""
+            if any(parameter in parameters and text in str(error) for parameter, text in expected.items())
+            else str(error)
+        )
     try:
         return _use(outputs, parameters)
     finally:
@@ -164,20 +168,20 @@ def _try(name: str, parameters: Mapping[str, str]) -> str:
 def _use(outputs: Mapping[str, str], parameters: Mapping[str, str]) -> str:
     shown = {"TABLE_NAME": outputs["TableName"], "KEY_ID": outputs["KeyArn"]}
     edge = {"TUNNEL_DOMAIN": parameters.get("TunnelDomain", ""), "TCP_PORTS": parameters.get("TcpPorts", "")}
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", _ACCOUNT],
         cwd=ROOT, env={**os.environ, **shown, **edge}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if made.returncode:
-        return f"no account: {made.stderr[-500:]}"
+    if process.returncode:
+        return f"no account: {process.stderr[-500:]}"
     url = f"{os.environ['AWS_ENDPOINT_URL']}/restapis/{outputs['RestAPIId']}/dev/_user_request_"
-    headers = {"Authorization": f"Bearer {made.stdout.strip()}", "Service-Version": "2"}
+    headers = {"Authorization": f"Bearer {process.stdout.strip()}", "Service-Version": "2"}
     may_write = parameters.get("ReadOnly") != "true"
     with httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False) as client:
         id = ids.new("bkdwd")
-        wanted = ((("GET", "/me"), 200), (("GET", f"/backends/weighted/{id}"), 404))
+        expected_reads = ((("GET", "/me"), 200), (("GET", f"/backends/weighted/{id}"), 404))
         write = (("POST", "/backends/weighted"), 201 if may_write else 503)
-        for (method, path), status in (*wanted, write):
+        for (method, path), status in (*expected_reads, write):
             answer = _answered(client, method, path)
             if answer.status_code != status:
                 return f"{method} {path} is a {answer.status_code}: {answer.text[:300]}"

@@ -30,7 +30,9 @@ def allows(call: Call, *layers: Iterable[Statement]) -> bool:
     each_layer = [list(layer) for layer in layers]
     if any(_matches(statement, call) for layer in each_layer for statement in layer if statement["Effect"] == "Deny"):
         return False
-    return all(any(_matches(it, call) for it in layer if it["Effect"] == "Allow") for layer in each_layer)
+    return all(
+        any(_matches(statement, call) for statement in layer if statement["Effect"] == "Allow") for layer in each_layer
+    )
 
 
 def each(value: Any) -> list[Any]:
@@ -59,11 +61,11 @@ def _named(statement: Statement, element: str, value: str, folded: Callable[[str
     return not any(_like(value, folded(pattern)) for pattern in each(statement[f"Not{element}"]))
 
 
-def _holds(operator: str, context: Context, key: str, wanted: list[str]) -> bool:
+def _holds(operator: str, context: Context, key: str, operands: list[str]) -> bool:
     """Tell whether one operator holds of one key."""
     present = {name.lower(): value for name, value in context.items()}.get(key.lower())
     if operator == "Null":
-        return (present is None) == (wanted == ["true"])
+        return (present is None) == (operands == ["true"])
     quantifier, _, name = operator.rpartition(":")
     if_exists = name.endswith("IfExists")
     compare = _COMPARISONS.get(name.removesuffix("IfExists"))
@@ -76,8 +78,8 @@ def _holds(operator: str, context: Context, key: str, wanted: list[str]) -> bool
         raise NotImplementedError(
             f"{operator} of {key}, which has several values: it needs ForAllValues or ForAnyValue"
         )
-    found = [any(compare(value, it) for it in wanted) != negated for value in each(present)]
-    return any(found) if quantifier == "ForAnyValue" else all(found)
+    matches = [any(compare(value, operand) for operand in operands) != negated for value in each(present)]
+    return any(matches) if quantifier == "ForAnyValue" else all(matches)
 
 
 def _like(value: str, pattern: str) -> bool:

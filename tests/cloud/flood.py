@@ -28,15 +28,15 @@ from infra.deploy import service, stacks
 from infra.local import cloud
 from tests.conftest import ROOT, free_port, serve
 
-OTHERS, OTHER_RATE = 4, 0.4  # accounts, and the part of the limit that each sends
-MOST, MORE = 1.5, 0.025  # of the p99 of a quiet time, and seconds
+OTHER_ACCOUNTS, OTHER_RATE = 4, 0.4  # accounts, and the part of the limit that each sends
+MAX_RATIO, MAX_DELAY = 1.5, 0.025  # of the p99 of a quiet time, and seconds
 ENDED = 0.75  # of the flood, when its key is deleted
 ADMITTED = 1.2  # of the limit, as documented for one process
 FORMS = {"retry-after": "[1-9]", "ratelimit": '"account";r=0;t=[1-9]', "ratelimit-policy": '"account";q=[0-9]+;w=1'}
 _BUCKET, _NAME = "packages", "tunnel-edge"
 _ACCOUNTS = f"""
 from chalicelib.operator import accounts
-for number in range({OTHERS + 1}):
+for number in range({OTHER_ACCOUNTS + 1}):
     account, user, token = accounts.create_account(f"account-{{number}}", "alice")
     print(account.id, token)
 """
@@ -73,11 +73,11 @@ def main() -> None:
         tokens = _accounts(settings, options.limit)
         flooding = _key(url, tokens[0])
         send(url, tokens[1], rate, 5)  # starts the functions
-        quiet = _others(url, tokens[1:], rate, options.seconds)
+        quiet = _send_for_all(url, tokens[1:], rate, options.seconds)
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, ThreadPoolExecutor(1) as thread:
             flood = pool.submit(send, url, flooding["token"], options.limit * 10, options.seconds)
             ended = thread.submit(_end, url, tokens[0], flooding["id"], options.seconds * ENDED)
-            beside = _others(url, tokens[1:], rate, options.seconds)
+            beside = _send_for_all(url, tokens[1:], rate, options.seconds)
             missed = [*_report(quiet, beside, flood.result(), ended.result())]
         if flood.result().statuses[200] > options.limit * (ADMITTED * options.seconds * ENDED + 1):
             missed.append("The flooding account sent more than its limit.")
@@ -92,7 +92,7 @@ def _report(quiet: Answers, beside: Answers, flood: Answers, ended: tuple[int, f
     print(f"its key was deleted: {ended[0]} after {ended[1] * 1000:.0f} ms")
     if {*beside.statuses} != {200}:
         yield "Others had other answers than 200."
-    if beside.p99 > max(quiet.p99 * MOST, quiet.p99 + MORE):
+    if beside.p99 > max(quiet.p99 * MAX_RATIO, quiet.p99 + MAX_DELAY):
         yield "Others waited too long."
     if not flood.statuses[429] or flood.incomplete or not {*flood.statuses} <= {200, 401, 429}:
         yield "The flood was not answered by 429s with correct headers."
@@ -104,7 +104,7 @@ def send(url: str, token: str, rate: float, seconds: float) -> Answers:
     """Send requests at a rate, whenever the previous ones are answered, until the token is rejected."""
     answers, start, headers = Answers(), time.monotonic(), _headers(token)
 
-    def one(number: int, client: httpx.Client) -> None:
+    def send_one(number: int, client: httpx.Client) -> None:
         time.sleep(max(0.0, start + number / rate - time.monotonic()))
         if answers.statuses[401] or time.monotonic() > start + seconds:
             return
@@ -113,19 +113,19 @@ def send(url: str, token: str, rate: float, seconds: float) -> Answers:
         answers.add(answer, time.monotonic() - before)
 
     with httpx.Client(timeout=60, trust_env=False) as client, ThreadPoolExecutor(max(2, int(rate) // 5)) as pool:
-        for done in [pool.submit(one, number, client) for number in range(int(rate * seconds))]:
+        for done in [pool.submit(send_one, number, client) for number in range(int(rate * seconds))]:
             done.result()
     return answers
 
 
-def _others(url: str, tokens: Sequence[str], rate: float, seconds: float) -> Answers:
+def _send_for_all(url: str, tokens: Sequence[str], rate: float, seconds: float) -> Answers:
     with ThreadPoolExecutor(len(tokens)) as pool:
-        found = [*pool.map(lambda token: send(url, token, rate, seconds), tokens)]
-    every = Answers()
-    for one in found:
-        every.statuses.update(one.statuses)
-        every.seconds += one.seconds
-    return every
+        all_answers = [*pool.map(lambda token: send(url, token, rate, seconds), tokens)]
+    total = Answers()
+    for answers in all_answers:
+        total.statuses.update(answers.statuses)
+        total.seconds += answers.seconds
+    return total
 
 
 def _end(url: str, token: str, id: str, after: float) -> tuple[int, float]:
@@ -142,9 +142,9 @@ def _headers(token: str) -> dict[str, str]:
 
 def _key(url: str, token: str) -> dict[str, str]:
     """Return a second key of an admin."""
-    made = httpx.post(f"{url}/api_keys", json={}, headers=_headers(token), timeout=60, trust_env=False)
-    made.raise_for_status()
-    key: dict[str, str] = made.json()
+    response = httpx.post(f"{url}/api_keys", json={}, headers=_headers(token), timeout=60, trust_env=False)
+    response.raise_for_status()
+    key: dict[str, str] = response.json()
     return key
 
 
@@ -152,8 +152,8 @@ def _accounts(settings: dict[str, str], limit: int) -> list[str]:
     """Return tokens of new accounts. The first account has a limit."""
     environment = {**os.environ, **settings}
     command = [sys.executable, "-c", _ACCOUNTS]
-    made = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
-    accounts = [line.split() for line in made.stdout.splitlines()]
+    process = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    accounts = [line.split() for line in process.stdout.splitlines()]
     limits = [sys.executable, "-m", "chalicelib", "accounts", "limits", accounts[0][0]]
     limits += ["--requests-per-second", str(limit), "--burst", str(limit)]
     subprocess.run(limits, cwd=ROOT, env=environment, check=True, capture_output=True)
@@ -178,8 +178,8 @@ def _deployed(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
         settings = {**embedded.settings, "TABLE_NAME": _NAME, "KEY_ID": f"alias/{_NAME}"}
         cloud.use_cloud(settings)
         stacks.make_bucket(_BUCKET)
-        made = service.deploy(ROOT / "build" / "dev", _NAME, _BUCKET, {"AlarmTopicArn": "none"})
-        yield f"{settings['AWS_ENDPOINT_URL']}/restapis/{made['RestAPIId']}/dev/_user_request_", settings
+        outputs = service.deploy(ROOT / "build" / "dev", _NAME, _BUCKET, {"AlarmTopicArn": "none"})
+        yield f"{settings['AWS_ENDPOINT_URL']}/restapis/{outputs['RestAPIId']}/dev/_user_request_", settings
     finally:
         embedded.stop()
 

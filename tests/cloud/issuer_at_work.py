@@ -42,9 +42,9 @@ def work(client: Client) -> None:
         setting.setenv("ACME_DIRECTORY", _DIRECTORY)
         setting.setenv("ACME_DNS_ZONE", "acme.example")
         body = {"domain": DOMAIN, "certificate_management_policy": POLICY}
-        made = client.create("/reserved_domains", body)
-        prove(made["id"])
-        address = f"/reserved_domains/{made['id']}"
+        reservation = client.create("/reserved_domains", body)
+        prove(reservation["id"])
+        address = f"/reserved_domains/{reservation['id']}"
         _poll(World())
         first = client.get(address).json["certificate"]["id"]
         client.patch(address, {"certificate_management_policy": {**POLICY, "private_key_type": "rsa"}})

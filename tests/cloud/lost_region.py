@@ -61,8 +61,8 @@ def _rehearse() -> str | None:
 
 def _deploy(region: str, *parameters: str) -> dict[str, str]:
     """Deploy in a region. Return the outputs."""
-    place: Any = {} if region == LOST else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-    boto3.client("s3", region).create_bucket(Bucket=f"packages-{region}", **place)
+    location: Any = {} if region == LOST else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    boto3.client("s3", region).create_bucket(Bucket=f"packages-{region}", **location)
     command = [sys.executable, "-m", "infra.deploy", PACKAGE, "AlarmTopicArn=none", *parameters]
     environment = {**os.environ, "AWS_DEFAULT_REGION": region}
     command += ["--name", NAME, "--bucket", f"packages-{region}"]
@@ -74,8 +74,8 @@ def _create_account(table: str, key: str) -> str:
     """Return the token of a new account."""
     environment = {**os.environ, "TABLE_NAME": table, "KEY_ID": key}
     command = [sys.executable, "-c", _ACCOUNT]
-    made = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
-    return made.stdout.strip()
+    process = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    return process.stdout.strip()
 
 
 def _replicate_key(key: str) -> str:
@@ -96,7 +96,7 @@ def _copy_table() -> int:
         TableName=RESTORED,
         KeySchema=described["KeySchema"],
         AttributeDefinitions=described["AttributeDefinitions"],
-        GlobalSecondaryIndexes=[{name: it[name] for name in names} for it in described["GlobalSecondaryIndexes"]],
+        GlobalSecondaryIndexes=[{name: index[name] for name in names} for index in described["GlobalSecondaryIndexes"]],
         BillingMode="PAY_PER_REQUEST",
     )
     items = [item for page in table.get_paginator("scan").paginate(TableName=NAME) for item in page["Items"]]

@@ -62,7 +62,7 @@ def main() -> None:
         versions.append(Version(upgrades.NEXT, ROOT))
         work, lost = rehearse(versions, Path(folder), options.resources, options.clients)
     _report(work)
-    unannounced = [f"{step}: {said}" for _, step, said in work.others if not step.endswith(" release")]
+    unannounced = [f"{step}: {said}" for _, step, said in work.errors if not step.endswith(" release")]
     if wrong := [*lost, *unannounced]:
         sys.exit("\n".join([f"{len(wrong)} are lost, or other than before without notice:", *wrong[:20]]))
     _say("Nothing is lost, and nothing differs that the page does not announce.")
@@ -162,7 +162,9 @@ def rehearse(versions: list[Version], folder: Path, resources: int, clients: int
                 _take(version.upgrade(settings), work)
             last, before = versions[-1], versions[-2]
             _take({f"back to {before.name}: release": lambda: last.release(settings, package=before.package)}, work)
-            lost = [it for it in _lost(work) if not it.endswith(" is (absent)")]  # what a new version added
+            lost = [
+                difference for difference in _lost(work) if not difference.endswith(" is (absent)")
+            ]  # what a new version added
             _take({f"again to {last.name}: release": lambda: last.release(settings)}, work)
             _take(last.convert(settings), work)
         return work, [*lost, *_lost(work)]
@@ -194,23 +196,23 @@ def _first_account(version: Version, settings: Mapping[str, str]) -> str:
 
 def _fill(token: str, count: int) -> dict[str, Any]:
     """Create resources of every kind that the version has. Return them by their paths."""
-    caller, found = clients_at_work.client(token), dict[str, Any]()
+    caller, resources = clients_at_work.client(token), dict[str, Any]()
     kinds = [resource.kind.path for resource in EDITABLE_KINDS]
-    kinds = [path for path in kinds if caller.get(_place(caller, path)).status == 200]
-    with _progress(f"{count} resources", lambda: str(len(found))), ThreadPoolExecutor(FILLERS) as pool:
-        for place, resource in pool.map(lambda number: _create(caller, kinds[number % len(kinds)]), range(count)):
-            found[place] = resource
-    return found
+    kinds = [path for path in kinds if caller.get(_list_path(caller, path)).status == 200]
+    with _progress(f"{count} resources", lambda: str(len(resources))), ThreadPoolExecutor(FILLERS) as pool:
+        for path, resource in pool.map(lambda number: _create(caller, kinds[number % len(kinds)]), range(count)):
+            resources[path] = resource
+    return resources
 
 
-def _place(caller: Client, path: str) -> str:
+def _list_path(caller: Client, path: str) -> str:
     return PATHS[path](caller) if path in PATHS else path
 
 
 def _create(caller: Client, path: str) -> tuple[str, Any]:
     """Create a resource of a kind, again if there is no answer. Return its path, and it."""
-    place = _place(caller, path)
-    address = f"{place}/{_successful(lambda: caller.post(place, BODIES[path](caller)))['id']}"
+    list_path = _list_path(caller, path)
+    address = f"{list_path}/{_successful(lambda: caller.post(list_path, BODIES[path](caller)))['id']}"
     if path == _ROUTES:
         _successful(lambda: caller.put(f"{address}/oauth", {"provider": {"github": GITHUB}}))
     return address, _successful(lambda: caller.get(address))
@@ -244,7 +246,7 @@ def _take(steps: Steps, work: Work) -> None:
 
 def _lost(work: Work) -> list[str]:
     """Return the differences between all resources and what they were when they were made."""
-    caller, lost, expected = clients_at_work.client(work.token), list[str](), {**work.records, **work.made}
+    caller, lost, expected = clients_at_work.client(work.token), list[str](), {**work.records, **work.new_records}
     read = 0
 
     def compare(path: str) -> list[str]:
@@ -255,24 +257,24 @@ def _lost(work: Work) -> list[str]:
         return [*clients_at_work.differences(expected[path], answer.json, path)] if same else [f"{path}: {answer.text}"]
 
     with _progress(f"{len(expected)} resources read again", lambda: str(read)):
-        for found in map(compare, expected):
-            lost += found
+        for differences in map(compare, expected):
+            lost += differences
     return lost
 
 
 @contextmanager
-def _progress(what: str, state: Callable[[], str] = lambda: "") -> Iterator[None]:
+def _progress(title: str, state: Callable[[], str] = lambda: "") -> Iterator[None]:
     """Print that something begins, how it goes every ten seconds, and how long it took."""
     began, ended = time.monotonic(), threading.Event()
 
     def line(word: str) -> None:
-        _say(f"{what}: {word}{time.monotonic() - began:.1f} s{', ' if state() else ''}{state()}")
+        _say(f"{title}: {word}{time.monotonic() - began:.1f} s{', ' if state() else ''}{state()}")
 
     def watch() -> None:
         while not ended.wait(PROGRESS):
             line("… ")
 
-    _say(f"{what} …")
+    _say(f"{title} …")
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
@@ -288,7 +290,7 @@ def _report(work: Work) -> None:
     if moved:
         _say(f"{len(moved)} answers of an address that had moved, within {moved[-1] - moved[0]:.1f} s")
     for name, count in work.answers.items():
-        seen = [(at, said) for at, step, said in work.others if step == name]
+        seen = [(at, said) for at, step, said in work.errors if step == name]
         within = f" within {seen[-1][0] - seen[0][0]:.1f} s" if seen else ""
         _say(f"{name}: {count} answers, {len(seen)} others{within}, {work.unanswered[name]} unanswered")
         for said, times in Counter(said for _, said in seen).most_common(5):

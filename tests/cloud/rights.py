@@ -25,7 +25,7 @@ KEY = f"arn:aws:kms:{_HERE}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 FUNCTION = f"arn:aws:lambda:{_HERE}:function:{NAME}-api-APIHandler-x"
 LOGS = f"arn:aws:logs:{_HERE}:log-group:{NAME}-api-APIHandlerLogs-x"
 BUCKET = "arn:aws:s3:::packages"
-BOUNDARY, SERVICE_ROLE = (f"arn:aws:iam::123456789012:{it}" for it in ("policy/Boundary", "role/ServiceRole"))
+BOUNDARY, SERVICE_ROLE = (f"arn:aws:iam::123456789012:{path}" for path in ("policy/Boundary", "role/ServiceRole"))
 _NAMES = {
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
@@ -69,7 +69,7 @@ def roles() -> Mapping[str, Role]:
     """Return the roles by which the service works, by name."""
     of_edge = _template("edge.yaml")
     names = ("EdgeRole", "EdgeIssuerRole", "EdgeSignInRole")
-    edge, issuer, sign_in = (of_edge[it]["Policies"][0]["PolicyDocument"] for it in names)
+    edge, issuer, sign_in = (of_edge[name]["Policies"][0]["PolicyDocument"] for name in names)
     return {
         "api": Role(_filled(_of_function("policy-api.json")), boundary()),
         "authorizer": Role(_filled(_of_function("policy-authorizer.json")), boundary()),
@@ -116,7 +116,7 @@ def _with_names(value: Any) -> Any:
         case {"Fn::GetAtt": [*path]}:
             return _NAMES[".".join(path)]
         case {"Fn::Sub": str(text)}:
-            return re.sub(r"\$\{([^}]+)\}", lambda found: _NAMES[found[1]], text)
+            return re.sub(r"\$\{([^}]+)\}", lambda match: _NAMES[match[1]], text)
         case {"Fn::If": [_, _, otherwise]}:
             return _with_names(otherwise)
         case dict():
@@ -127,7 +127,7 @@ def _with_names(value: Any) -> Any:
 
 
 @contextmanager
-def heard(note: Callable[[str, Call], None]) -> Iterator[None]:
+def record_calls(note: Callable[[str, Call], None]) -> Iterator[None]:
     """Have a function called with each call of this process to DynamoDB and KMS, and the role whose code makes it."""
 
     def hear(params: Mapping[str, Any], model: Any, **_: object) -> None:
@@ -147,14 +147,14 @@ def heard(note: Callable[[str, Call], None]) -> Iterator[None]:
 
 def _caller() -> str | None:
     """Return the role whose code the calling frames are of, None where a test itself or an administrator calls."""
-    frame, found = sys._getframe(1), None
+    frame, role = sys._getframe(1), None
     while frame:
         module = frame.f_globals.get("__name__", "")
         if module == _OF_AN_ADMINISTRATOR:
             return None
-        found = _role_of(module) or found
+        role = _role_of(module) or role
         frame = frame.f_back  # type: ignore[assignment]
-    return found
+    return role
 
 
 @cache
@@ -162,50 +162,50 @@ def _role_of(module: str) -> str | None:
     return next((role for entrance, role in _ENTRANCES.items() if f"{module}.".startswith(entrance)), None)
 
 
-def _calls(role: str, service: str, operation: str, given: Mapping[str, Any]) -> Iterator[Call]:
+def _calls(role: str, service: str, operation: str, params: Mapping[str, Any]) -> Iterator[Call]:
     """Yield IAM's requests for one call of DynamoDB or KMS by a role: one for each part of a transaction."""
-    own = {"lambda:SourceFunctionArn": FUNCTION} if role in ("api", "authorizer") else {}
+    source = {"lambda:SourceFunctionArn": FUNCTION} if role in ("api", "authorizer") else {}
     if service == "kms":
-        named = given.get("EncryptionContext", {})
+        named = params.get("EncryptionContext", {})
         context = {f"kms:EncryptionContext:{name}": value for name, value in named.items()}
         keys = {"kms:EncryptionContextKeys": tuple(named)} if named else {}
         if operation == "ReEncrypt":
-            yield from _seals_again(given, own)
+            yield from _seals_again(params, source)
             return
-        yield Call(f"kms:{operation}", KEY, {**own, **context, **keys, "kms:ResourceAliases": (f"alias/{NAME}",)})
+        yield Call(f"kms:{operation}", KEY, {**source, **context, **keys, "kms:ResourceAliases": (f"alias/{NAME}",)})
     elif operation == "TransactWriteItems":
-        for part in given["TransactItems"]:
+        for part in params["TransactItems"]:
             for name, write in part.items():
-                yield _call(_PARTS[name], write, own)
+                yield _call(_PARTS[name], write, source)
     elif operation == "BatchGetItem":
-        for name, asked in given["RequestItems"].items():
-            yield _call(operation, {"TableName": name, "Keys": asked["Keys"]}, own)
+        for name, asked in params["RequestItems"].items():
+            yield _call(operation, {"TableName": name, "Keys": asked["Keys"]}, source)
     else:
-        yield _call(operation, given, own)
+        yield _call(operation, params, source)
 
 
-def _seals_again(given: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Call]:
+def _seals_again(params: Mapping[str, Any], source: Mapping[str, str]) -> Iterator[Call]:
     """Yield the two requests of a call that seals a secret under another key."""
     for name, side, alias in (("From", "Source", NAME), ("To", "Destination", f"{NAME}-2")):
-        named = given[f"{side}EncryptionContext"]
+        named = params[f"{side}EncryptionContext"]
         context = {f"kms:EncryptionContext:{key}": value for key, value in named.items()}
         aliases = {"kms:ResourceAliases": (f"alias/{alias}",)}
         yield Call(
-            f"kms:ReEncrypt{name}", KEY, {**own, **context, "kms:EncryptionContextKeys": tuple(named), **aliases}
+            f"kms:ReEncrypt{name}", KEY, {**source, **context, "kms:EncryptionContextKeys": tuple(named), **aliases}
         )
 
 
-def _call(operation: str, given: Mapping[str, Any], own: Mapping[str, str]) -> Call:
-    index = f"/index/{given['IndexName']}" if "IndexName" in given else ""
-    table = TABLE if given["TableName"] == os.environ.get("TABLE_NAME", "tunnel-edge") else RESTORED
-    keys = {"dynamodb:LeadingKeys": leading} if (leading := _leading_keys(given)) else {}
-    return Call(f"dynamodb:{operation}", table + index, {**own, **keys})
+def _call(operation: str, params: Mapping[str, Any], source: Mapping[str, str]) -> Call:
+    index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
+    table = TABLE if params["TableName"] == os.environ.get("TABLE_NAME", "tunnel-edge") else RESTORED
+    keys = {"dynamodb:LeadingKeys": leading} if (leading := _leading_keys(params)) else {}
+    return Call(f"dynamodb:{operation}", table + index, {**source, **keys})
 
 
-def _leading_keys(given: Mapping[str, Any]) -> tuple[str, ...]:
+def _leading_keys(params: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the partition keys that a call names, none for a Scan."""
-    if "KeyConditionExpression" in given:
-        (value,) = re.findall(r"^#\w+ = (:\w+)", given["KeyConditionExpression"])
-        return (given["ExpressionAttributeValues"][value]["S"],)
-    keys = given.get("Keys") or each(given.get("Key") or given.get("Item") or [])
+    if "KeyConditionExpression" in params:
+        (value,) = re.findall(r"^#\w+ = (:\w+)", params["KeyConditionExpression"])
+        return (params["ExpressionAttributeValues"][value]["S"],)
+    keys = params.get("Keys") or each(params.get("Key") or params.get("Item") or [])
     return tuple(key["scope"]["S"] for key in keys)

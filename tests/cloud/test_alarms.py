@@ -15,8 +15,16 @@ from tests.conftest import ROOT
 
 TEMPLATE = yaml_parse((ROOT / "infra" / "deploy" / "api.yaml").read_text())
 RESOURCES: Mapping[str, Any] = TEMPLATE["Resources"]
-ALARMS = {name: it["Properties"] for name, it in RESOURCES.items() if it.get("Type") == "AWS::CloudWatch::Alarm"}
-FILTERS = {name: it["Properties"] for name, it in RESOURCES.items() if it.get("Type") == "AWS::Logs::MetricFilter"}
+ALARMS = {
+    name: resource["Properties"]
+    for name, resource in RESOURCES.items()
+    if resource.get("Type") == "AWS::CloudWatch::Alarm"
+}
+FILTERS = {
+    name: resource["Properties"]
+    for name, resource in RESOURCES.items()
+    if resource.get("Type") == "AWS::Logs::MetricFilter"
+}
 STACK = {"Ref": "AWS::StackName"}
 COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "GreaterThanThreshold": lambda value, threshold: value > threshold,
@@ -65,10 +73,16 @@ def test_a_metric_of_aws_rings_its_alarm(name: str) -> None:
 @pytest.mark.parametrize("name", OF_FILTERS)
 def test_lines_of_a_log_ring_their_alarm(name: str) -> None:
     alarm = ALARMS[name]
-    (found,) = [it for it in FILTERS.values() if it["MetricTransformations"][0]["MetricName"] == alarm["MetricName"]]
-    (made,) = found["MetricTransformations"]
-    assert alarm["Namespace"] == made["MetricNamespace"] == STACK
-    usual, unusual = (sum(matches(found["FilterPattern"], line) for line in lines) for lines in OF_FILTERS[name])
+    (metric_filter,) = [
+        candidate
+        for candidate in FILTERS.values()
+        if candidate["MetricTransformations"][0]["MetricName"] == alarm["MetricName"]
+    ]
+    (transformation,) = metric_filter["MetricTransformations"]
+    assert alarm["Namespace"] == transformation["MetricNamespace"] == STACK
+    usual, unusual = (
+        sum(matches(metric_filter["FilterPattern"], line) for line in lines) for lines in OF_FILTERS[name]
+    )
     assert (rings(name, usual), rings(name, unusual)) == (False, True)
 
 

@@ -85,21 +85,21 @@ def deployment(deployed: Served) -> Deployment:
             stacks.deploy(_FAILS, f"{NAME}-api", {}, role=pipeline["ServiceRoleArn"])
         parameters = {"PermissionsBoundary": pipeline["BoundaryArn"]}
         for _ in range(2):  # made, and changed
-            made = service.deploy(ROOT / "build" / "dev", NAME, BUCKET, parameters, role=pipeline["ServiceRoleArn"])
+            outputs = service.deploy(ROOT / "build" / "dev", NAME, BUCKET, parameters, role=pipeline["ServiceRoleArn"])
     boto3.setup_default_session()
     command = [sys.executable, "-m", "chalicelib", "accounts", "create", "bounded"]
     said = subprocess.run(
         command, env={**os.environ, **environment}, cwd=ROOT, check=True, capture_output=True, text=True
     )
     token = said.stdout.split()[-1]
-    url = f"{deployed.cloud['AWS_ENDPOINT_URL']}/restapis/{made['RestAPIId']}/dev/_user_request_"
+    url = f"{deployed.cloud['AWS_ENDPOINT_URL']}/restapis/{outputs['RestAPIId']}/dev/_user_request_"
     iam = client_of(deployed.cloud, "iam")
-    roles = [it["RoleName"] for it in iam.list_roles()["Roles"] if it["RoleName"].startswith(f"{NAME}-api-")]
+    roles = [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith(f"{NAME}-api-")]
     return Deployment(Client(Http(url)).with_token(token), deployed.cloud, called, roles)
 
 
 def without_conditions(statements: tuple[Statement, ...]) -> list[Statement]:
-    return [{name: value for name, value in it.items() if name != "Condition"} for it in statements]
+    return [{name: value for name, value in statement.items() if name != "Condition"} for statement in statements]
 
 
 def test_the_functions_do_their_work_within_the_boundary(deployment: Deployment) -> None:
@@ -108,9 +108,9 @@ def test_the_functions_do_their_work_within_the_boundary(deployment: Deployment)
         statement["Resource"] = json.loads(json.dumps(statement["Resource"]).replace("123456789012", "*"))  # type: ignore[index]
     deployment.within(boundary)
     authority = deployment.client.create("/ssh_certificate_authorities", {})["id"]
-    found = deployment.client.get(f"/audit_events?resource_id={authority}")
-    assert (found.status, len(found.json["audit_events"])) == (200, 1)
-    deployment.within([it for it in boundary if it["Sid"] != "EventsOfOneResourceOrActor"])
+    answer = deployment.client.get(f"/audit_events?resource_id={authority}")
+    assert (answer.status, len(answer.json["audit_events"])) == (200, 1)
+    deployment.within([statement for statement in boundary if statement["Sid"] != "EventsOfOneResourceOrActor"])
     assert deployment.client.get(f"/audit_events?resource_id={authority}").status == 500
     assert deployment.client.get("/audit_events").status == 200
 
@@ -121,17 +121,17 @@ TO_CLOUDFORMATION: Context = {"iam:PassedToService": "cloudformation.amazonaws.c
 BY_THE_ROLE: Context = {"cloudformation:RoleArn": SERVICE_ROLE}
 
 
-def asked(action: str, given: Mapping[str, Any]) -> Iterator[Call]:
+def asked(action: str, params: Mapping[str, Any]) -> Iterator[Call]:
     """Yield IAM's requests for one call of the deployer, with those that it implies."""
     if action == "s3:PutObject":
-        yield Call(action, f"{rights.BUCKET}/{given['Key']}")
+        yield Call(action, f"{rights.BUCKET}/{params['Key']}")
         return
-    name = given["StackName"].split("/")[1] if given["StackName"].startswith("arn:") else given["StackName"]
-    with_role = "RoleARN" in given
+    name = params["StackName"].split("/")[1] if params["StackName"].startswith("arn:") else params["StackName"]
+    with_role = "RoleARN" in params
     yield Call(action, STACK.replace(f"{NAME}-data", name), BY_THE_ROLE if with_role else {})
     if with_role:
         yield Call("iam:PassRole", SERVICE_ROLE, TO_CLOUDFORMATION)
-    if "TemplateURL" in given:  # the API's: it is read, and SAM translates it
+    if "TemplateURL" in params:  # the API's: it is read, and SAM translates it
         yield Call("s3:GetObject", f"{rights.BUCKET}/template")
         yield Call("cloudformation:CreateChangeSet", TRANSFORM)
 
@@ -139,11 +139,11 @@ def asked(action: str, given: Mapping[str, Any]) -> Iterator[Call]:
 OTHER_STACK, OTHER_ROLE = STACK.replace(NAME, "payroll"), SERVICE_ROLE.replace("ServiceRole", "Administrator")
 FORBIDDEN = [
     *(
-        Call(f"cloudformation:{it}", OTHER_STACK, BY_THE_ROLE)
-        for it in ("CreateStack", "DescribeStacks", "GetTemplate")
+        Call(f"cloudformation:{operation}", OTHER_STACK, BY_THE_ROLE)
+        for operation in ("CreateStack", "DescribeStacks", "GetTemplate")
     ),
-    *(Call("cloudformation:UpdateStack", STACK, it) for it in ({}, {"cloudformation:RoleArn": OTHER_ROLE})),
-    *(Call("cloudformation:DeleteStack", STACK, it) for it in ({}, BY_THE_ROLE)),
+    *(Call("cloudformation:UpdateStack", STACK, context) for context in ({}, {"cloudformation:RoleArn": OTHER_ROLE})),
+    *(Call("cloudformation:DeleteStack", STACK, context) for context in ({}, BY_THE_ROLE)),
     Call("cloudformation:CreateChangeSet", TRANSFORM.replace("Serverless", "Include")),
     Call("cloudformation:DeleteChangeSet", TRANSFORM),
     Call("s3:GetObject", f"{rights.BUCKET}-of-others/package"),
@@ -156,8 +156,10 @@ FORBIDDEN = [
 
 def test_the_deployer_may_do_what_a_deployment_does_and_no_more(deployment: Deployment) -> None:
     policy = rights.roles()["deployer"].policy
-    needed = [call for action, given in deployment.called for call in asked(action, given)]
+    needed = [call for action, params in deployment.called for call in asked(action, params)]
     assert [call for call in needed if not allows(call, policy)] == []
     assert [call for call in FORBIDDEN if allows(call, policy)] == []
-    assert [what for what, less in weakened.with_less(policy) if all(allows(it, less) for it in needed)] == []
-    assert [what for what, more in weakened.with_more(policy) if not any(allows(it, more) for it in FORBIDDEN)] == []
+    assert [label for label, less in weakened.with_less(policy) if all(allows(call, less) for call in needed)] == []
+    assert [
+        label for label, more in weakened.with_more(policy) if not any(allows(call, more) for call in FORBIDDEN)
+    ] == []

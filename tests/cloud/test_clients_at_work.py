@@ -12,7 +12,7 @@ def test_a_request_without_an_answer_is_counted_and_the_clients_go_on() -> None:
         work.await_answers(40)
     assert work.answers == work.unanswered
     assert work.answers["before"] >= 40
-    assert (work.others, work.made) == ([], {})
+    assert (work.errors, work.new_records) == ([], {})
 
 
 def test_a_field_that_was_added_is_no_difference_and_any_other_is_one() -> None:

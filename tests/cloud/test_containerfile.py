@@ -52,5 +52,5 @@ def test_its_files_suffice_for_every_part(tmp_path: Path) -> None:
 
 def test_nothing_else_is_sent_to_the_builder() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
-    kept = {line[1:] for line in lines if line.startswith("!")}
-    assert kept == set(re.findall(r"^COPY (?!--from)(\S+) ", FILE.read_text(), re.M))
+    included = {line[1:] for line in lines if line.startswith("!")}
+    assert included == set(re.findall(r"^COPY (?!--from)(\S+) ", FILE.read_text(), re.M))

@@ -21,9 +21,11 @@ PACKAGE = str(ROOT / "build" / "dev")
 
 def deploy(api: Served, package: str, *parameters: str) -> tuple[int, str, str]:
     """Return the exit status, and what was said on both channels. `-` stands for no topic of alarms."""
-    has_topic = any(it.startswith("AlarmTopicArn=") or it == "-" for it in parameters)
-    given = [it for it in (*parameters, *([] if has_topic else ["AlarmTopicArn=none"])) if it != "-"]
-    command = [sys.executable, "-m", "infra.deploy", package, *given, "--bucket", "tunnel-edge-packages"]
+    has_topic = any(argument.startswith("AlarmTopicArn=") or argument == "-" for argument in parameters)
+    arguments = [
+        argument for argument in (*parameters, *([] if has_topic else ["AlarmTopicArn=none"])) if argument != "-"
+    ]
+    command = [sys.executable, "-m", "infra.deploy", package, *arguments, "--bucket", "tunnel-edge-packages"]
     environment = {**os.environ, **api.cloud}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout, done.stderr
@@ -32,7 +34,7 @@ def deploy(api: Served, package: str, *parameters: str) -> tuple[int, str, str]:
 def parameters(api: Served, name: str = "tunnel-edge-api") -> dict[str, str]:
     client = client_of(api.cloud, "cloudformation")
     (stack,) = client.describe_stacks(StackName=name)["Stacks"]
-    return {given["ParameterKey"]: given["ParameterValue"] for given in stack["Parameters"]}
+    return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
 
 
 def test_what_is_not_named_stays_and_what_is_printed_is_in_use(deployed: Served) -> None:
@@ -56,16 +58,16 @@ def test_what_stands_in_the_way_is_told_in_a_sentence(deployed: Served) -> None:
 
 def test_a_key_is_of_one_region_where_that_was_said_and_of_many_else_for_ever(deployed: Served, tmp_path: Path) -> None:
     package = small_package(tmp_path)
-    one, many = ["MultiRegion=false"], ["MultiRegion=true"]
-    for name, given, other, is_of_many in (("old", one, many, False), ("new", [], one, True)):
+    single, many = ["MultiRegion=false"], ["MultiRegion=true"]
+    for name, arguments, other, is_of_many in (("old", single, many, False), ("new", [], single, True)):
         of = ("--name", f"tunnel-edge-{name}")
-        assert deploy(deployed, package, *given, *of)[0] == 0
+        assert deploy(deployed, package, *arguments, *of)[0] == 0
         assert deploy(deployed, package, *of)[0] == 0
         key = client_of(deployed.cloud, "kms").describe_key(KeyId=f"alias/tunnel-edge-{name}")["KeyMetadata"]
         assert key["MultiRegion"] is is_of_many
         status, _, said = deploy(deployed, package, *other, *of)
         assert (status, "MultiRegion cannot be changed" in said) == (1, True)
-        assert deploy(deployed, package, *given, *of)[0] == 0
+        assert deploy(deployed, package, *arguments, *of)[0] == 0
 
 
 def small_package(folder: Path, **more: dict[str, Any]) -> str:
@@ -80,9 +82,16 @@ def small_package(folder: Path, **more: dict[str, Any]) -> str:
 def test_a_deployment_without_a_topic_for_alarms_is_refused(deployed: Served, tmp_path: Path) -> None:
     package, name = small_package(tmp_path), ("--name", "tunnel-edge-alarms")
     topic = "AlarmTopicArn=arn:aws:sns:us-east-1:1:a"
-    for given, expected in (("-", 1), ("AlarmTopicArn=", 1), (topic, 0), ("-", 0), ("AlarmTopicArn=none", 0), ("-", 0)):
-        status, _, said = deploy(deployed, package, given, *name)
-        assert (given, status, said.startswith("AlarmTopicArn is empty, ")) == (given, expected, expected == 1)
+    for argument, expected in (
+        ("-", 1),
+        ("AlarmTopicArn=", 1),
+        (topic, 0),
+        ("-", 0),
+        ("AlarmTopicArn=none", 0),
+        ("-", 0),
+    ):
+        status, _, said = deploy(deployed, package, argument, *name)
+        assert (argument, status, said.startswith("AlarmTopicArn is empty, ")) == (argument, expected, expected == 1)
         assert said.count("\n") == expected
 
 
@@ -92,20 +101,24 @@ def test_cached_callers_with_several_version_headers_are_refused(deployed: Serve
         tmp_path, AuthorizerCacheSeconds=number, VersionHeaders={**TEXT, "Default": "Service-Version"}
     )
     cached, two, name = "AuthorizerCacheSeconds=60", "VersionHeaders=Api-Version,Service-Version", "tunnel-edge-headers"
-    for given, expected in ((cached, 0), (two, 1), ("AuthorizerCacheSeconds=0", 0), (two, 0), (cached, 1)):
-        status, _, said = deploy(deployed, package, "AlarmTopicArn=none", given, "--name", name)
-        assert (given, status, said.startswith("With AuthorizerCacheSeconds, ")) == (given, expected, expected == 1)
+    for argument, expected in ((cached, 0), (two, 1), ("AuthorizerCacheSeconds=0", 0), (two, 0), (cached, 1)):
+        status, _, said = deploy(deployed, package, "AlarmTopicArn=none", argument, "--name", name)
+        assert (argument, status, said.startswith("With AuthorizerCacheSeconds, ")) == (
+            argument,
+            expected,
+            expected == 1,
+        )
 
 
 def test_tags_are_those_of_all_resources_and_stay(deployed: Served, tmp_path: Path) -> None:
     package, name = small_package(tmp_path), ("--name", "tunnel-edge-tags")
     client = client_of(deployed.cloud, "cloudformation")
-    for given in (("--tag", "team=edge", "--tag", "cost=a=b"), ()):
-        assert deploy(deployed, package, *given, *name)[0] == 0
+    for arguments in (("--tag", "team=edge", "--tag", "cost=a=b"), ()):
+        assert deploy(deployed, package, *arguments, *name)[0] == 0
         for stack in ("tunnel-edge-tags-data", "tunnel-edge-tags-api"):
             (described,) = client.describe_stacks(StackName=stack)["Stacks"]
             tags = {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}
-            assert (stack, given, tags) == (stack, given, {"team": "edge", "cost": "a=b"})
+            assert (stack, arguments, tags) == (stack, arguments, {"team": "edge", "cost": "a=b"})
     assert deploy(deployed, package, "--tag", "team", *name)[0] == 1
 
 
@@ -149,9 +162,9 @@ def test_a_stack_keeps_the_format_of_its_records(
     deployed: Served, tmp_path: Path, steps: list[tuple[str, str, str | None]]
 ) -> None:
     name = f"tunnel-edge-{uuid4().hex[:8]}"
-    for parameter, given, expected in steps:
+    for parameter, argument, expected in steps:
         package = small_package(tmp_path, **{parameter: {"Type": "Number", "Default": 3}} if parameter else {})
-        status, _, why = deploy(deployed, package, *filter(None, [given]), "--name", name)
+        status, _, why = deploy(deployed, package, *filter(None, [argument]), "--name", name)
         assert status == 0, why
         assert parameters(deployed, f"{name}-api").get(parameter) == expected
 
@@ -163,8 +176,8 @@ def test_a_stack_that_fails_says_why_and_can_be_deployed_again(deployed: Served,
 
     def with_alarm(properties: dict[str, Any]) -> tuple[int, str, str]:
         alarm = {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
-        made = {"Parameters": template["Parameters"], "Resources": {"TheAlarm": alarm}}
-        (tmp_path / "sam.json").write_text(json.dumps(made))
+        template_with_alarm = {"Parameters": template["Parameters"], "Resources": {"TheAlarm": alarm}}
+        (tmp_path / "sam.json").write_text(json.dumps(template_with_alarm))
         return deploy(deployed, str(tmp_path), "--name", "tunnel-edge-fails")
 
     status, _, said = with_alarm({**COMMON, **unsupported})

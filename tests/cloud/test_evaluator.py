@@ -26,11 +26,11 @@ def when(operator: str, key: str, value: Any, context: dict[str, Any]) -> bool:
 
 def test_all_is_denied_that_nothing_allows_and_a_denial_wins() -> None:
     """Policy evaluation logic: implicit deny, explicit allow, explicit deny."""
-    every = [allow("*", "*")]
+    statements = [allow("*", "*")]
     deny = {**allow("s3:Delete*", f"{BUCKET}/*"), "Effect": "Deny"}
     assert not allows(Call("s3:GetObject", f"{BUCKET}/a"), [])
-    assert allows(Call("s3:GetObject", f"{BUCKET}/a"), [*every, deny])
-    assert not allows(Call("s3:DeleteObject", f"{BUCKET}/a"), [*every, deny])
+    assert allows(Call("s3:GetObject", f"{BUCKET}/a"), [*statements, deny])
+    assert not allows(Call("s3:DeleteObject", f"{BUCKET}/a"), [*statements, deny])
 
 
 def test_a_boundary_allows_nothing_and_limits_all() -> None:
@@ -52,14 +52,14 @@ def test_actions_ignore_case_and_resources_do_not() -> None:
     assert [allows(Call("sqs:A", f"{queue}{end}"), [allow("sqs:*", f"{queue}?")]) for end in ("1", "12")] == [1, 0]
     assert not allows(Call("s3:GetObject", f"{BUCKET}/Home"), [allow("s3:*", f"{BUCKET}/home")])
     everything_but = {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}
-    assert [allows(Call(it, "*"), [everything_but]) for it in ("s3:GetObject", "iam:GetUser")] == [1, 0]
+    assert [allows(Call(action, "*"), [everything_but]) for action in ("s3:GetObject", "iam:GetUser")] == [1, 0]
 
 
 TAGS = "aws:TagKeys"
 
 
 @pytest.mark.parametrize(
-    ("given", "all_values", "any_value"),
+    ("context", "all_values", "any_value"),
     [
         ({TAGS: ["environment", "cost-center"]}, True, True),
         ({TAGS: ["environment"]}, True, True),
@@ -69,11 +69,11 @@ TAGS = "aws:TagKeys"
         ({}, True, False),
     ],
 )
-def test_set_operators_of_keys_with_several_values(given: dict[str, Any], all_values: bool, any_value: bool) -> None:
+def test_set_operators_of_keys_with_several_values(context: dict[str, Any], all_values: bool, any_value: bool) -> None:
     """Set operators for multivalued context keys: without the key ForAllValues holds, and ForAnyValue does not."""
-    wanted = ["environment", "cost-center"]
-    assert when("ForAllValues:StringEquals", TAGS, wanted, given) is all_values
-    assert when("ForAnyValue:StringEquals", TAGS, wanted, given) is any_value
+    names = ["environment", "cost-center"]
+    assert when("ForAllValues:StringEquals", TAGS, names, context) is all_values
+    assert when("ForAnyValue:StringEquals", TAGS, names, context) is any_value
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_a_key_is_used_with_the_encryption_context_that_is_named() -> None:
     condition = {"StringEquals": {"kms:EncryptionContext:AppName": ["ExampleApp"]}}
     statement = allow("kms:Decrypt", KEY, **condition)
     for context, allowed in (({"AppName": "ExampleApp"}, True), ({"AppName": "exampleapp"}, False), ({}, False)):
-        given: dict[str, Any] = {f"kms:EncryptionContext:{name}": value for name, value in context.items()}
-        assert allows(Call("kms:Decrypt", KEY, given), [statement]) is allowed
+        request_context: dict[str, Any] = {f"kms:EncryptionContext:{name}": value for name, value in context.items()}
+        assert allows(Call("kms:Decrypt", KEY, request_context), [statement]) is allowed
     only = allow("kms:Decrypt", KEY, **{"ForAllValues:StringEquals": {"kms:EncryptionContextKeys": ["AppName"]}})
     assert not allows(Call("kms:Decrypt", KEY, {"kms:EncryptionContextKeys": ["AppName", "FilePath"]}), [only])
 

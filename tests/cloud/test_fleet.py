@@ -20,7 +20,7 @@ FILE = ROOT / "infra" / "deploy" / "fleet.yaml"
 TEMPLATE: dict[str, Any] = yaml_parse(FILE.read_text())
 _, PORTS, REPLICATED = TEMPLATE["Resources"]["Fn::ForEach::Listeners"]
 TARGET, LISTENER = (REPLICATED[f"{name}${{Port}}"]["Properties"] for name in ("Target", "Listener"))
-ATTRIBUTES = {it["Key"]: it["Value"] for it in TARGET["TargetGroupAttributes"]}
+ATTRIBUTES = {attribute["Key"]: attribute["Value"] for attribute in TARGET["TargetGroupAttributes"]}
 LIMITS = Limits()
 
 
@@ -40,7 +40,9 @@ def test_connections_outlive_the_drain_of_a_host(process: str) -> None:
 
 
 def test_idle_ssh_connections_outlive_the_keepalives_of_the_gateway() -> None:
-    assert {it["Key"]: int(it["Value"]) for it in LISTENER["ListenerAttributes"]} == {"tcp.idle_timeout.seconds": 6000}
+    assert {attribute["Key"]: int(attribute["Value"]) for attribute in LISTENER["ListenerAttributes"]} == {
+        "tcp.idle_timeout.seconds": 6000
+    }
 
 
 def test_tls_ends_at_envoy_and_addresses_arrive_in_one_way() -> None:
@@ -50,17 +52,17 @@ def test_tls_ends_at_envoy_and_addresses_arrive_in_one_way() -> None:
 
 
 def test_hosts_reach_all_link_ports_and_only_the_monitoring_reads_metrics() -> None:
-    parameters = {name: it.get("Default") for name, it in TEMPLATE["Parameters"].items()}
+    parameters = {name: parameter.get("Default") for name, parameter in TEMPLATE["Parameters"].items()}
     assert parameters["LastHopPort"] - parameters["HopPort"] == 5
     assert PORTS == {"Ref": "Ports"}
     rules = TEMPLATE["Resources"]["InstanceGroup"]["Properties"]["SecurityGroupIngress"]
-    assert [it.get("CidrIp") for it in rules] == [None, {"Ref": "MonitoringNetwork"}]
+    assert [rule.get("CidrIp") for rule in rules] == [None, {"Ref": "MonitoringNetwork"}]
 
 
 def instances(kind: str, name: str) -> dict[str, Any]:
-    _, numbers, made = TEMPLATE["Resources"][f"Fn::ForEach::{kind}"]
+    _, numbers, resources = TEMPLATE["Resources"][f"Fn::ForEach::{kind}"]
     assert numbers == ["0", "1"]
-    properties: dict[str, Any] = made[f"{name}${{Number}}"]["Properties"]
+    properties: dict[str, Any] = resources[f"{name}${{Number}}"]["Properties"]
     return properties
 
 
@@ -107,41 +109,41 @@ def expand(value: Any, names: Mapping[str, str]) -> Any:
         case {"Ref": {"Fn::Sub": str(text)}}:
             return {"Ref": fill(text, names)}
         case dict():
-            made: dict[str, Any] = {}
+            expanded: dict[str, Any] = {}
             for key, member in value.items():
                 if key.startswith("Fn::ForEach"):
                     variable, items, body = member
                     for item in items if isinstance(items, list) else ["443", "2222"]:
-                        made |= expand(body, {**names, variable: item})
+                        expanded |= expand(body, {**names, variable: item})
                 else:
-                    made[fill(key, names)] = expand(member, names)
-            return made
+                    expanded[fill(key, names)] = expand(member, names)
+            return expanded
         case list():
-            return [expand(it, names) for it in value]
+            return [expand(member, names) for member in value]
     return value
 
 
 def fill(text: str, names: Mapping[str, str]) -> str:
-    return re.sub(r"\$\{(\w+)\}", lambda found: names.get(found[1], found[0]), text)
+    return re.sub(r"\$\{(\w+)\}", lambda match: names.get(match[1], match[0]), text)
 
 
 def deploy(name: str, template: Any, **parameters: str) -> dict[str, str]:
     """Create a stack in moto. Return its outputs."""
     client = boto3.client("cloudformation")
-    given = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
-    client.create_stack(StackName=name, TemplateBody=json.dumps(template), Parameters=given)
+    arguments = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
+    client.create_stack(StackName=name, TemplateBody=json.dumps(template), Parameters=arguments)
     (stack,) = client.describe_stacks(StackName=name)["Stacks"]
     assert stack["StackStatus"] == "CREATE_COMPLETE"
-    return {it["OutputKey"]: it["OutputValue"] for it in stack["Outputs"]}
+    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
 def test_a_deployed_fleet_has_hosts_of_two_roles_and_a_name_for_the_sign_in_hosts() -> None:
-    ec2, iam, dns = (boto3.client(it) for it in ("ec2", "iam", "route53"))
+    ec2, iam, dns = (boto3.client(service) for service in ("ec2", "iam", "route53"))
     key = "arn:aws:kms:us-east-1:123456789012:key/1234abcd"
     profiles = deploy("edge", yaml_parse((FILE.parent / "edge.yaml").read_text()), Name="tunnel-edge", KeyArn=key)
     subnets, images = ec2.describe_subnets()["Subnets"], ec2.describe_images()["Images"]
-    template = expand({name: it for name, it in TEMPLATE.items() if name != "Transform"}, {})
-    for name in [it for it in template["Resources"] if it.startswith("Listener")]:
+    template = expand({name: value for name, value in TEMPLATE.items() if name != "Transform"}, {})
+    for name in [name for name in template["Resources"] if name.startswith("Listener")]:
         del template["Resources"][name]  # moto knows no listeners of TCP
     outputs = deploy(
         "fleet",
@@ -154,17 +156,22 @@ def test_a_deployed_fleet_has_hosts_of_two_roles_and_a_name_for_the_sign_in_host
         SignInInstanceProfile=profiles["SignInInstanceProfile"],
     )
 
-    found = [it for made in ec2.describe_instances()["Reservations"] for it in made["Instances"]]
+    instances = [
+        instance for reservation in ec2.describe_instances()["Reservations"] for instance in reservation["Instances"]
+    ]
     roles = dict[str, list[str]]()
-    for instance in found:
+    for instance in instances:
         (role,) = iam.get_instance_profile(InstanceProfileName=instance["IamInstanceProfile"]["Arn"].split("/")[-1])[
             "InstanceProfile"
         ]["Roles"]
         kind = "edge" if instance["ImageId"] == images[0]["ImageId"] else "sign-in"
         roles.setdefault(f"{kind} {role['Arn'].split('-')[1]}", []).append(instance["PrivateIpAddress"])
-    assert {name: len(it) for name, it in roles.items()} == {"edge EdgeRole": 2, "sign-in EdgeSignInRole": 2}
+    assert {name: len(instances) for name, instances in roles.items()} == {
+        "edge EdgeRole": 2,
+        "sign-in EdgeSignInRole": 2,
+    }
     (zone,) = dns.list_hosted_zones()["HostedZones"]
     records = dns.list_resource_record_sets(HostedZoneId=zone["Id"])["ResourceRecordSets"]
-    (record,) = [it for it in records if it["Type"] == "A"]
+    (record,) = [record for record in records if record["Type"] == "A"]
     assert outputs["SignInHosts"] == f"{record['Name']}:4440"
-    assert [it["Value"] for it in record["ResourceRecords"]] == roles["sign-in EdgeSignInRole"]
+    assert [record["Value"] for record in record["ResourceRecords"]] == roles["sign-in EdgeSignInRole"]

@@ -38,23 +38,25 @@ def groups(unit: str) -> set[str]:
 def settings(unit: str) -> Settings:
     """Return the settings that a unit reads: those of the page for operators, and those of the unit itself."""
     page = (ROOT / "docs" / "edge-operations.md").read_text()
-    (block,) = (it for it in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if it.startswith("TABLE_NAME="))
-    given = dict(line.split("=", 1) for line in block.splitlines())
-    own = service(unit).get("Environment") or service(unit)["ExecStart"]
-    own_settings = dict(it.split("=", 1) for it in own.replace("%i", "a").split() if "=" in it)
-    return environment.from_environment({**({} if unit == "envoy" else given), **own_settings})
+    (block,) = (block for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if block.startswith("TABLE_NAME="))
+    page_settings = dict(line.split("=", 1) for line in block.splitlines())
+    assignments = service(unit).get("Environment") or service(unit)["ExecStart"]
+    own_settings = dict(
+        assignment.split("=", 1) for assignment in assignments.replace("%i", "a").split() if "=" in assignment
+    )
+    return environment.from_environment({**({} if unit == "envoy" else page_settings), **own_settings})
 
 
 def folders() -> Mapping[Path, Access]:
     """Return the folders that systemd makes for the units."""
-    found: dict[Path, Access] = {}
+    access: dict[Path, Access] = {}
     for unit in UNITS:
-        made = service(unit)
+        directives = service(unit)
         for key, parent in (("RuntimeDirectory", "/run"), ("StateDirectory", "/var/lib")):
-            if key in made:
-                mode = int(made.get(f"{key}Mode", "0755"), 8)
-                found[Path(parent) / made[key]] = Access(made["User"], made["Group"], mode)
-    return found
+            if key in directives:
+                mode = int(directives.get(f"{key}Mode", "0755"), 8)
+                access[Path(parent) / directives[key]] = Access(directives["User"], directives["Group"], mode)
+    return access
 
 
 def sockets() -> Mapping[str, tuple[str, Path, int]]:
@@ -109,9 +111,9 @@ def test_control_and_envoy_look_for_sockets_where_the_other_units_make_them() ->
     assert control.directory == settings("envoy").directory
 
 
-@pytest.mark.parametrize("unit", [it for it in UNITS if it != "gateway"])  # systemd draws the gateway's user
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit != "gateway"])  # systemd draws the gateway's user
 def test_each_unit_has_a_user_of_its_own_with_the_group_of_the_unit(unit: str) -> None:
     user, group = service(unit)["User"], service(unit)["Group"]
     assert f"u {user} -:{group} " in USERS
-    assert [it for it in UNITS if service(it)["User"] == user] == [unit]
-    assert all(f"\ng {it} -\n" in USERS for it in groups(unit))
+    assert [other for other in UNITS if service(other)["User"] == user] == [unit]
+    assert all(f"\ng {group} -\n" in USERS for group in groups(unit))

@@ -24,8 +24,8 @@ def with_indexes(*names: str) -> str:
 def seen(template: str) -> tuple[set[str], set[str]]:
     """Return the names of the indexes, and of the attributes that are defined without being a key of the table."""
     table: dict[str, Any] = yaml_parse(template)["Resources"]["Table"]["Properties"]
-    defined = {it["AttributeName"] for it in table["AttributeDefinitions"]}
-    return {it["IndexName"] for it in table.get("GlobalSecondaryIndexes", ())}, defined - {"scope", "id"}
+    defined = {attribute["AttributeName"] for attribute in table["AttributeDefinitions"]}
+    return {index["IndexName"] for index in table.get("GlobalSecondaryIndexes", ())}, defined - {"scope", "id"}
 
 
 @pytest.mark.parametrize(

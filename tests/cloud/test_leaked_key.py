@@ -20,8 +20,8 @@ def test_a_leaked_key_is_ended_and_all_that_it_did_and_made_is_found(served: Ser
     api = served.newcomer()
     owner = api.client()
     thief = owner.with_token(owner.create("/api_keys", {"scopes": ["backends:write"]})["token"])
-    made = [thief.create(GROUPS, {"labels": {"made": "by the thief"}})["uri"] for _ in range(2)]
-    assert thief.patch(made[0].removeprefix(api.base_url), {"labels": {"changed": "too"}}).status == 200
+    uris = [thief.create(GROUPS, {"labels": {"made": "by the thief"}})["uri"] for _ in range(2)]
+    assert thief.patch(uris[0].removeprefix(api.base_url), {"labels": {"changed": "too"}}).status == 200
     bury(api, thief.token, 125)  # more than one page shows
     owner.create(GROUPS, {})
     bury(api, api.token, 525)  # more than one page picks from
@@ -35,16 +35,16 @@ def test_a_leaked_key_is_ended_and_all_that_it_did_and_made_is_found(served: Ser
     assert done.returncode == 0, done.stderr
     assert "204" in done.stdout.splitlines()[0]
     assert thief.get(GROUPS).status == 401
-    found = [json.loads(line) for line in (tmp_path / "leaked.ndjson").read_text().splitlines()]
-    assert [event["id"] for event in found] == sorted({event["id"] for event in found}, reverse=True)
-    assert {event["actor"]["key_id"] for event in found} == {key_in(thief.token)}
-    assert len(found) == 3 + 125
+    events = [json.loads(line) for line in (tmp_path / "leaked.ndjson").read_text().splitlines()]
+    assert [event["id"] for event in events] == sorted({event["id"] for event in events}, reverse=True)
+    assert {event["actor"]["key_id"] for event in events} == {key_in(thief.token)}
+    assert len(events) == 3 + 125
     created = [line.split("\t") for line in done.stdout.splitlines() if "\ttunnel_group_backend.create\t" in line]
-    assert [(address, uri) for _, address, _, uri in created] == [("127.0.0.1", uri) for uri in reversed(made)]
+    assert [(address, uri) for _, address, _, uri in created] == [("127.0.0.1", uri) for uri in reversed(uris)]
 
 
 def commands() -> list[str]:
     """Return the three commands; what the access log knows is asked of the cloud."""
-    found = blocks("infra/README.md", "A leaked API key")
-    assert "aws logs" in found[3]
-    return found[:3]
+    blocks_of_section = blocks("infra/README.md", "A leaked API key")
+    assert "aws logs" in blocks_of_section[3]
+    return blocks_of_section[:3]

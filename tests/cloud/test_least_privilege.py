@@ -55,10 +55,10 @@ ACCOUNT, OTHER_TABLE = "acct_a", TABLE.replace(NAME, "payroll")
 @pytest.fixture(scope="module")
 def calls(accounts: Mapping[str, Account]) -> Calls:
     """Return the calls of each role when it does everything that it is for."""
-    made: dict[str, list[Call]] = {"api": [], "authorizer": [], "edge": [], "sign-in": [], "operator": []}
-    made["issuer"] = []
+    calls: dict[str, list[Call]] = {"api": [], "authorizer": [], "edge": [], "sign-in": [], "operator": []}
+    calls["issuer"] = []
     admin = accounts["test"].open()
-    with rights.heard(lambda role, call: made[role].append(call)):
+    with rights.record_calls(lambda role, call: calls[role].append(call)):
         _use_the_api(gateway.client(admin.account, admin.user, admin=True))
         _authorize(admin)
         _work_as_an_edge(admin)
@@ -66,16 +66,16 @@ def calls(accounts: Mapping[str, Account]) -> Calls:
         issuer_at_work.work(replace(admin.with_token(token), account=account.id))
         _operate(admin.account)
         asyncio.run(_sign_in_visitors(admin))
-    return made
+    return calls
 
 
 def _use_the_api(admin: Client) -> None:
     for resource in EDITABLE_KINDS:
         them = Collection.of(admin, resource)
-        one = them.one()
-        admin.patch(f"{them.path}/{one['id']}", {"description": "changed"})
+        record = them.one()
+        admin.patch(f"{them.path}/{record['id']}", {"description": "changed"})
         admin.get(them.path)
-        admin.delete(f"{them.path}/{one['id']}")
+        admin.delete(f"{them.path}/{record['id']}")
     for module in OF_EDGES:
         admin.put(anywhere(module), SAMPLES[module.path][0].request)
         admin.get(anywhere(module))
@@ -159,7 +159,7 @@ def _take_from_a_dead_gateway(edge: store.Store, opening: Opening) -> None:
         opening = replace(opening, grant=replace(opening.grant, credential="sshcr_other"))
     assert edge.fence_gateway("gw-4")
     assert edge.claim_sweep("gw-4", seconds=60)
-    (gateway,) = (it for it in edge.list_gateways() if it.id == "gw-4")
+    (gateway,) = (gateway for gateway in edge.list_gateways() if gateway.id == "gw-4")
     assert edge.end_tunnel(tunnel, gateway)
     for id in ("gw-3", "gw-4"):
         edge.remove_gateway(id)
@@ -204,16 +204,16 @@ def _open_a_port(admin: Client, edge: store.Store, grant: Grant) -> None:
 
 def _read_edges(admin: Client, edge: store.Store) -> None:
     for kind in ("https", "tcp", "tls"):
-        made = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
-        assert _read_records(admin.account, made["id"]).edges
+        edge_record = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
+        assert _read_records(admin.account, edge_record["id"]).edges
     assert len(edge.list_hosts(admin.account)) >= 2
     entries = edge.list_special_names()
-    assert edge.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
+    assert edge.read_special_names(entry.owner for entry in entries) == {entry.owner: entry for entry in entries}
     with pytest.MonkeyPatch.context() as setting:
         setting.setenv("RECORD_FORMAT", "2")  # its routes are read until all are converted
-        made = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
-        admin.create(f"/edges/https/{made['id']}/routes", {"match_type": "exact_path", "match": "/"})
-    assert _read_records(admin.account, made["id"]).edges
+        edge_record = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
+        admin.create(f"/edges/https/{edge_record['id']}/routes", {"match_type": "exact_path", "match": "/"})
+    assert _read_records(admin.account, edge_record["id"]).edges
     issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
     parts = [
         admin.create("/backends/http_response", {"status_code": 200}),
@@ -222,7 +222,7 @@ def _read_edges(admin: Client, edge: store.Store) -> None:
         admin.create("/certificate_authorities", {"ca_pem": issued.certificate}),
     ]
     weighted, authority = parts[2]["id"], parts[3]["id"]
-    admin.patch(f"/backends/weighted/{weighted}", {"backends": {it["id"]: 1 for it in parts[:2]}})
+    admin.patch(f"/backends/weighted/{weighted}", {"backends": {part["id"]: 1 for part in parts[:2]}})
     mutual = {"certificate_authority_ids": [authority]}
     policies = {"ip_policy_ids": [admin.create("/ip_policies", {})["id"]]}
     body = {"hostports": ["parts.example.com:443"], "mutual_tls": mutual, "ip_restriction": policies}
@@ -295,12 +295,12 @@ def _sign_in_with_a_certificate(admin: Client, edge: store.Store) -> None:
 
 
 async def _check_passwords(admin: Client) -> None:
-    held = admin.create("/reserved_domains", {"domain": "held.example.com"})["id"]
+    reservation = admin.create("/reserved_domains", {"domain": "held.example.com"})["id"]
     credentials = [{"username": "ada", "password": "correct horse"}]
-    admin.put(f"/reserved_domains/{held}/basic_auth", {"credentials": credentials})
+    admin.put(f"/reserved_domains/{reservation}/basic_auth", {"credentials": credentials})
     vault._opened.clear()
     sent = f"Basic {base64.b64encode(b'ada:correct horse').decode()}"
-    request = PasswordRequest(admin.account, "", held, "", "192.0.2.1", sent)
+    request = PasswordRequest(admin.account, "", reservation, "", "192.0.2.1", sent)
     assert (await PasswordChecks().check(request)).status == 200
 
 
@@ -308,8 +308,8 @@ async def _sign_in_visitors(admin: Client) -> None:
     opened = vault._opened  # which has what the API sealed in this process
     edge = admin.create("/edges/https", {"hostports": ["oauth.tunnels.localhost:443"]})["id"]
     route = admin.create(f"/edges/https/{edge}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
-    own = {"github": {"client_id": "id", "client_secret": "secret"}}
-    admin.put(f"/edges/https/{edge}/routes/{route}/oauth", {"provider": own})
+    providers = {"github": {"client_id": "id", "client_secret": "secret"}}
+    admin.put(f"/edges/https/{edge}/routes/{route}/oauth", {"provider": providers})
     managed_apps.set_app("gitlab", "id", "secret")
     records = SignInRecords()
     await records.refresh()
@@ -342,12 +342,12 @@ async def _sign_in_visitors(admin: Client) -> None:
         checked_at=0,
     )
     await records.start_session("secret", session, Tokens("access"), rule)
-    found = await records.session("secret")
-    assert found
+    stored_session = await records.session("secret")
+    assert stored_session
     await records.begin_check("secret", 1, lasting=1)
     await records.delay_check("secret", 1)
-    await records.tokens(found)
-    await records.renew_session("secret", replace(found, checked_at=1), Tokens("access"), found)
+    await records.tokens(stored_session)
+    await records.renew_session("secret", replace(stored_session, checked_at=1), Tokens("access"), stored_session)
     await records.record_seen("secret", 1)
     await records.end_session("secret")
 
@@ -389,15 +389,22 @@ def of_key(
 
 
 OTHER_KEY = KEY.replace("123456789012", "210987654321")
-LOGGED = [Call(f"logs:{it}", f"{LOGS}:log-stream:x") for it in ("CreateLogStream", "PutLogEvents")]  # by the platform
-TRACED = [Call(f"xray:{it}", "*") for it in ("PutTelemetryRecords", "PutTraceSegments")]  # by the platform
+LOGGED = [
+    Call(f"logs:{operation}", f"{LOGS}:log-stream:x") for operation in ("CreateLogStream", "PutLogEvents")
+]  # by the platform
+TRACED = [
+    Call(f"xray:{operation}", "*") for operation in ("PutTelemetryRecords", "PutTraceSegments")
+]  # by the platform
 NOT_LOGS = [
-    *(Call("logs:DeleteLogGroup", f"{LOGS.replace('APIHandler', it)}:x") for it in ("APIHandler", "Authorizer")),
+    *(
+        Call("logs:DeleteLogGroup", f"{LOGS.replace('APIHandler', function)}:x")
+        for function in ("APIHandler", "Authorizer")
+    ),
     Call("logs:PutLogEvents", f"{LOGS.replace(NAME, 'payroll')}:x"),
 ]
 RESOURCE, CERTIFICATE = ({"account": ACCOUNT, "resource": id} for id in ("sshca_a", "cert_a"))
-HOP, _LINK = ({"account": "edge", "resource": it} for it in ("hop", "sign-in-link"))
-_OPERATORS, _ACME = ({"account": "edge", "resource": it} for it in ("certificate", "acme"))
+HOP, _LINK = ({"account": "edge", "resource": resource} for resource in ("hop", "sign-in-link"))
+_OPERATORS, _ACME = ({"account": "edge", "resource": resource} for resource in ("certificate", "acme"))
 OF_THE_API = [
     of_data("Scan"),
     of_data("Scan", INDEX),
@@ -418,16 +425,16 @@ OF_THE_AUTHORIZER = [
     of_key("Decrypt", RESOURCE),
     *NOT_LOGS,
 ]
-_HELD = [f"{ACCOUNT}#/{it}" for it in ("api_keys", "ssh_certificate_authorities", "audit_events")]
+_LISTS = [f"{ACCOUNT}#/{path}" for path in ("api_keys", "ssh_certificate_authorities", "audit_events")]
 _ROUTES = f"{ACCOUNT}#/edges/https/e/routes"
-_OF_EDGES = [f"{ACCOUNT}#/{it}" for it in ("edges/https", "backends/weighted", "certificate_authorities")]
+_OF_EDGES = [f"{ACCOUNT}#/{path}" for path in ("edges/https", "backends/weighted", "certificate_authorities")]
 _NEVER = [
-    *_HELD,
+    *_LISTS,
     "token#x",
     "account_name#x",
     "edge#/anything",
 ]  # which the edge neither reads nor writes
-_KEPT = [
+_READ_ONLY = [
     "accounts",
     f"{ACCOUNT}#/reserved_addrs",
     f"{ACCOUNT}#/ssh_credentials",
@@ -436,34 +443,37 @@ _KEPT = [
     "edge#/banned_names",
 ]
 _WRITES = ("PutItem", "UpdateItem", "DeleteItem")
-WRITES = [f"dynamodb:{it}" for it in _WRITES]
-_LISTED_EDGES = [f"{ACCOUNT}#/edges/{it}" for it in ("https", "tls")]  # below a special wildcard of their account
+WRITES = [f"dynamodb:{operation}" for operation in _WRITES]
+_LISTED_EDGES = [f"{ACCOUNT}#/edges/{kind}" for kind in ("https", "tls")]  # below a special wildcard of their account
 OF_THE_EDGE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
-    *(of_data(action, TABLE, key) for action in _WRITES for key in (*_KEPT, *_OF_EDGES, _ROUTES, "edge#/edges/0")),
+    *(of_data(action, TABLE, key) for action in _WRITES for key in (*_READ_ONLY, *_OF_EDGES, _ROUTES, "edge#/edges/0")),
     *(of_data(action, TABLE, key) for action in ("GetItem", "BatchGetItem") for key in (_ROUTES, "edge#/edges/0")),
     *(of_data("Query", TABLE, key) for key in _OF_EDGES if key not in _LISTED_EDGES),
     *(of_data("GetItem", TABLE, key) for key in _OF_EDGES[1:]),
     *(of_data("GetItem", TABLE, f"edge#/hosts{of}") for of in ("", "/h/statuses")),
-    *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
     *(
-        of_data(it, TABLE, f"edge#/{what}")
-        for what in ("authorities", "settings")
-        for it in ("UpdateItem", "DeleteItem")
+        of_data(operation, TABLE, f"{ACCOUNT}#/audit_events/edge")
+        for operation in ("GetItem", "Query", "UpdateItem", "DeleteItem")
+    ),
+    *(
+        of_data(operation, TABLE, f"edge#/{name}")
+        for name in ("authorities", "settings")
+        for operation in ("UpdateItem", "DeleteItem")
     ),
     *(of_data("ConditionCheckItem", TABLE, key) for key in (*_NEVER, "tunnel_name#x")),
     *(of_data(action, TABLE, "hostports#x") for action in ("GetItem", "Query", *_WRITES)),
     of_data("ConditionCheckItem", TABLE),
-    *(of_data("BatchGetItem", TABLE, key) for key in (*_NEVER, *_KEPT[2:])),
+    *(of_data("BatchGetItem", TABLE, key) for key in (*_NEVER, *_READ_ONLY[2:])),
     *(of_data("Query", TABLE, key) for key in (f"{ACCOUNT}#/reserved_domains", "domain#x", "tunnel_name#x")),
-    *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("PutItem", "DeleteItem")),
+    *(of_data(operation, TABLE, f"{ACCOUNT}#/reserved_domains") for operation in ("PutItem", "DeleteItem")),
     of_data("BatchGetItem", TABLE),
     of_data("BatchGetItem", OTHER_TABLE, f"{ACCOUNT}#/reserved_domains"),
     of_data("UpdateItem", TABLE, "edge#/looks"),
     of_data("UpdateItem", TABLE, "domain#x"),
     of_data("ConditionCheckItem", OTHER_TABLE, "hostports#x"),
     of_data("PutItem", TABLE, "edge#/gateways"),
-    *(of_data(it, TABLE, "changes#0") for it in ("GetItem", "UpdateItem", "DeleteItem")),
+    *(of_data(operation, TABLE, "changes#0") for operation in ("GetItem", "UpdateItem", "DeleteItem")),
     *(of_data(action) for action in ("GetItem", "Query", "Scan", *_WRITES)),  # by no key
     *(
         of_data(action, OTHER_TABLE, f"{ACCOUNT}#/tunnels")
@@ -471,13 +481,19 @@ OF_THE_EDGE = [
     ),
     of_data("PutItem", OTHER_TABLE, f"{ACCOUNT}#/tunnels"),
     of_data("Query", INDEX, f"{ACCOUNT}#tn_a"),
-    *(of_key("Decrypt", {"account": ACCOUNT, "resource": it}) for it in ("sshca_a", "edghtsrt_a", "session", "hop")),
-    *(of_key("Decrypt", {"account": "edge", "resource": it}) for it in ("cert_a", "oauth_apps", "sign-in", "another")),
-    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in (CERTIFICATE, HOP, _OPERATORS)),
-    *(of_key("Decrypt", it, key=OTHER_KEY) for it in (CERTIFICATE, HOP, _OPERATORS)),
-    *(of_key("CreateGrant", it) for it in (CERTIFICATE, HOP, _LINK, _OPERATORS)),
+    *(
+        of_key("Decrypt", {"account": ACCOUNT, "resource": resource})
+        for resource in ("sshca_a", "edghtsrt_a", "session", "hop")
+    ),
+    *(
+        of_key("Decrypt", {"account": "edge", "resource": resource})
+        for resource in ("cert_a", "oauth_apps", "sign-in", "another")
+    ),
+    *(of_key("Decrypt", {**context, "purpose": "any"}) for context in (CERTIFICATE, HOP, _OPERATORS)),
+    *(of_key("Decrypt", context, key=OTHER_KEY) for context in (CERTIFICATE, HOP, _OPERATORS)),
+    *(of_key("CreateGrant", context) for context in (CERTIFICATE, HOP, _LINK, _OPERATORS)),
     of_key("Decrypt", _LINK),
-    *(of_key("Encrypt", it) for it in ({**_LINK, "purpose": "any"}, {**_LINK, "account": ACCOUNT})),
+    *(of_key("Encrypt", context) for context in ({**_LINK, "purpose": "any"}, {**_LINK, "account": ACCOUNT})),
     of_key("Encrypt", _LINK, key=OTHER_KEY),
     of_key("Decrypt", {**_OPERATORS, "account": ACCOUNT}),
     of_key("Encrypt", _OPERATORS),
@@ -485,58 +501,79 @@ OF_THE_EDGE = [
     of_key("Decrypt", {}),
 ]
 _BY_ACTOR = f"{TABLE}/index/by-actor"
-_APPS, _ITS_KEYS = ({"account": "edge", "resource": it} for it in ("oauth_apps", "sign-in"))
+_APPS, _ITS_KEYS = ({"account": "edge", "resource": resource} for resource in ("oauth_apps", "sign-in"))
 _TOKENS, _SECRET, _PASSWORDS = (
-    {"account": ACCOUNT, "resource": it} for it in ("session", "edghtsrt_a", "rd_a/basic_auth")
+    {"account": ACCOUNT, "resource": resource} for resource in ("session", "edghtsrt_a", "rd_a/basic_auth")
 )
 _OPENED = (_APPS, _ITS_KEYS, _LINK, _TOKENS, _SECRET, _PASSWORDS)
 OF_THE_SIGN_IN_SERVICE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
-    *(of_data(it, TABLE, key) for it in _WRITES for key in (_ROUTES, f"{ACCOUNT}#/edges/https", "edge#/oauth_apps")),
-    *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("Query", *_WRITES)),
-    *(of_data(it, TABLE, "sign_in_keys") for it in ("UpdateItem", "DeleteItem")),
-    *(of_data(it, TABLE, key) for it in ("GetItem", "Query") for key in (f"{ACCOUNT}#/tunnels", "changes#0")),
+    *(
+        of_data(operation, TABLE, key)
+        for operation in _WRITES
+        for key in (_ROUTES, f"{ACCOUNT}#/edges/https", "edge#/oauth_apps")
+    ),
+    *(of_data(operation, TABLE, f"{ACCOUNT}#/reserved_domains") for operation in ("Query", *_WRITES)),
+    *(of_data(operation, TABLE, "sign_in_keys") for operation in ("UpdateItem", "DeleteItem")),
+    *(
+        of_data(operation, TABLE, key)
+        for operation in ("GetItem", "Query")
+        for key in (f"{ACCOUNT}#/tunnels", "changes#0")
+    ),
     *(of_data("Query", TABLE, key) for key in ("session#x", f"{ACCOUNT}#/edges/https")),
     *(of_data("GetItem", TABLE, key) for key in ("edge#/oauth_apps", "sign_in_keys")),
-    *(of_data(it, OTHER_TABLE, "session#x") for it in ("GetItem", *_WRITES)),
+    *(of_data(operation, OTHER_TABLE, "session#x") for operation in ("GetItem", *_WRITES)),
     of_data("Query", OTHER_TABLE, "sign_in_keys"),
-    *(of_data(it) for it in ("GetItem", "Query", "Scan", *_WRITES)),
-    *(of_key("Decrypt", it) for it in (CERTIFICATE, RESOURCE, HOP, {})),
+    *(of_data(operation) for operation in ("GetItem", "Query", "Scan", *_WRITES)),
+    *(of_key("Decrypt", context) for context in (CERTIFICATE, RESOURCE, HOP, {})),
     *(
-        of_key("Decrypt", {"account": "edge", "resource": it})
-        for it in ("edghtsrt_a", "rd_a/basic_auth", "session", "another")
+        of_key("Decrypt", {"account": "edge", "resource": resource})
+        for resource in ("edghtsrt_a", "rd_a/basic_auth", "session", "another")
     ),
     *(
-        of_key("Decrypt", {"account": ACCOUNT, "resource": it})
-        for it in ("oauth_apps", "sign-in", "sign-in-link", "rd_a")
+        of_key("Decrypt", {"account": ACCOUNT, "resource": resource})
+        for resource in ("oauth_apps", "sign-in", "sign-in-link", "rd_a")
     ),
-    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in _OPENED),
-    *(of_key("Decrypt", it, key=OTHER_KEY) for it in _OPENED),
-    *(of_key("CreateGrant", it) for it in _OPENED),
-    *(of_key("Encrypt", it) for it in (_APPS, _LINK, _SECRET, _PASSWORDS)),
-    *(of_data(it, TABLE, "edge#/authorities") for it in ("Query", *_WRITES)),
+    *(of_key("Decrypt", {**context, "purpose": "any"}) for context in _OPENED),
+    *(of_key("Decrypt", context, key=OTHER_KEY) for context in _OPENED),
+    *(of_key("CreateGrant", context) for context in _OPENED),
+    *(of_key("Encrypt", context) for context in (_APPS, _LINK, _SECRET, _PASSWORDS)),
+    *(of_data(operation, TABLE, "edge#/authorities") for operation in ("Query", *_WRITES)),
     of_data("GetItem", OTHER_TABLE, "edge#/authorities"),
 ]
 _OF_ISSUER = [f"{ACCOUNT}#/reserved_domains", f"{ACCOUNT}#/tls_certificates", "edge#/certificate", "edge#/acme/x"]
 OF_THE_ISSUER = [
-    *(of_data(it, TABLE, key) for it in ("GetItem", "BatchGetItem", "Query", *_WRITES) for key in (*_NEVER, _ROUTES)),
-    *(of_data(it, TABLE, f"{ACCOUNT}#/tunnels") for it in ("GetItem", "BatchGetItem", "Query", *_WRITES)),
-    *(of_data(it, OTHER_TABLE, key) for it in ("GetItem", *_WRITES) for key in _OF_ISSUER),
-    *(of_data(it, OTHER_TABLE, "edge#/renewals") for it in ("Query", "PutItem", "DeleteItem")),
-    *(of_data(it, OTHER_TABLE, "edge#/order_times") for it in ("BatchGetItem", "UpdateItem")),
-    *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
-    *(of_data(it, TABLE, "accounts") for it in ("Query", "BatchGetItem", *_WRITES)),
-    *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("Query", "PutItem", "DeleteItem")),
-    *(of_data(it, TABLE, f"{ACCOUNT}#/tls_certificates") for it in ("Query", "BatchGetItem", "UpdateItem")),
-    *(of_data(it, TABLE, "edge#/acme/x") for it in ("Query", "DeleteItem")),
-    *(of_data(it) for it in ("GetItem", "BatchGetItem", "Query", "Scan", *_WRITES)),
-    *(of_key("Decrypt", it) for it in (CERTIFICATE, RESOURCE, HOP, _OPERATORS, {})),
-    *(of_key(it, {**_ACME, "purpose": "any"}) for it in ("Encrypt", "Decrypt")),
-    *(of_key(it, _ACME, key=OTHER_KEY) for it in ("Encrypt", "Decrypt")),
-    *(of_key("Encrypt", {**it, "purpose": "any"}) for it in (CERTIFICATE, _OPERATORS)),
-    *(of_key("Encrypt", it, key=OTHER_KEY) for it in (CERTIFICATE, _OPERATORS)),
-    *(of_key("CreateGrant", it) for it in (CERTIFICATE, _OPERATORS, _ACME)),
-    *(of_key("Encrypt", it) for it in (RESOURCE, HOP, _TOKENS, {"account": "edge", "resource": "cert_a"}, {})),
+    *(
+        of_data(operation, TABLE, key)
+        for operation in ("GetItem", "BatchGetItem", "Query", *_WRITES)
+        for key in (*_NEVER, _ROUTES)
+    ),
+    *(of_data(operation, TABLE, f"{ACCOUNT}#/tunnels") for operation in ("GetItem", "BatchGetItem", "Query", *_WRITES)),
+    *(of_data(operation, OTHER_TABLE, key) for operation in ("GetItem", *_WRITES) for key in _OF_ISSUER),
+    *(of_data(operation, OTHER_TABLE, "edge#/renewals") for operation in ("Query", "PutItem", "DeleteItem")),
+    *(of_data(operation, OTHER_TABLE, "edge#/order_times") for operation in ("BatchGetItem", "UpdateItem")),
+    *(
+        of_data(operation, TABLE, f"{ACCOUNT}#/audit_events/edge")
+        for operation in ("GetItem", "Query", "UpdateItem", "DeleteItem")
+    ),
+    *(of_data(operation, TABLE, "accounts") for operation in ("Query", "BatchGetItem", *_WRITES)),
+    *(of_data(operation, TABLE, f"{ACCOUNT}#/reserved_domains") for operation in ("Query", "PutItem", "DeleteItem")),
+    *(
+        of_data(operation, TABLE, f"{ACCOUNT}#/tls_certificates")
+        for operation in ("Query", "BatchGetItem", "UpdateItem")
+    ),
+    *(of_data(operation, TABLE, "edge#/acme/x") for operation in ("Query", "DeleteItem")),
+    *(of_data(operation) for operation in ("GetItem", "BatchGetItem", "Query", "Scan", *_WRITES)),
+    *(of_key("Decrypt", context) for context in (CERTIFICATE, RESOURCE, HOP, _OPERATORS, {})),
+    *(of_key(operation, {**_ACME, "purpose": "any"}) for operation in ("Encrypt", "Decrypt")),
+    *(of_key(operation, _ACME, key=OTHER_KEY) for operation in ("Encrypt", "Decrypt")),
+    *(of_key("Encrypt", {**context, "purpose": "any"}) for context in (CERTIFICATE, _OPERATORS)),
+    *(of_key("Encrypt", context, key=OTHER_KEY) for context in (CERTIFICATE, _OPERATORS)),
+    *(of_key("CreateGrant", context) for context in (CERTIFICATE, _OPERATORS, _ACME)),
+    *(
+        of_key("Encrypt", context)
+        for context in (RESOURCE, HOP, _TOKENS, {"account": "edge", "resource": "cert_a"}, {})
+    ),
     *(of_key(action, {**_ACME, "account": ACCOUNT}) for action in ("Encrypt", "Decrypt")),
     of_key("Encrypt", {**_OPERATORS, "account": ACCOUNT}),
     of_data("UpdateItem", TABLE, "edge#/renewals"),
@@ -547,18 +584,18 @@ OF_THE_OPERATOR = [
     of_data("GetItem", OTHER_TABLE, "x"),
     of_data("Scan", _BY_ACTOR),
     of_data("Query", INDEX, "x"),
-    *(of_key("Decrypt", it) for it in (RESOURCE, _APPS)),
+    *(of_key("Decrypt", context) for context in (RESOURCE, _APPS)),
     *(
-        of_key("Encrypt", it)
-        for it in (RESOURCE, _ITS_KEYS, {**_APPS, "account": ACCOUNT}, {**_APPS, "purpose": "any"})
+        of_key("Encrypt", context)
+        for context in (RESOURCE, _ITS_KEYS, {**_APPS, "account": ACCOUNT}, {**_APPS, "purpose": "any"})
     ),
-    *(of_key("Encrypt", {name: it}) for name, it in _APPS.items()),
+    *(of_key("Encrypt", {name: value}) for name, value in _APPS.items()),
     of_key("Encrypt", _APPS, key=OTHER_KEY),
     of_key("Encrypt", _APPS, alias="payroll"),
     of_key("CreateGrant", _APPS),
-    *(of_key(it, {**RESOURCE, "purpose": "any"}) for it in _AGAIN),
-    *(of_key(it, RESOURCE, key=OTHER_KEY) for it in _AGAIN),
-    *(of_key(it, RESOURCE, alias="payroll") for it in _AGAIN),
+    *(of_key(operation, {**RESOURCE, "purpose": "any"}) for operation in _AGAIN),
+    *(of_key(operation, RESOURCE, key=OTHER_KEY) for operation in _AGAIN),
+    *(of_key(operation, RESOURCE, alias="payroll") for operation in _AGAIN),
 ]
 _VIA_THE_TABLE = {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}
 _BY_THE_TABLE = of_key("Decrypt", {}, more=_VIA_THE_TABLE)  # for a request of a function
@@ -571,7 +608,7 @@ OF_THE_BOUNDARY = [
     ),
     of_data("Query", OTHER_TABLE, "x", more=FROM_THE_FUNCTION),
     of_data("Scan", more=FROM_THE_FUNCTION),
-    *(of_data("Query", it, "x", more=where) for it in (TABLE, INDEX) for where in ({}, _STOLEN)),
+    *(of_data("Query", resource, "x", more=where) for resource in (TABLE, INDEX) for where in ({}, _STOLEN)),
     *(of_key("Decrypt", RESOURCE, more=where) for where in ({}, _STOLEN)),
     of_key("Decrypt", RESOURCE, alias="payroll", more=FROM_THE_FUNCTION),
     of_key("Decrypt", RESOURCE, key=OTHER_KEY, more=FROM_THE_FUNCTION),
@@ -587,7 +624,7 @@ OF_THE_BOUNDARY = [
 
 
 @dataclass(frozen=True)
-class Held:
+class PolicyCase:
     """A policy, or the boundary: what must be allowed by it, and what must not."""
 
     policy: tuple[Statement, ...]
@@ -595,19 +632,21 @@ class Held:
     forbidden: Sequence[Call]
 
 
-def held(name: str, calls: Calls) -> Held:
+def build_case(name: str, calls: Calls) -> PolicyCase:
     if name == "boundary":
         of_functions = [*calls["api"], *calls["authorizer"]]
         restored = [replace(call, resource=call.resource.replace(TABLE, RESTORED)) for call in of_functions]
         second = [_with_second_key(call) for call in of_functions if call.action.startswith("kms:")]
         needed = [*of_functions, *restored, *second, *LOGGED, *TRACED, _BY_THE_TABLE]
-        return Held(rights.boundary(), needed, OF_THE_BOUNDARY)
+        return PolicyCase(rights.boundary(), needed, OF_THE_BOUNDARY)
     forbidden = {"api": OF_THE_API, "authorizer": OF_THE_AUTHORIZER, "edge": OF_THE_EDGE, "operator": OF_THE_OPERATOR}
     forbidden |= {"issuer": OF_THE_ISSUER, "sign-in": OF_THE_SIGN_IN_SERVICE}
     logged = [
-        replace(it, resource=it.resource.replace("APIHandler", FUNCTIONS[name])) for it in LOGGED if name in FUNCTIONS
+        replace(call, resource=call.resource.replace("APIHandler", FUNCTIONS[name]))
+        for call in LOGGED
+        if name in FUNCTIONS
     ]
-    return Held(rights.roles()[name].policy, [*calls[name], *logged], forbidden[name])
+    return PolicyCase(rights.roles()[name].policy, [*calls[name], *logged], forbidden[name])
 
 
 def _with_second_key(call: Call) -> Call:
@@ -628,43 +667,51 @@ def allowed(calls: Sequence[Call], policy: Sequence[Statement]) -> list[Call]:
 
 @each_policy
 def test_a_policy_allows_what_is_called_and_nothing_that_must_never_be(calls: Calls, name: str) -> None:
-    it = held(name, calls)
-    assert [call for call in it.needed if not allows(call, it.policy)] == []
-    assert allowed(it.forbidden, it.policy) == []
+    case = build_case(name, calls)
+    assert [call for call in case.needed if not allows(call, case.policy)] == []
+    assert allowed(case.forbidden, case.policy) == []
 
 
 @each_policy
 def test_nothing_is_allowed_that_no_call_needs(calls: Calls, name: str) -> None:
-    it = held(name, calls)
-    unneeded = [what for what, less in weakened.with_less(it.policy) if allowed(it.needed, less) == it.needed]
-    assert [it for it in unneeded if it != OF_EARLIER_GATEWAYS] == [], "\n".join(unneeded)
+    case = build_case(name, calls)
+    unneeded = [
+        weakness for weakness, less in weakened.with_less(case.policy) if allowed(case.needed, less) == case.needed
+    ]
+    assert [weakness for weakness in unneeded if weakness != OF_EARLIER_GATEWAYS] == [], "\n".join(unneeded)
 
 
 @each_policy
 def test_no_limit_can_be_taken_away_unseen(calls: Calls, name: str) -> None:
-    it = held(name, calls)
-    assert [what for what, more in weakened.with_more(it.policy) if not allowed(it.forbidden, more)] == []
+    case = build_case(name, calls)
+    assert [weakness for weakness, more in weakened.with_more(case.policy) if not allowed(case.forbidden, more)] == []
 
 
 def test_only_the_sign_in_service_opens_client_secrets_and_it_writes_only_sessions_keys_and_results(
     calls: Calls,
 ) -> None:
     """Of all secrets and records that any role uses."""
-    made = [call for of_role in calls.values() for call in of_role]
-    secrets = {(it["account"], it["resource"]) for it in map(_encryption_context, made) if it}
-    keys = {key for it in made if it.action in WRITES for key in it.context.get("dynamodb:LeadingKeys", ())}
+    all_calls = [call for of_role in calls.values() for call in of_role]
+    secrets = {(context["account"], context["resource"]) for context in map(_encryption_context, all_calls) if context}
+    keys = {key for call in all_calls if call.action in WRITES for key in call.context.get("dynamodb:LeadingKeys", ())}
 
     def opened(role: str) -> set[str]:
         may = rights.roles()[role].may
-        found = [it for account, it in secrets if may(of_key("Decrypt", {"account": account, "resource": it}))]
-        return {it.split("_")[0] for it in found}
+        resources = [
+            resource
+            for account, resource in secrets
+            if may(of_key("Decrypt", {"account": account, "resource": resource}))
+        ]
+        return {resource.split("_")[0] for resource in resources}
 
     def written(role: str) -> set[str]:
         may = rights.roles()[role].may
-        found = [key for key in keys if any(may(of_data(it.partition(":")[2], TABLE, key)) for it in WRITES)]
-        return {re.sub(r"^acct_\w+|(?<=^session#).+", "", it) for it in found}
+        leading_keys = [
+            key for key in keys if any(may(of_data(action.partition(":")[2], TABLE, key)) for action in WRITES)
+        ]
+        return {re.sub(r"^acct_\w+|(?<=^session#).+", "", key) for key in leading_keys}
 
-    assert {"edghtsrt", "cert"} <= {it.split("_")[0] for _, it in secrets}
+    assert {"edghtsrt", "cert"} <= {resource.split("_")[0] for _, resource in secrets}
     assert "edghtsrt" not in opened("edge")
     assert opened("sign-in") == {"edghtsrt", "rd", "oauth", "session", "sign-in", "sign-in-link"}
     assert written("sign-in") == {"session#", "sign_in_keys", "#/oauth_errors"}
@@ -672,4 +719,4 @@ def test_only_the_sign_in_service_opens_client_secrets_and_it_writes_only_sessio
 
 def _encryption_context(call: Call) -> dict[str, str]:
     prefix = "kms:EncryptionContext:"
-    return {name.removeprefix(prefix): str(it) for name, it in call.context.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): str(value) for name, value in call.context.items() if name.startswith(prefix)}

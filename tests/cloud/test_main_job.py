@@ -10,5 +10,5 @@ from tests.conftest import Served
 
 @pytest.mark.needs("bash", "curl", "jq", "ssh", "sshd")
 def test_the_main_job_works_on_the_deployed_package(deployed: Served, tmp_path: Path) -> None:
-    job = [it for it in blocks("README.md", "The main job: from a key to a login") if not it.startswith("te ")]
+    job = [block for block in blocks("README.md", "The main job: from a key to a login") if not block.startswith("te ")]
     assert_logged_in(paste(job, project(tmp_path, deployed)))

@@ -33,8 +33,8 @@ def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[str]:
 def said_by(action: str, settings: Mapping[str, str]) -> tuple[int, str]:
     """Return the exit status and the sentence on the error channel."""
     process = emulated(action, settings)
-    told = process.communicate(timeout=60)[1]
-    return process.returncode, told
+    errors = process.communicate(timeout=60)[1]
+    return process.returncode, errors
 
 
 def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothing_left(
@@ -51,9 +51,9 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
     described = client_of(terminal.read(tmp_path / "cloud.env"), "cloudformation").describe_stacks
     (api,) = described(StackName="tunnel-edge-api")["Stacks"]
-    given = {(parameter["ParameterKey"], parameter["ParameterValue"]) for parameter in api["Parameters"]}
-    assert {("VersionHeaders", "Vendor-Version"), ("StrictReferences", "true"), ("LogLevel", "ERROR")} <= given
-    assert ("AuditDays", "30") in given
+    parameters = {(parameter["ParameterKey"], parameter["ParameterValue"]) for parameter in api["Parameters"]}
+    assert {("VersionHeaders", "Vendor-Version"), ("StrictReferences", "true"), ("LogLevel", "ERROR")} <= parameters
+    assert ("AuditDays", "30") in parameters
 
     starting = emulated("start", settings)  # which ends the first
     while cloud.is_answering(f"http://127.0.0.1:{port}") and (tmp_path / "env").exists():
@@ -71,8 +71,8 @@ def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path) -> None
     file, settings = tmp_path / "env", environment(tmp_path, free_port())
     file.write_text("NAME=another program's\n")
     assert said_by("stop", settings) == (0, "")
-    told = f"{file} does not belong to an emulated cloud: choose another folder with DEPLOYED_DIR=….\n"
-    assert said_by("check", settings) == (1, told)
+    sentence = f"{file} does not belong to an emulated cloud: choose another folder with DEPLOYED_DIR=….\n"
+    assert said_by("check", settings) == (1, sentence)
     assert [*tmp_path.iterdir()] == [file]
 
 

@@ -67,11 +67,11 @@ print(pydantic.__file__)
 
 
 def test_it_is_made_again_only_if_something_changed(deployed: Served, tmp_path: Path) -> None:
-    made = ARCHIVE.stat().st_mtime_ns
+    written_at = ARCHIVE.stat().st_mtime_ns
     command = [sys.executable, "-m", "infra.deploy.package", "dev"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == f"{ARCHIVE}: {ARCHIVE.stat().st_size:,} bytes, unchanged\n"
-    assert ARCHIVE.stat().st_mtime_ns == made
+    assert ARCHIVE.stat().st_mtime_ns == written_at
     inputs = {arch: fingerprint.of_inputs("dev", arch) for arch in ("arm64", "x86_64")}
     assert inputs["arm64"] != inputs["x86_64"]
     for name in ("deployment.zip", "sam.json", "sbom.json", "translated.json"):
@@ -100,5 +100,7 @@ def test_a_dead_registry_is_told_in_a_sentence(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.returncode == 1
-    told = "could not be fetched from the registry of Python's packages: check that this machine is connected, then run"
-    assert [line.partition(" ")[2] for line in done.stderr.splitlines()] == [f"{told} make again."]
+    sentence = (
+        "could not be fetched from the registry of Python's packages: check that this machine is connected, then run"
+    )
+    assert [line.partition(" ")[2] for line in done.stderr.splitlines()] == [f"{sentence} make again."]

@@ -33,8 +33,8 @@ Calls = list[list[str]]
 def commands(section: str) -> list[str]:
     """Return the shell blocks of a section, then what stands as a command in its text."""
     text, *blocks = re.split(r"^ *```sh\n(.*?)^ *```$", section, flags=re.M | re.S)
-    told = [text, *blocks[1::2]]
-    return [*blocks[::2], *re.findall(r"`((?:aws|gh|TABLE_NAME=[^\s`]+) [^`]+)`", "".join(told))]
+    texts = [text, *blocks[1::2]]
+    return [*blocks[::2], *re.findall(r"`((?:aws|gh|TABLE_NAME=[^\s`]+) [^`]+)`", "".join(texts))]
 
 
 @pytest.fixture(scope="module", params=[name for name, section in SECTIONS.items() if commands(section)])
@@ -64,8 +64,8 @@ def named(calls: Calls, *command: str) -> Calls:
 
 def options(call: list[str]) -> dict[str, str]:
     """Options of the AWS CLI with their values, but for those that every command has."""
-    given = {word[2:].removeprefix("no-"): value for word, value in pairwise([*call, ""]) if word.startswith("--")}
-    return {RENAMED.get(name, name): value for name, value in given.items() if name not in COMMON}
+    values = {word[2:].removeprefix("no-"): value for word, value in pairwise([*call, ""]) if word.startswith("--")}
+    return {RENAMED.get(name, name): value for name, value in values.items() if name not in COMMON}
 
 
 def operation(service: str, name: str, rest: list[str]) -> tuple[str, list[str]]:
@@ -73,20 +73,24 @@ def operation(service: str, name: str, rest: list[str]) -> tuple[str, list[str]]
     if name == "wait":
         waiters: Any = SESSION.get_waiter_model(service)
         return waiters.get_waiter(rest[0].title().replace("-", "")).operation, rest[1:]
-    (found,) = [found for found in SESSION.get_service_model(service).operation_names if xform_name(found, "-") == name]
-    return found, rest
+    (operation_name,) = [
+        operation_name
+        for operation_name in SESSION.get_service_model(service).operation_names
+        if xform_name(operation_name, "-") == name
+    ]
+    return operation_name, rest
 
 
 def test_what_is_asked_of_the_cloud_is_known_to_it(calls: Calls) -> None:
     for service, command, *rest in named(calls, "aws"):
         if (service, command) == ("cloudformation", "deploy"):  # the CLI's own
             continue
-        name, given = operation(service, command, rest)
+        name, words = operation(service, command, rest)
         shape = SESSION.get_service_model(service).operation_model(name).input_shape
         known = {xform_name(member, "-"): of.documentation for member, of in shape.members.items()}
-        assert options(given).keys() <= known.keys()
-        assert {xform_name(member, "-") for member in shape.required_members} <= options(given).keys()
-        for option, value in options(given).items():
+        assert options(words).keys() <= known.keys()
+        assert {xform_name(member, "-") for member in shape.required_members} <= options(words).keys()
+        for option, value in options(words).items():
             assert not value.startswith("alias/") or "alias" in known[option].lower(), name
 
 
@@ -120,8 +124,8 @@ def test_what_the_pipeline_reads_is_set_in_its_environment(calls: Calls) -> None
 
 
 def test_what_an_import_is_told_of_the_data_stack_lacks_only_its_outputs(calls: Calls) -> None:
-    whole = yaml_parse((ROOT / "infra" / "deploy" / "data.yaml").read_text())
+    template = yaml_parse((ROOT / "infra" / "deploy" / "data.yaml").read_text())
     for call in named(calls, "aws", "cloudformation", "create-change-set"):
-        told = yaml_parse(options(call)["template-body"])
-        assert {**told, "Outputs": whole["Outputs"]} == whole
-        assert "Outputs" not in told
+        import_template = yaml_parse(options(call)["template-body"])
+        assert {**import_template, "Outputs": template["Outputs"]} == template
+        assert "Outputs" not in import_template

@@ -21,10 +21,10 @@ SERVING = {
 
 @pytest.mark.needs("bash", "curl", "jq", "openssl", "ssh", "sshd", "the environment of make")
 def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) -> None:
-    others = [
+    other_blocks = [
         block for block in blocks("README.md") if not block.startswith("te ")
     ]  # tests/cli/test_pages.py has these
-    lines = [block for block in others if block not in SERVING["README.md"]]
+    lines = [block for block in other_blocks if block not in SERVING["README.md"]]
     said = paste(lines, project(tmp_path, served))
     assert_logged_in(said)
     assert '"operationId": "create_api_key"' in said

@@ -49,12 +49,12 @@ def api(deployed: Served) -> Resources:
 
 def of_type(resources: Resources, name: str) -> list[Any]:
     """Return the properties of the resources of a type."""
-    return [found["Properties"] for found in resources.values() if found["Type"] == name]
+    return [resource["Properties"] for resource in resources.values() if resource["Type"] == name]
 
 
 def of_role(name: str) -> list[Statement]:
-    found = PIPELINE[name]["Properties"]["Policies"]
-    return [statement for policy in found for statement in policy["PolicyDocument"]["Statement"]]
+    policies = PIPELINE[name]["Properties"]["Policies"]
+    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
 
 
 def of_policy(name: str) -> list[Statement]:
@@ -83,7 +83,9 @@ def test_what_holds_data_stays_when_its_stack_goes_and_survives_mistakes() -> No
 def test_the_key_admits_each_role_of_the_edge_that_uses_it() -> None:
     edge = yaml_parse((ROOT / "infra" / "deploy" / "edge.yaml").read_text())["Resources"]
     used = [
-        name for name, it in edge.items() if it["Type"] == "AWS::IAM::Role" and "kms:" in json.dumps(it, default=str)
+        name
+        for name, resource in edge.items()
+        if resource["Type"] == "AWS::IAM::Role" and "kms:" in json.dumps(resource, default=str)
     ]
     assert sorted(f"edge-{name}" for name in used) == sorted(OF_THE_EDGE)
 
@@ -121,7 +123,7 @@ def test_backups_stay_and_their_role_cannot_read_delete_or_restore() -> None:
     assert (condition, otherwise) == ("HasCopies", {"Ref": "AWS::NoValue"})
     assert copy["DestinationBackupVaultArn"] == {"Ref": "CopyVaultArn"}
     (policy,) = BACKUP["Role"]["Properties"]["Policies"]
-    statements = [it.get("Fn::If", [None, it])[1] for it in policy["PolicyDocument"]["Statement"]]
+    statements = [statement.get("Fn::If", [None, statement])[1] for statement in policy["PolicyDocument"]["Statement"]]
     assert policies.actions(statements) == {
         "backup:CopyFromBackupVault", "backup:CopyIntoBackupVault", "backup:DescribeBackupVault",
         "dynamodb:DescribeTable", "dynamodb:ListTagsOfResource", "dynamodb:StartAwsBackupJob",
@@ -162,8 +164,8 @@ def test_no_policy_has_a_wildcard_for_an_action_or_reaches_past_its_environment(
             if resource == "*":
                 assert policies.actions([statement]) <= of_no_resource
             elif resource != {"Fn::Sub": "${Bucket.Arn}/*"} and "arn:" in str(resource):
-                own = ("tunnel-edge-${Environment}", "table/${TableName}", *nameless)
-                assert any(name in resource["Fn::Sub"] for name in own), resource
+                environment_names = ("tunnel-edge-${Environment}", "table/${TableName}", *nameless)
+                assert any(name in resource["Fn::Sub"] for name in environment_names), resource
 
 
 def test_roles_are_made_within_the_boundary_and_passed_to_one_service_only() -> None:
@@ -264,7 +266,7 @@ def test_whatever_the_gateway_says_by_itself_has_the_one_error_body_and_the_stat
     api: Resources,
 ) -> None:
     inside = api["RestAPI"]["Properties"]["Body"]["x-amazon-apigateway-gateway-responses"]
-    beside = {found["ResponseType"]: found for found in of_type(api, "AWS::ApiGateway::GatewayResponse")}
+    beside = {response["ResponseType"]: response for response in of_type(api, "AWS::ApiGateway::GatewayResponse")}
     assert inside.keys() == beside.keys() == {*EVERY_TYPE}
     for kind, response in inside.items():
         status, headers = response["statusCode"], response["responseParameters"]

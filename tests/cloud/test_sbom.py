@@ -21,12 +21,14 @@ def test_the_bill_has_every_library_of_the_package_and_no_other(deployed: Served
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
     with zipfile.ZipFile(PACKAGE / "deployment.zip") as package:
         shipped = {name.partition(".dist-info/")[0] for name in package.namelist() if ".dist-info/" in name}
-    named = {f"{it['name'].lower().replace('-', '_')}-{it['version']}" for it in bill["components"]}
-    assert {it for it in named if not it.startswith("chalice-")} == {it.lower() for it in shipped}
-    assert any(it.startswith("chalice-") for it in named)
-    references = [it["bom-ref"] for it in bill["components"]]
+    named = {
+        f"{component['name'].lower().replace('-', '_')}-{component['version']}" for component in bill["components"]
+    }
+    assert {name for name in named if not name.startswith("chalice-")} == {name.lower() for name in shipped}
+    assert any(name.startswith("chalice-") for name in named)
+    references = [component["bom-ref"] for component in bill["components"]]
     assert len({*references}) == len(references)
-    assert all(re.fullmatch(r"pkg:pypi/[a-z0-9.-]+@[0-9][0-9a-z.]*", it) for it in references)
+    assert all(re.fullmatch(r"pkg:pypi/[a-z0-9.-]+@[0-9][0-9a-z.]*", reference) for reference in references)
     assert bill["dependencies"] == [{"ref": "tunnel-edge", "dependsOn": references}]
 
 
@@ -43,7 +45,7 @@ def test_the_bill_of_the_image_has_its_python_and_debian_packages(tmp_path: Path
     subprocess.run([sys.executable, "-S", "-m", "infra.deploy.sbom", str(tmp_path)], cwd=ROOT, check=True)
     bill = json.loads((tmp_path / "image-sbom.json").read_text())
     purls = ["pkg:deb/debian/libc6@2.41-12?arch=amd64", "pkg:pypi/other@3", "pkg:pypi/some-package@1.2"]
-    assert [it["purl"] for it in bill["components"]] == purls
+    assert [component["purl"] for component in bill["components"]] == purls
     assert bill["metadata"]["component"]["name"] == "tunnel-edge-image"
 
 
@@ -53,12 +55,12 @@ def test_the_bill_of_a_wheel_has_what_it_requires(tmp_path: Path, python: Path) 
     wheel = tmp_path / "named" / "some-1.0-py3-none-any.whl"
     wheel.parent.mkdir()
     required = ["cryptography>=45", "urllib3", 'nothing; extra == "more"', 'nothing; python_version < "3"']
-    lines = "".join(f"Requires-Dist: {it}\n" for it in required)
+    lines = "".join(f"Requires-Dist: {requirement}\n" for requirement in required)
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("some-1.0.dist-info/METADATA", f"Metadata-Version: 2.4\nName: some\nVersion: 1.0\n{lines}")
     wheels.write_bill(wheel, python)
     bill = json.loads((wheel.parent / "named-sbom.json").read_text())
-    names = {it["name"] for it in bill["components"]}
+    names = {component["name"] for component in bill["components"]}
     assert names >= {"cryptography", "urllib3", "cffi"}
     assert "nothing" not in names
     assert "pytest" not in names

@@ -41,9 +41,9 @@ _RESOURCES = {
     "lambda": [FUNCTION],
     "logs": [f"arn:aws:logs:{_HERE}:log-group:{NAME}-api-AccessLogs-x"],
     "s3": [f"{BUCKET}/package"],
-    "apigateway:POST": [f"arn:aws:apigateway:us-east-1::/{it}" for it in ("restapis", "domainnames")],
-    "apigateway:PUT": [f"arn:aws:apigateway:us-east-1::/{it}" for it in ("restapis/a", "tags/a")],
-    "apigateway": [f"arn:aws:apigateway:us-east-1::/{it}" for it in ("restapis/a", "domainnames/a")],
+    "apigateway:POST": [f"arn:aws:apigateway:us-east-1::/{path}" for path in ("restapis", "domainnames")],
+    "apigateway:PUT": [f"arn:aws:apigateway:us-east-1::/{path}" for path in ("restapis/a", "tags/a")],
+    "apigateway": [f"arn:aws:apigateway:us-east-1::/{path}" for path in ("restapis/a", "domainnames/a")],
 }
 WITHIN: Context = {"iam:PermissionsBoundary": BOUNDARY}
 TO_LAMBDA: Context = {"iam:PassedToService": "lambda.amazonaws.com"}
@@ -83,10 +83,10 @@ _ELSEWHERE = {
 def foreign(call: Call) -> Call:
     """Return a call of something that is not this environment's."""
     resource = call.resource
-    for own, other in _ELSEWHERE.items():
-        resource = resource.replace(own, other)
-    for own in ("restapis", "domainnames", "tags"):
-        resource = resource.replace(f"::/{own}", "::/vpclinks")
+    for ours, other in _ELSEWHERE.items():
+        resource = resource.replace(ours, other)
+    for ours in ("restapis", "domainnames", "tags"):
+        resource = resource.replace(f"::/{ours}", "::/vpclinks")
     return replace(call, resource=resource.replace("aws-service-role/", "aws-service-role/another."))
 
 
@@ -98,7 +98,7 @@ FORBIDDEN = [
     *(Call("iam:DeleteServiceLinkedRole", call.resource, call.context) for call in LINKED),
     *(Call("iam:AttachRolePolicy", ROLE, context) for context in ({}, WITHIN, TO_LAMBDA)),
     Call("iam:UpdateAssumeRolePolicy", ROLE, WITHIN),
-    *(Call(f"kms:{it}", KEY) for it in ("Decrypt", "PutKeyPolicy", "ScheduleKeyDeletion", "UpdateAlias")),
+    *(Call(f"kms:{operation}", KEY) for operation in ("Decrypt", "PutKeyPolicy", "ScheduleKeyDeletion", "UpdateAlias")),
     Call("kms:DeleteAlias", f"arn:aws:kms:{_HERE}:alias/{NAME}"),
     Call("dynamodb:DeleteTable", TABLE),
     Call("lambda:InvokeFunction", FUNCTION),
@@ -118,8 +118,8 @@ def allowed(calls: list[Call], policy: tuple[Statement, ...]) -> list[Call]:
 
 def test_every_type_of_resource_that_is_deployed_has_its_handlers_here(deployed: Served) -> None:
     stacks = (ROOT / "infra" / "deploy" / "data.yaml", ROOT / "build" / "dev" / "translated.json")
-    found = {it["Type"] for stack in stacks for it in yaml_parse(stack.read_text())["Resources"].values()}
-    assert found == HANDLERS.keys()
+    types = {resource["Type"] for stack in stacks for resource in yaml_parse(stack.read_text())["Resources"].values()}
+    assert types == HANDLERS.keys()
 
 
 def test_the_role_may_do_what_the_handlers_do_and_nothing_that_must_never_be() -> None:
@@ -130,5 +130,5 @@ def test_the_role_may_do_what_the_handlers_do_and_nothing_that_must_never_be() -
 
 def test_no_right_is_there_that_no_handler_needs_and_no_limit_can_be_taken_away() -> None:
     policy = rights.roles()["service"].policy
-    assert [what for what, less in weakened.with_less(policy) if allowed(NEEDED, less) == NEEDED] == []
-    assert [what for what, more in weakened.with_more(policy) if not allowed(FORBIDDEN, more)] == []
+    assert [weakness for weakness, less in weakened.with_less(policy) if allowed(NEEDED, less) == NEEDED] == []
+    assert [weakness for weakness, more in weakened.with_more(policy) if not allowed(FORBIDDEN, more)] == []

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ROOT, Served
 
 ALIAS = {"Alias": {"Fn::If": ["HasSnapStart", ":live", ""]}}
-PARTITION, PLACE, API = "${AWS::Partition}", "${AWS::Region}:${AWS::AccountId}", "${RestAPI}"
+PARTITION, REGION_AND_ACCOUNT, API = "${AWS::Partition}", "${AWS::Region}:${AWS::AccountId}", "${RestAPI}"
 CALLERS = {"APIHandler": "/*", "Authorizer": "/authorizers/*"}  # the part of the API that calls each function
 
 
@@ -17,19 +17,19 @@ CALLERS = {"APIHandler": "/*", "Authorizer": "/authorizers/*"}  # the part of th
 def resources(deployed: Served) -> Mapping[str, Any]:
     """Return the resources of the API's stack, as SAM makes them of the package that was deployed."""
     stack = json.loads((ROOT / "build" / "dev" / "translated.json").read_text())
-    found: Mapping[str, Any] = stack["Resources"]
-    return found
+    resources: Mapping[str, Any] = stack["Resources"]
+    return resources
 
 
 @pytest.mark.parametrize("name", CALLERS)
 def test_with_snapstart_a_version_is_made_of_each_function_and_the_api_may_call_its_alias(
     resources: Mapping[str, Any], name: str
 ) -> None:
-    wanted = {"Fn::If": ["HasSnapStart", "PublishedVersions", "None"]}
-    assert resources[name]["Properties"]["SnapStart"] == {"ApplyOn": wanted}
-    made = {kind: resources[f"{name}{kind}"] for kind in ("Version", "Alias", "AliasPermission")}
-    assert {found["Condition"] for found in made.values()} == {"HasSnapStart"}
-    assert {kind: found["Properties"] for kind, found in made.items()} == {
+    apply_on = {"Fn::If": ["HasSnapStart", "PublishedVersions", "None"]}
+    assert resources[name]["Properties"]["SnapStart"] == {"ApplyOn": apply_on}
+    parts = {kind: resources[f"{name}{kind}"] for kind in ("Version", "Alias", "AliasPermission")}
+    assert {part["Condition"] for part in parts.values()} == {"HasSnapStart"}
+    assert {kind: part["Properties"] for kind, part in parts.items()} == {
         "Version": {"FunctionName": {"Ref": name}},
         "Alias": {
             "FunctionName": {"Ref": name},
@@ -40,7 +40,7 @@ def test_with_snapstart_a_version_is_made_of_each_function_and_the_api_may_call_
             "Action": "lambda:InvokeFunction",
             "FunctionName": {"Ref": f"{name}Alias"},
             "Principal": "apigateway.amazonaws.com",
-            "SourceArn": {"Fn::Sub": f"arn:{PARTITION}:execute-api:{PLACE}:{API}{CALLERS[name]}"},
+            "SourceArn": {"Fn::Sub": f"arn:{PARTITION}:execute-api:{REGION_AND_ACCOUNT}:{API}{CALLERS[name]}"},
         },
     }
 
@@ -56,7 +56,7 @@ def test_every_call_of_the_gateway_goes_to_the_alias_with_snapstart_and_to_the_f
 
 
 def test_the_web_acl_is_that_of_the_stage(resources: Mapping[str, Any]) -> None:
-    (stage,) = (name for name, found in resources.items() if found["Type"] == "AWS::ApiGateway::Stage")
+    (stage,) = (name for name, resource in resources.items() if resource["Type"] == "AWS::ApiGateway::Stage")
     address = f"arn:{PARTITION}:apigateway:${{AWS::Region}}::/restapis/{API}/stages/${{{stage}}}"
     assert resources["WebAcl"] == {
         "Type": "AWS::WAFv2::WebACLAssociation",

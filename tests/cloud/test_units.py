@@ -22,9 +22,9 @@ def test_a_process_gains_no_rights_and_has_bounds(process: str) -> None:
 def test_the_page_for_operators_names_every_unit_except_the_issuers() -> None:
     page = (ROOT / "docs" / "edge-operations.md").read_text()
     named = {f"tunnel-edge-{process}" for process in ("control", "envoy@", "gateway@", "sign-in")}
-    files = {it.stem for it in (ROOT / "infra" / "deploy").glob("*.service")}
+    files = {path.stem for path in (ROOT / "infra" / "deploy").glob("*.service")}
     assert files == {*named, "tunnel-edge-issuer"}  # whose page is docs/certificates.md
-    assert {it for it in files if f"/infra/deploy/{it}.service)" in page} == named
+    assert {name for name in files if f"/infra/deploy/{name}.service)" in page} == named
 
 
 @pytest.mark.needs("systemd")
@@ -50,8 +50,8 @@ def test_envoy_has_a_user_of_its_own_and_neither_settings_nor_credentials() -> N
 
 def test_the_parent_of_envoy_is_told_its_folder_and_instance_and_nothing_else() -> None:
     command = service("envoy")["ExecStart"].split()
-    given, program = command[2:-4], command[-4:]
-    assert given == ["EDGE_DIR=/run/tunnel-edge", "EDGE_INSTANCE=%i"]
+    variables, program = command[2:-4], command[-4:]
+    assert variables == ["EDGE_DIR=/run/tunnel-edge", "EDGE_INSTANCE=%i"]
     assert program == ["/opt/tunnel-edge/.venv-edge/bin/python", "-m", "edge", "envoy"]
     assert service("envoy")["KillMode"] == "mixed"  # the signal that drains must not reach Envoy itself
 

@@ -55,8 +55,8 @@ class Version:
     templates: Mapping[str, Template]
 
     def resources(self, file: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.templates[file].get("Resources", {})
-        return found
+        resources: Mapping[str, Any] = self.templates[file].get("Resources", {})
+        return resources
 
 
 def git(*arguments: str, root: Path = ROOT) -> bytes:
@@ -66,10 +66,10 @@ def git(*arguments: str, root: Path = ROOT) -> bytes:
 
 def history(root: Path = ROOT) -> list[tuple[str, str]]:
     """Return the versions of CHANGELOG.md with their commits, the oldest first."""
-    found = re.findall(
+    commits = re.findall(
         r"^## (\d+\.\d+\.\d+) .*\n\nCommit ([0-9a-f]{7,40})\b", (root / "CHANGELOG.md").read_text(), re.M
     )
-    return found[::-1]
+    return commits[::-1]
 
 
 def released(name: str, commit: str, root: Path = ROOT) -> Version:
@@ -108,10 +108,10 @@ def pairs() -> Iterator[tuple[Version, Version]]:
 
 def unsaid(before: Version, after: Version, page: str) -> list[str]:
     """Return a sentence for each thing that the upgrade needs and the page does not name in backticks."""
-    told = {*re.findall(r"`([^`]+)`", page)}
+    names_on_page = {*re.findall(r"`([^`]+)`", page)}
     asked = [*_gained(before, after), *_lacking(before, after), *_beyond(before, after), *_beyond(after, before)]
     asked += [*_changed_data(before, after), *_parameters(before, after), *_edge(before, after)]
-    return [*_impossible(before, after), *(why for names, why in asked if not {*names} <= told)]
+    return [*_impossible(before, after), *(why for names, why in asked if not {*names} <= names_on_page)]
 
 
 def _version(name: str, read: Callable[[str], str]) -> Version:
@@ -149,13 +149,13 @@ def _gained(before: Version, after: Version) -> Asked:
 def _lacking(before: Version, after: Version) -> Asked:
     """Yield the rights that the stacks' changes need and CloudFormation's role of before lacks."""
     role = {action for action, _ in _of_pipeline(before, "ServiceRole")}
-    for place, part, kind in _changes(before, after, "data.yaml"):
+    for path, part, kind in _changes(before, after, "data.yaml"):
         for right in _needed(kind, part, "update" if part else "create"):
             if right not in role:
-                yield (right,), f"The change of {place} needs {right}, which the service role of before lacks."
-    made = {resource.get("Type") for resource in before.resources("api.yaml").values()}
+                yield (right,), f"The change of {path} needs {right}, which the service role of before lacks."
+    types = {resource.get("Type") for resource in before.resources("api.yaml").values()}
     for name, resource in after.resources("api.yaml").items():
-        if (kind := resource.get("Type")) and kind not in made:
+        if (kind := resource.get("Type")) and kind not in types:
             for right in sorted({*_needed(kind, "", "create"), *_needed(kind, "", "delete")} - role):
                 yield (right,), f"{name} is the first {kind} and needs {right}, which the service role of before lacks."
 
@@ -184,8 +184,8 @@ def _beyond(limit: Version, functions: Version) -> Asked:
         name = _pattern(resource)
         if not any(action == allowed and fnmatchcase(name, pattern) for allowed, pattern in boundary):
             below = re.findall(r"table/[^/]+/(.+)", name)
-            told = f"The functions of {functions.name} use {action} on {name}"
-            yield (action, *below), f"{told}, which the boundary of {limit.name} does not allow."
+            sentence = f"The functions of {functions.name} use {action} on {name}"
+            yield (action, *below), f"{sentence}, which the boundary of {limit.name} does not allow."
 
 
 def _pattern(resource: str) -> str:
@@ -213,8 +213,8 @@ def _changes(before: Version, after: Version, file: str) -> Iterator[tuple[str, 
 
 
 def _changed_data(before: Version, after: Version) -> Asked:
-    for place, _, _ in _changes(before, after, "data.yaml"):
-        yield (place,), f"{place} of the data stack changes with the code: it must be deployed by itself, before it."
+    for path, _, _ in _changes(before, after, "data.yaml"):
+        yield (path,), f"{path} of the data stack changes with the code: it must be deployed by itself, before it."
 
 
 def _impossible(before: Version, after: Version) -> Iterator[str]:
@@ -225,13 +225,13 @@ def _impossible(before: Version, after: Version) -> Iterator[str]:
     changed = indexes.names(before.templates["data.yaml"]) ^ indexes.names(after.templates["data.yaml"])
     if len(changed) > 1:
         yield f"{', '.join(sorted(changed))}: CloudFormation never changes several indexes in one update."
-    for place, part, kind in _changes(before, after, "data.yaml"):
+    for path, part, kind in _changes(before, after, "data.yaml"):
         schema = _schema(kind)
         fixed = (*schema.get("createOnlyProperties", ()), *schema.get("conditionalCreateOnlyProperties", ()))
         if f"/properties/{part}" in fixed:
-            yield f"{place} can never change: CloudFormation would make another {kind}."
-        elif place in before.resources("data.yaml") and place not in after.resources("data.yaml"):
-            yield f"{place} is gone from the data stack, which only ever adds."
+            yield f"{path} can never change: CloudFormation would make another {kind}."
+        elif path in before.resources("data.yaml") and path not in after.resources("data.yaml"):
+            yield f"{path} is gone from the data stack, which only ever adds."
 
 
 def _parameters(before: Version, after: Version) -> Asked:

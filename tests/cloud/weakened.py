@@ -10,31 +10,34 @@ Policy = tuple[Statement, ...]
 
 def with_less(policy: Policy) -> Iterator[tuple[str, Policy]]:
     """Yield the policy without each of its statements, actions, resources and values of conditions, one at a time."""
-    for place, statement in enumerate(policy):
+    for index, statement in enumerate(policy):
         name = statement["Sid"]
-        yield f"{name} is gone", (*policy[:place], *policy[place + 1 :])
+        yield f"{name} is gone", (*policy[:index], *policy[index + 1 :])
         for element in ("Action", "Resource"):
-            for value, left in _without_each(statement[element]):
-                yield f"{name} lacks {value}", _with(policy, place, {**statement, element: left})
+            for value, rest in _without_each(statement[element]):
+                yield f"{name} lacks {value}", _with(policy, index, {**statement, element: rest})
         for operator, key, values in _conditions(statement):
-            for value, left in _without_each(values):
-                yield f"{name} lacks {value} of {key}", _with(policy, place, _when(statement, operator, key, left))
+            for value, rest in _without_each(values):
+                yield f"{name} lacks {value} of {key}", _with(policy, index, _when(statement, operator, key, rest))
 
 
 def with_more(policy: Policy) -> Iterator[tuple[str, Policy]]:
     """Yield the policy without each limit: all actions of a service, any resource, no condition, any value."""
-    for place, statement in enumerate(policy):
+    for index, statement in enumerate(policy):
         name = statement["Sid"]
         services = {action.partition(":")[0] for action in each(statement["Action"])}
-        yield f"{name} of any action", _with(policy, place, {**statement, "Action": [f"{it}:*" for it in services]})
+        yield (
+            f"{name} of any action",
+            _with(policy, index, {**statement, "Action": [f"{service}:*" for service in services]}),
+        )
         if statement["Resource"] != "*":
-            yield f"{name} of any resource", _with(policy, place, {**statement, "Resource": "*"})
+            yield f"{name} of any resource", _with(policy, index, {**statement, "Resource": "*"})
         for operator, key, values in _conditions(statement):
-            yield f"{name} without {operator} {key}", _with(policy, place, _when(statement, operator, key, None))
-            for value, left in _without_each(values, fewest=0) if "Like" in operator else ():
+            yield f"{name} without {operator} {key}", _with(policy, index, _when(statement, operator, key, None))
+            for value, rest in _without_each(values, fewest=0) if "Like" in operator else ():
                 if (wider := _wider(value)) != value:
-                    more = _when(statement, operator, key, [*left, wider])
-                    yield f"{name} of more than {value}", _with(policy, place, more)
+                    more = _when(statement, operator, key, [*rest, wider])
+                    yield f"{name} of more than {value}", _with(policy, index, more)
 
 
 def _wider(pattern: str) -> str:
@@ -45,10 +48,10 @@ def _wider(pattern: str) -> str:
 
 
 def _without_each(values: Any, *, fewest: int = 1) -> Iterator[tuple[Any, list[Any]]]:
-    found = each(values)
-    for place, value in enumerate(found):
-        if len(found) > fewest:
-            yield value, [*found[:place], *found[place + 1 :]]
+    all_values = each(values)
+    for index, value in enumerate(all_values):
+        if len(all_values) > fewest:
+            yield value, [*all_values[:index], *all_values[index + 1 :]]
 
 
 def _conditions(statement: Statement) -> Iterable[tuple[str, str, Any]]:
@@ -60,10 +63,10 @@ def _conditions(statement: Statement) -> Iterable[tuple[str, str, Any]]:
 def _when(statement: Statement, operator: str, key: str, values: Any) -> Statement:
     """Return a statement whose condition has other values, or is gone."""
     conditions: Mapping[str, Any] = statement["Condition"]
-    others = {name: value for name, value in conditions[operator].items() if name != key}
-    changed = {**conditions, operator: others if values is None else {**others, key: values}}
+    other_keys = {name: value for name, value in conditions[operator].items() if name != key}
+    changed = {**conditions, operator: other_keys if values is None else {**other_keys, key: values}}
     return {**statement, "Condition": changed}
 
 
-def _with(policy: Policy, place: int, statement: Statement) -> Policy:
-    return (*policy[:place], statement, *policy[place + 1 :])
+def _with(policy: Policy, index: int, statement: Statement) -> Policy:
+    return (*policy[:index], statement, *policy[index + 1 :])

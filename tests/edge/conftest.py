@@ -9,6 +9,6 @@ from tests.edge.edge_table import EdgeTable
 
 @pytest.fixture
 def edge_table() -> Iterator[EdgeTable]:
-    made = EdgeTable()
-    yield made
-    made.end()
+    table = EdgeTable()
+    yield table
+    table.end()

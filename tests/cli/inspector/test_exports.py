@@ -26,8 +26,8 @@ def post(body: bytes, *headers: bytes) -> bytes:
 def arguments(command: str) -> tuple[list[bytes], bytes]:
     """Return the arguments and standard input that a shell gives to curl."""
     script = f"""curl() {{ printf '%s\\0' "$@"; printf 'END\\0'; case "$*" in *@-*) cat;; esac; }}; {command}"""
-    given = subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout
-    words, _, stdin = given.partition(b"\0END\0")
+    output = subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout
+    words, _, stdin = output.partition(b"\0END\0")
     return words.split(b"\0"), stdin
 
 
@@ -133,7 +133,10 @@ def test_an_edited_body_has_its_own_length_and_no_chunks() -> None:
 def test_differences_are_lines_and_bounded() -> None:
     changed = OK.replace(b"\r\n\r\nok", b"\r\n\r\nno")
     assert texts.differences(exchange(), exchange()) == []
-    assert [it for it in texts.differences(exchange(), exchange(response=changed)) if it[0] != " "] == ["- ok", "+ no"]
+    assert [line for line in texts.differences(exchange(), exchange(response=changed)) if line[0] != " "] == [
+        "- ok",
+        "+ no",
+    ]
     many = b"HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n" + b"a\n" * 100_000
     assert texts.differences(exchange(), exchange(response=many)) == [
         "  The responses differ, and have too many lines to compare."

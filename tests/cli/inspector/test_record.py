@@ -77,7 +77,7 @@ def summary(exchange: Exchange) -> tuple[str, bytes, str, bytes]:
 def test_exchanges_are_recorded_whatever_the_pieces(
     stream: list[In | Out], recorded: list[tuple[str, bytes, str, bytes]], split: int, steps: int
 ) -> None:
-    assert [summary(it) for it in record(stream, split=split, steps=steps)] == recorded
+    assert [summary(exchange) for exchange in record(stream, split=split, steps=steps)] == recorded
 
 
 def test_heads_are_recorded_as_they_were_sent() -> None:
@@ -159,8 +159,8 @@ def test_the_oldest_exchanges_make_room() -> None:
     for _ in range(10):
         record([In(GET), Out(OK)], by_number)
         record(large(1 << 18), by_memory)
-    assert [it.id for it in by_number.newest_first()] == [10, 9, 8]
-    assert [it.id for it in by_memory.newest_first()] == [10, 9, 8]
+    assert [exchange.id for exchange in by_number.newest_first()] == [10, 9, 8]
+    assert [exchange.id for exchange in by_memory.newest_first()] == [10, 9, 8]
     assert by_memory.memory <= 1 << 20
     by_memory.clear()
     assert (by_memory.memory, [*by_memory.newest_first()]) == (0, [])
@@ -175,13 +175,13 @@ def test_an_exchange_that_made_room_while_it_goes_on_stores_nothing_more() -> No
             pass
     (first,) = journal.newest_first()
     record([In(GET), Out(OK)], journal)
-    kept = journal.memory
+    size = journal.memory
     recorder.on_response(b"x" * 65536, 1)
     while recorder.step():
         pass
     assert first.response
     assert (bytes(first.response.body), first.response.size) == (b"", 1 << 17)
-    assert journal.memory == kept < 10_000
+    assert journal.memory == size < 10_000
 
 
 def test_a_connection_that_is_faster_than_the_recorder_is_counted() -> None:
@@ -196,7 +196,9 @@ def test_a_connection_that_is_faster_than_the_recorder_is_counted() -> None:
     other, waiting, first = journal.newest_first()
     assert (first.is_stream, first.note, first.received) == (True, "the data came too fast to be recorded", 0)
     assert first.sent == len(OK_CHUNKED[:-5]) + 200 * 65536
-    assert [(it.is_stream, it.note, it.ended_at) for it in (waiting, other)] == [(False, first.note, 2)] * 2
+    assert [(exchange.is_stream, exchange.note, exchange.ended_at) for exchange in (waiting, other)] == [
+        (False, first.note, 2)
+    ] * 2
     recorder.close(3)
     assert first.ended_at == 3
 
@@ -232,4 +234,4 @@ def test_a_response_may_arrive_before_the_request_after_it_was_read() -> None:
     recorder.on_response(OK[-1:] + OK, 2)
     while recorder.step():
         pass
-    assert [summary(it)[0] for it in journal.newest_first()] == ["/p", "/a?b=1"]
+    assert [summary(exchange)[0] for exchange in journal.newest_first()] == ["/p", "/a?b=1"]

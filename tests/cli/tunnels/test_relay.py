@@ -150,7 +150,7 @@ def test_large_bodies_pass_in_both_directions_while_a_reader_is_slow(inspected: 
         server_writes.write(head)
         await server_reads.readuntil(b"\r\n\r\n")
         assert await reads.readexactly(len(head)) == head
-        while inspected and not any(it.response for it in tunnel.journal.newest_first()):
+        while inspected and not any(exchange.response for exchange in tunnel.journal.newest_first()):
             await asyncio.sleep(0.01)  # a body is counted at once after its head was read
         await asyncio.gather(pump(writes), pump(server_writes), read(reads), read(server_reads))
 

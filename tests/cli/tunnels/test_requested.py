@@ -78,7 +78,7 @@ def test_a_name_has_the_characters_of_a_domain(name: str) -> None:
     with pytest.raises(CommandError, match="is not a name: use letters, digits, hyphens and dots") as error:
         requested.check_name(name)
     assert error.value.code == 2
-    assert [requested.check_name(it) for it in ("demo", "Shop.example.com.", "x-1")] == [
+    assert [requested.check_name(name) for name in ("demo", "Shop.example.com.", "x-1")] == [
         "demo",
         "Shop.example.com.",
         "x-1",
@@ -106,8 +106,8 @@ def test_gateways_without_an_address_or_a_host_key_are_left_out() -> None:
         {"address": "", "host_keys": ["k"]},
         {"address": "gw.example.com", "host_keys": ["k"]},
     ]
-    found = parse_gateways({"gateways": listed})
-    assert found == (
+    gateways = parse_gateways({"gateways": listed})
+    assert gateways == (
         Gateway("gw.example.com", 2222, ("ssh-ed25519 AAAA",)),
         Gateway("2001:db8::1", 2222, ("k",)),
     )

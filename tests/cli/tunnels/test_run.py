@@ -92,9 +92,9 @@ def same(gateway: Gateway) -> Gateway:
 
 @pytest.mark.parametrize("host_keys", [0, 1])
 def test_a_host_key_that_the_service_does_not_name_is_an_error(host_keys: int) -> None:
-    others = [asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode() for _ in range(host_keys)]
+    other_keys = [asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode() for _ in range(host_keys)]
     plan = Plan()
-    error = error_of(lambda it: Gateway(it.host, it.port, tuple(others) or ("nonsense",)), plan)
+    error = error_of(lambda gateway: Gateway(gateway.host, gateway.port, tuple(other_keys) or ("nonsense",)), plan)
     assert error.code == 1
     assert "has a host key that the service does not name" in str(error)
     assert plan.asked == []
@@ -115,7 +115,7 @@ def test_a_first_refusal_ends_with_seven_and_its_sentence(code: str, final: bool
 
 def test_no_gateway_in_reach_ends_with_five_after_three_tries() -> None:
     began = time.monotonic()
-    error = error_of(lambda it: Gateway(it.host, free_port(), it.host_keys), Plan())
+    error = error_of(lambda gateway: Gateway(gateway.host, free_port(), gateway.host_keys), Plan())
     assert (error.code, str(error).startswith("No gateway can be reached. ")) == (5, True)
     assert time.monotonic() - began < 4
 
@@ -136,8 +136,8 @@ def test_a_store_that_is_away_at_first_is_tried_again() -> None:
 def test_a_connection_that_ends_is_replaced_with_the_same_name_at_the_next_gateway() -> None:
     async def main() -> tuple[Plan, Plan, Shown]:
         first, second, shown = Plan(), Plan(), Shown()
-        async with serve(first) as one, serve(second) as other:
-            run = start([one, other], shown, name="")
+        async with serve(first) as started, serve(second) as other:
+            run = start([started, other], shown, name="")
             await until(lambda: bool(shown.addresses), run)
             first.connections[-1].abort()
             await until(lambda: len(second.asked) == 1, run)

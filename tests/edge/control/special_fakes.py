@@ -28,7 +28,7 @@ from tests.gateway_leases import set_lease
 
 T = TypeVar("T")
 A, B = f"acct_{'A' * 27}", f"acct_{'B' * 27}"
-FIRST, SECOND, THIRD = (f"edghts_{it * 27}" for it in "123")
+FIRST, SECOND, THIRD = (f"edghts_{digit * 27}" for digit in "123")
 SETTINGS = Settings(tcp_ports=range(20000, 20100))
 SERVICE = Service("tunnels.localhost", SETTINGS.tcp_ports, frozenset({"*.tunnels.localhost"}))
 _LATER = 9e9  # a Unix time after all changes
@@ -45,24 +45,24 @@ class Envoy:
         self.waits: list[tuple[Mapping[str, str], set[str]]] = []  # requirements, and the names before their change
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        self.held[owner] = [it.key.name for it in clusters]
+        self.held[owner] = [cluster.key.name for cluster in clusters]
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
         if requirements:
             self.waits.append((dict(requirements), self.names))
 
     async def publish(self, changes: Changes) -> None:
-        gone = {key for key, it in changes.items() if it is None}
-        assert gone <= self.resources.keys()
-        self.removed |= gone
-        self.resources |= {key: it for key, it in changes.items() if it}
-        self.resources = {key: it for key, it in self.resources.items() if key not in gone}
+        removals = {key for key, resource in changes.items() if resource is None}
+        assert removals <= self.resources.keys()
+        self.removed |= removals
+        self.resources |= {key: resource for key, resource in changes.items() if resource}
+        self.resources = {key: resource for key, resource in self.resources.items() if key not in removals}
 
     @property
     def closed(self) -> set[str]:
         """Return the hosts whose connections end at once, since the cluster of their chain is missing."""
-        hosts = {it for it in self.names if not it.startswith("port/")}
-        return {it for it in hosts if Key("cluster", f"name/{it}") not in self.resources}
+        hosts = {name for name in self.names if not name.startswith("port/")}
+        return {host for host in hosts if Key("cluster", f"name/{host}") not in self.resources}
 
     @property
     def names(self) -> set[str]:
@@ -86,9 +86,9 @@ class Reads:
         self.can_return.set()
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
-        wanted = [*ids]
-        self._count("items", account, {*wanted, *(known.wanted.ids if known else ())})
-        return self._wait(self.resolver.read_items(account, wanted, known))
+        wanted_ids = [*ids]
+        self._count("items", account, {*wanted_ids, *(known.wanted.ids if known else ())})
+        return self._wait(self.resolver.read_items(account, wanted_ids, known))
 
     def read_changed(self, records: AccountRecords, item_keys: Iterable[ItemKey]) -> AccountRecords:
         self._count("changed", records.account, records.wanted.ids)
@@ -98,7 +98,7 @@ class Reads:
         self._count("resync", records.account, records.wanted.ids)
         return self._wait(self.resolver.resync(records))
 
-    def _count(self, what: str, account: str, ids: Set[str]) -> None:
+    def _count(self, operation: str, account: str, ids: Set[str]) -> None:
         if account in self.stuck:
             self.can_go_on.wait(10)
         if account in self.away:
@@ -107,11 +107,11 @@ class Reads:
             raise ValueError(account)
         if ids & self.malformed:
             raise Undecodable("record_malformed")
-        self.counts[f"{account} {what}"] += 1
+        self.counts[f"{account} {operation}"] += 1
 
-    def _wait(self, found: AccountRecords) -> AccountRecords:
+    def _wait(self, records: AccountRecords) -> AccountRecords:
         self.can_return.wait(5)
-        return found
+        return records
 
 
 class World:
@@ -147,7 +147,7 @@ class World:
 
     def read_log(self) -> list[ItemKey]:
         """Return the changed item keys that the log has now."""
-        return [item_key for it in self._follower.read(_LATER) for item_key in it.item_keys]
+        return [item_key for change in self._follower.read(_LATER) for item_key in change.item_keys]
 
     def apply(self, *item_keys: ItemKey) -> None:
         async def act() -> None:

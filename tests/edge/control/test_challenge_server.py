@@ -142,8 +142,8 @@ def test_above_the_bound_of_cold_reads_pending_domains_are_answered(edge_table: 
     async def work(world: World) -> None:
         world.store.challenge(DOMAIN, "token", ANSWER.body)
         world.follow()
-        found = [await world.respond("mine.tunnels.localhost") for _ in range(2)]
-        assert found == [redirect("mine.tunnels.localhost"), challenge_answers.UNKNOWN]
+        responses = [await world.respond("mine.tunnels.localhost") for _ in range(2)]
+        assert responses == [redirect("mine.tunnels.localhost"), challenge_answers.UNKNOWN]
         assert [await world.respond(DOMAIN) for _ in range(20)] == [ANSWER] * 20
         world.store.challenge(OTHER, "token", ANSWER.body)
         assert await world.respond(OTHER) == ANSWER  # which the log had not reported at the request

@@ -52,7 +52,7 @@ class World:
         assert self.store.announce_gateway(Gateway(id, "192.0.2.1", 1), lease=lease)
 
     def ports(self) -> dict[str, int]:
-        return {it.id: it.port for it in self.resolver.gateways}
+        return {gateway.id: gateway.port for gateway in self.resolver.gateways}
 
 
 def run(work: Callable[[World], Awaitable[None]], store: EdgeTable, folder: Path) -> None:
@@ -93,7 +93,7 @@ def test_gateways_are_read_when_a_record_changes_or_a_lease_ends_and_every_twent
         world.announce("gw-2", lease=1)
         await until(lambda: world.resolver.reads == reads + 1)
         await until(lambda: world.resolver.reads > reads + 1)
-        assert {it.id: it.is_live for it in world.resolver.gateways} == {"gw-1": True, "gw-2": False}
+        assert {gateway.id: gateway.is_live for gateway in world.resolver.gateways} == {"gw-1": True, "gw-2": False}
 
     run(work, edge_table, tmp_path)
 
@@ -132,18 +132,18 @@ def test_a_start_without_the_store_reports_again_and_again_what_it_waits_for(
     edge_table: EdgeTable, tmp_path: Path
 ) -> None:
     async def main() -> None:
-        settings, found, authority = Settings(directory=tmp_path), list[str](), edge_table.authority
+        settings, lines, authority = Settings(directory=tmp_path), list[str](), edge_table.authority
         edge_table.is_away = True
         resolver = NameResolver(settings.tunnel_domain)
         serving = asyncio.create_task(Control(settings, edge_table, authority, resolver).serve())
         progress = Progress(tmp_path, ENVOY)
         async with asyncio.timeout(30):
-            while len(found) < 3:
-                found += filter(None, [progress.read_new()])
+            while len(lines) < 3:
+                lines += filter(None, [progress.read_new()])
                 await asyncio.sleep(0.01)
         serving.cancel()
         with suppress(asyncio.CancelledError):
             await serving
-        assert {*found} == {"the control process is waiting for the store: EndpointConnectionError"}
+        assert {*lines} == {"the control process is waiting for the store: EndpointConnectionError"}
 
     asyncio.run(main())

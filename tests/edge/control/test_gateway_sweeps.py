@@ -32,16 +32,16 @@ D = "tunnels.localhost"
 
 @pytest.fixture
 def records(admin: Client) -> Store:
-    found = Store("local", D)
+    store = Store("local", D)
     for gateway in (ALIVE, DEAD):
-        assert found.announce_gateway(gateway, lease=60)
-    return found
+        assert store.announce_gateway(gateway, lease=60)
+    return store
 
 
 def open_at(store: Store, account: str, gateway: Gateway, name: str) -> str:
     """Open a tunnel. Return its id."""
     opening = Opening(Grant(account, "sshcr_1", ()), gateway.id, "ts_1", "192.0.2.9", name, f"https://{name}")
-    return store.open(opening, most=100).id
+    return store.open(opening, peak=100).id
 
 
 def sweep(store: Store, *, times: int = 2) -> int:
@@ -59,29 +59,29 @@ def sweep(store: Store, *, times: int = 2) -> int:
 
 def ended(admin: Client) -> list[str]:
     """Return the ids of tunnels with an event of their end."""
-    found = admin.get("/audit_events?limit=100").json["audit_events"]
-    return sorted(it["resource_id"] for it in found if it["action"] == "tunnel.delete")
+    events = admin.get("/audit_events?limit=100").json["audit_events"]
+    return sorted(event["resource_id"] for event in events if event["action"] == "tunnel.delete")
 
 
 def online(admin: Client) -> list[str]:
-    return [it["id"] for it in admin.get("/tunnels").json["tunnels"]]
+    return [tunnel["id"] for tunnel in admin.get("/tunnels").json["tunnels"]]
 
 
 def test_the_tunnels_of_a_dead_gateway_end_with_one_event_each(records: Store, admin: Client) -> None:
-    left = [open_at(records, admin.account, DEAD, f"{name}.{D}") for name in "ab"]
+    tunnel_ids = [open_at(records, admin.account, DEAD, f"{name}.{D}") for name in "ab"]
     alive = open_at(records, admin.account, ALIVE, f"c.{D}")
     set_lease(DEAD.id, -6)
     assert (online(admin), sweep(records), sweep(records)) == ([alive], 2, 0)
-    assert ended(admin) == sorted(left)
+    assert ended(admin) == sorted(tunnel_ids)
     assert records.list_gateways() == [ALIVE]
-    assert [it.id for it in records.list_tunnels(ALIVE.id)] == [alive]
+    assert [tunnel.id for tunnel in records.list_tunnels(ALIVE.id)] == [alive]
 
 
 def test_a_gateway_is_not_ended_within_the_clock_skew(records: Store, admin: Client) -> None:
     open_at(records, admin.account, DEAD, f"a.{D}")
     set_lease(DEAD.id, -4)
     assert (sweep(records), online(admin), ended(admin)) == (0, [], [])
-    assert {it.ended for it in records.list_gateways()} == {0}
+    assert {gateway.ended for gateway in records.list_gateways()} == {0}
 
 
 def test_one_host_sweeps_a_gateway(records: Store, admin: Client) -> None:
@@ -93,10 +93,10 @@ def test_one_host_sweeps_a_gateway(records: Store, admin: Client) -> None:
 
 
 def test_a_tunnel_of_an_earlier_version_keeps_its_lease_and_its_gateway_s_record(records: Store, admin: Client) -> None:
-    own = opened(admin.account, gateway=DEAD.id, lease=60)
+    tunnel_id = opened(admin.account, gateway=DEAD.id, lease=60)
     set_lease(DEAD.id, -6)
-    assert (sweep(records), online(admin), ended(admin)) == (0, [own], [])
-    assert {it.id for it in records.list_gateways()} == {ALIVE.id, DEAD.id}
+    assert (sweep(records), online(admin), ended(admin)) == (0, [tunnel_id], [])
+    assert {gateway.id for gateway in records.list_gateways()} == {ALIVE.id, DEAD.id}
 
 
 def test_a_leftover_entry_of_the_list_is_removed(records: Store, admin: Client) -> None:
@@ -111,28 +111,28 @@ def test_a_leftover_entry_of_the_list_is_removed(records: Store, admin: Client) 
 def test_the_lists_of_live_gateways_are_not_read(records: Store, admin: Client) -> None:
     for number in range(5):
         open_at(records, admin.account, ALIVE, f"n{number}.{D}")
-    with calls() as made:
+    with calls() as operations:
         sweep(records, times=1)
-    assert made == ["Query"]
+    assert operations == ["Query"]
 
 
 class Counts:
     """Counts the ends that run at the same time, and notes the ends of claims."""
 
     def __init__(self) -> None:
-        self.running = self.most = 0
+        self.running = self.peak = 0
         self.guard = threading.Lock()
         self.claims: list[int] = []
 
     def note(self, operation: str, body: str) -> None:
-        if found := re.search(r'"body.swept_until|#swept_until', body):
-            assert found
+        if match := re.search(r'"body.swept_until|#swept_until', body):
+            assert match
             self.claims += [max(map(int, re.findall(r'"N": ?"([0-9]{10})"', body))) - clock.seconds()]
         if operation != "TransactWriteItems":
             return
         with self.guard:
             self.running += 1
-            self.most = max(self.most, self.running)
+            self.peak = max(self.peak, self.running)
         time.sleep(0.15)
         with self.guard:
             self.running -= 1
@@ -152,7 +152,7 @@ def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once(edge_table: 
     counts, began = Counts(), time.monotonic()
     edge_table.before = counts.note
     assert sweep(edge_table, times=1) == 60
-    assert (counts.most <= 8, time.monotonic() - began > 0.55, edge_table.up) == (True, True, {})
+    assert (counts.peak <= 8, time.monotonic() - began > 0.55, edge_table.up) == (True, True, {})
     assert counts.claims == [60]
 
 

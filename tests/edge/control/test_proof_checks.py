@@ -19,12 +19,12 @@ class Records:
     hang: set[str] = field(default_factory=set)
     looks: Counter[str] = field(default_factory=Counter)
     at_once: int = 0
-    most: int = 0
+    peak: int = 0
 
     async def look(self, domain: str, proof: Proof) -> CheckResult:
         self.looks[domain] += 1
         self.at_once += 1
-        self.most = max(self.most, self.at_once)
+        self.peak = max(self.peak, self.at_once)
         try:
             await (asyncio.Event().wait() if domain in self.hang else asyncio.sleep(0))
         finally:
@@ -38,8 +38,8 @@ def run(store: Reservations, records: Records, *, hosts: int = 1, rounds: int = 
     async def work() -> None:
         looks = [ProofChecks(store, records.look, now=lambda: at) for _ in range(hosts)]
         for _ in range(rounds):
-            for it in looks:
-                await it.start()
+            for checks in looks:
+                await checks.start()
             await asyncio.sleep(0.01)
 
     asyncio.run(work())
@@ -51,7 +51,7 @@ def test_a_domain_is_looked_at_when_it_is_due() -> None:
     store.add("b", domain="unproved.example")
     run(store, records)
     assert (store.holders, store.events) == ({"shop.example": "a"}, [("a", "verified")])
-    assert [it.proof.next_at for it in store.kept.values()] == [NOW + DAY, NOW + 60]
+    assert [reservation.proof.next_at for reservation in store.kept.values()] == [NOW + DAY, NOW + 60]
     run(store, records, at=NOW + 59)
     assert records.looks == {"shop.example": 1, "unproved.example": 1}
 
@@ -67,32 +67,32 @@ def test_a_record_that_goes_and_comes_back_tells_of_both() -> None:
 
 
 def test_several_hosts_look_once_each_at_what_is_due() -> None:
-    store, records = Reservations(), Records(present={str(it) for it in range(200)})
-    for it in range(200):
-        store.add(str(it))
+    store, records = Reservations(), Records(present={str(number) for number in range(200)})
+    for number in range(200):
+        store.add(str(number))
     run(store, records, hosts=4, rounds=100)
     assert set(records.looks.values()) == {1}
-    assert sorted(store.events) == sorted((str(it), "verified") for it in range(200))
+    assert sorted(store.events) == sorted((str(number), "verified") for number in range(200))
 
 
 def test_silent_domains_of_one_account_delay_nobody_and_are_few_at_once() -> None:
-    silent = {f"silent-{it}" for it in range(300)}
+    silent = {f"silent-{number}" for number in range(300)}
     store, records = Reservations(), Records(present={"a"}, hang=set(silent))
-    for it in sorted(silent):
-        store.add(it, account="hostile")
+    for name in sorted(silent):
+        store.add(name, account="hostile")
     store.add("a")
     run(store, records)
     assert store.events == [("a", "verified")]
-    assert records.most <= 9
-    assert sum(records.looks[it] for it in silent) == 8
+    assert records.peak <= 9
+    assert sum(records.looks[name] for name in silent) == 8
 
 
 def test_silent_domains_of_many_accounts_are_many_at_once_but_not_all() -> None:
-    store, records = Reservations(), Records(hang={str(it) for it in range(300)})
-    for it in range(300):
-        store.add(str(it))
+    store, records = Reservations(), Records(hang={str(number) for number in range(300)})
+    for number in range(300):
+        store.add(str(number))
     run(store, records)
-    assert records.most == 64
+    assert records.peak == 64
 
 
 def test_a_look_of_a_host_that_dies_is_due_again() -> None:
@@ -114,7 +114,7 @@ def test_a_proof_takes_the_domain_of_a_holder_whose_record_is_absent() -> None:
     run(store, records)
     assert store.holders == {"shop.example": "b"}
     assert store.events == [("a", "lapsed"), ("b", "verified")]
-    assert [it.proof.status for it in store.kept.values()] == ["lapsed", "verified"]
+    assert [reservation.proof.status for reservation in store.kept.values()] == ["lapsed", "verified"]
 
 
 def test_with_both_records_present_the_holder_keeps_the_domain() -> None:

@@ -59,7 +59,7 @@ def join(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
     values: dict[str, list[str]] = {}
     for name, value in lines:
         separator = ";" if name.lower() == "cookie" else ","
-        values.setdefault(name.lower(), []).extend(it.strip(" ") for it in value.split(separator))
+        values.setdefault(name.lower(), []).extend(part.strip(" ") for part in value.split(separator))
     return {name: "|".join(sorted(parts)) for name, parts in values.items()}
 
 
@@ -68,17 +68,17 @@ def _draw_module(chance: Random, names: Sequence[str]) -> HeadersModule | None:
         return None
     added = chance.sample(names, chance.choice((0, 1, 2, header_changes.MAX_CHANGES)))
     removed = chance.sample(names, chance.choice((0, 1, 2, header_changes.MAX_CHANGES)))
-    recased = [chance.choice((str, str.lower, str.upper))(it) for it in removed]
-    return HeadersModule(add={it: chance.choice(_VALUES) for it in added}, remove=recased)
+    recased = [chance.choice((str, str.lower, str.upper))(name) for name in removed]
+    return HeadersModule(add={name: chance.choice(_VALUES) for name in added}, remove=recased)
 
 
 def _draw_lines(chance: Random, names: Sequence[str]) -> Lines:
     drawn = [chance.choice(names) for _ in range(chance.randrange(8))]
-    return [(chance.choice((it, it.lower(), it.upper())), chance.choice(_SENT)) for it in drawn]
+    return [(chance.choice((name, name.lower(), name.upper())), chance.choice(_SENT)) for name in drawn]
 
 
 def _change(lines: Lines, module: HeadersModule | None) -> Lines:
     if module is None:
         return lines
-    gone = {it.lower() for it in (*module.remove, *module.add)}
-    return [*((name, value) for name, value in lines if name.lower() not in gone), *module.add.items()]
+    removed = {name.lower() for name in (*module.remove, *module.add)}
+    return [*((name, value) for name, value in lines if name.lower() not in removed), *module.add.items()]

@@ -14,7 +14,15 @@ LOOPBACK = [
     *(f"127.0.{third}.{last}" for third in (0, 1, 2) for last in (1, 2, 3, 128, 200)),
     *("127.1.0.1", "127.255.0.9"),
 ]
-OTHERS = ["10.0.0.1", "::1", "2001:db8::1", "2001:db8::ff", "2001:db8:0:1::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1"]
+OTHER_ADDRESSES = [
+    "10.0.0.1",
+    "::1",
+    "2001:db8::1",
+    "2001:db8::ff",
+    "2001:db8:0:1::1",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+]
 _NETWORKS = [
     *("127.0.0.0/8", "127.0.0.0/16", "127.0.0.0/24", "127.0.0.2/31", "127.0.0.128/25", "127.0.1.0/24", "127.0.2.0/30"),
     *("0.0.0.0/0", "127.0.0.1", "127.0.1.3/32", "127.1.0.1/32", "10.0.0.0/255.0.0.0", "::ffff:127.0.2.0/120"),
@@ -72,9 +80,11 @@ def _rules(draw: st.DrawFn) -> tuple[dict[str, Any], Meaning]:
     actions = draw(st.lists(_actions(), min_size=1, max_size=2))
 
     def rejects(address: IPv4Address | IPv6Address) -> bool:
-        return all(it.holds(address) for it in expressions) and any(closes(address) for _, closes in actions)
+        return all(expression.holds(address) for expression in expressions) and any(
+            closes(address) for _, closes in actions
+        )
 
-    rule = {"expressions": [it.text for it in expressions], "actions": [it for it, _ in actions]}
+    rule = {"expressions": [part.text for part in expressions], "actions": [part for part, _ in actions]}
     return rule, rejects
 
 
@@ -102,9 +112,9 @@ def _leaves(draw: st.DrawFn) -> Expression:
 
 
 def _client(draw: st.DrawFn) -> tuple[str, Meaning, int]:
-    addresses = draw(st.lists(st.sampled_from([*LOOPBACK, *OTHERS]), min_size=1, max_size=3))
+    addresses = draw(st.lists(st.sampled_from([*LOOPBACK, *OTHER_ADDRESSES]), min_size=1, max_size=3))
     first, holds = draw(_quoted(addresses[0])), _is_in(addresses[:1])
-    several = "[" + ",".join(draw(_quoted(it)) for it in addresses) + "]"
+    several = "[" + ",".join(draw(_quoted(address)) for address in addresses) + "]"
     forms: list[tuple[str, Meaning]] = [
         (f"conn.client_ip == {first}", holds),
         (f"{first}==conn.client_ip", holds),
@@ -119,7 +129,7 @@ def _networks(draw: st.DrawFn) -> tuple[str, Meaning, int]:
     networks = draw(st.lists(st.sampled_from(_NETWORKS), min_size=1, max_size=4))
     if len(networks) == 1:
         return f"inCidrRange(conn.client_ip, {draw(_quoted(networks[0]))})", _is_in(networks), _TRUTH
-    several = ", ".join(draw(_quoted(it)) for it in networks)
+    several = ", ".join(draw(_quoted(network)) for network in networks)
     return f"inCidrRanges( conn.client_ip , [ {several} ] )", _is_in(networks), _TRUTH
 
 
@@ -150,10 +160,12 @@ def _combinations(draw: st.DrawFn, parts: st.SearchStrategy[Expression]) -> Expr
         times = draw(st.integers(1, 3))
         holds = _negate(part.holds) if times % 2 else part.holds
         return Expression("!" * times + _enclose(draw, part, _TRUTH), holds)
-    found, level = draw(st.lists(parts, min_size=2, max_size=3)), _ANY if kind == "||" else _ALL
-    text = f"{draw(_SPACE)}{kind}{draw(_SPACE)}".join(_enclose(draw, it, level + 1) for it in found)
+    expressions, level = draw(st.lists(parts, min_size=2, max_size=3)), _ANY if kind == "||" else _ALL
+    text = f"{draw(_SPACE)}{kind}{draw(_SPACE)}".join(
+        _enclose(draw, expression, level + 1) for expression in expressions
+    )
     combine = any if kind == "||" else all
-    return Expression(text, lambda address: combine(it.holds(address) for it in found), level)
+    return Expression(text, lambda address: combine(expression.holds(address) for expression in expressions), level)
 
 
 _EXPRESSIONS = st.recursive(_leaves(), _combinations, max_leaves=8)
@@ -175,7 +187,7 @@ def _is_in(texts: Sequence[str]) -> Meaning:
         network = ip_network(text)
         mapped = getattr(network.network_address, "ipv4_mapped", None)
         networks.append(ip_network(f"{mapped}/{network.prefixlen - 96}") if mapped else network)
-    return lambda address: any(address in it for it in networks)
+    return lambda address: any(address in network for network in networks)
 
 
 def _negate(meaning: Meaning) -> Meaning:

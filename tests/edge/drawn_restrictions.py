@@ -40,7 +40,7 @@ class DrawnModules:
     @property
     def refusals(self) -> tuple[Condition, ...]:
         """Return the conditions that the edge enforces."""
-        return tuple(it for policies in self.modules for it in _refusals_of(policies))
+        return tuple(refusal for policies in self.modules for refusal in _refusals_of(policies))
 
     def admits(self, visitor: str) -> bool:
         """Tell whether every module lets a visitor pass: a rule of it allows the address, and none denies it."""
@@ -66,13 +66,14 @@ def draw(chance: Random) -> DrawnModules:
 
 
 def _refusals_of(policies: Sequence[Sequence[tuple[str, str]]]) -> tuple[Condition, ...]:
-    found: dict[str, Rules | None] = {}
+    rules_by_id: dict[str, Rules | None] = {}
     for number, rules in enumerate(policies):
         of_action = {
-            action: [ip_policies.parse_cidr(it) for kind, it in rules if kind == action] for action in ("allow", "deny")
+            action: [ip_policies.parse_cidr(network) for kind, network in rules if kind == action]
+            for action in ("allow", "deny")
         }
-        found[f"ipp_{number}"] = Rules(tuple(of_action["allow"]), tuple(of_action["deny"]))
-    return ip_policies.find_refusals(IpRestrictionModule(ip_policy_ids=[*found]), found)
+        rules_by_id[f"ipp_{number}"] = Rules(tuple(of_action["allow"]), tuple(of_action["deny"]))
+    return ip_policies.find_refusals(IpRestrictionModule(ip_policy_ids=[*rules_by_id]), rules_by_id)
 
 
 def _unmapped(text: str) -> IPv4Address | IPv6Address:

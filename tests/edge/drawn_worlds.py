@@ -52,8 +52,8 @@ _AMBIGUOUS = ("//a", "/b/../a", "/a/%62", "/%2fa?x")
 _ASKED = [*(path + end for path in _PATHS for end in ("", "", "?/b", "x")), *_AMBIGUOUS]
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.3", "1.3")
 _NAMES = ("one", "two", "x.team", "y.team", "*.team", "x.y.team", "*.y.team")
-_OTHERS = ("three", "z.team", "z.y.team", "a.b.y.team")
-_HOSTS = [f"{name}.{DOMAIN}" for name in (*_NAMES, *_OTHERS) if "*" not in name]
+_NAMES_WITHOUT_EDGE = ("three", "z.team", "z.y.team", "a.b.y.team")
+_HOSTS = [f"{name}.{DOMAIN}" for name in (*_NAMES, *_NAMES_WITHOUT_EDGE) if "*" not in name]
 
 
 def _ids(prefix: str, count: int) -> list[str]:
@@ -69,7 +69,9 @@ _RESTRICTION = st.builds(
     st.lists(st.sampled_from(POLICIES), min_size=1, max_size=2, unique=True),
 )
 _NETWORKS = st.lists(
-    st.sampled_from([parse_cidr(it) for it in ("127.0.0.0/8", "::ffff:127.0.0.1", "0.0.0.0/0", "::/0", "192.0.2.1")]),
+    st.sampled_from(
+        [parse_cidr(network) for network in ("127.0.0.0/8", "::ffff:127.0.0.1", "0.0.0.0/0", "::/0", "192.0.2.1")]
+    ),
     max_size=2,
     unique=True,
 )
@@ -90,17 +92,17 @@ def records(draw: st.DrawFn) -> Records:
     policies = [ServedPolicy(draw(whose), id, draw(rules)) for id in POLICIES if draw(st.integers(0, 3))]
     team = draw(whose)  # a name below the domain is one account's, with all below it
     named = [ServedTunnel(team, TUNNEL, GATEWAY, NAME)]
-    held = [_drawn_reservation(draw, team)] if draw(st.integers(0, 4)) else []
+    reservations = [_drawn_reservation(draw, team)] if draw(st.integers(0, 4)) else []
     edges = [
         _drawn_edge(draw, id, name, team) for id, name in zip(EDGES, _NAMES, strict=True) if draw(st.integers(0, 2))
     ]
     return Records(
-        {it.id: it for it in edges},
-        {it.id: it for it in backends},
-        {it.id: it for it in authorities},
-        {it.id: it for it in (*tunnels, *named)},
-        {it.id: it for it in policies},
-        {it.id: it for it in held},
+        {edge.id: edge for edge in edges},
+        {backend.id: backend for backend in backends},
+        {authority.id: authority for authority in authorities},
+        {tunnel.id: tunnel for tunnel in (*tunnels, *named)},
+        {policy.id: policy for policy in policies},
+        {reservation.id: reservation for reservation in reservations},
     )
 
 
@@ -120,7 +122,7 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
     for number in range(draw(st.integers(0, 5))):
         kind = draw(st.sampled_from(["exact_path", "path_prefix"]))
         match = draw(st.sampled_from(_PATHS))
-        if (kind, match) not in {(it.match_type, it.match) for it in routes}:
+        if (kind, match) not in {(route.match_type, route.match) for route in routes}:
             routes.append(ServedRoute(f"edghtsrt_{id[-3:]}{number:024}", kind, match, draw(_modules())))
     mutual = st.builds(
         lambda ids: MutualTlsModule(certificate_authority_ids=ids),
@@ -136,22 +138,22 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
         unenforced=draw(st.sampled_from([*[()] * 6, ("oidc",)])),
     )
     places: list[TlsEnd | None] = ["edge", "edge", "edge", "upstream", None]
-    place, hostports = draw(st.sampled_from(places)), (f"{name}.{DOMAIN}:443",)
+    tls_end, hostports = draw(st.sampled_from(places)), (f"{name}.{DOMAIN}:443",)
     if draw(st.integers(0, 9)) == 9:
-        return ServedEdge(account, id if place else f"edgtls{id[6:]}", 1, hostports, error=UNREADABLE)
-    if place is None:
+        return ServedEdge(account, id if tls_end else f"edgtls{id[6:]}", 1, hostports, error=UNREADABLE)
+    if tls_end is None:
         attached = draw(st.builds(lambda id: BackendModule(backend_id=id), st.sampled_from(_BACKENDS)))
         return ServedEdge(account, f"edgtls{id[6:]}", 1, hostports, modules=extended(modules, backend=attached))
-    if place == "upstream" and draw(st.booleans()):
+    if tls_end == "upstream" and draw(st.booleans()):
         route = ServedRoute(f"edghtsrt_{id[-3:]}{9:024}", "path_prefix", "/", draw(_modules()))
-        return ServedEdge(account, id, 1, hostports, place, enabled(), (route,))
-    return ServedEdge(account, id, 1, hostports, place, modules, tuple(routes))
+        return ServedEdge(account, id, 1, hostports, tls_end, enabled(), (route,))
+    return ServedEdge(account, id, 1, hostports, tls_end, modules, tuple(routes))
 
 
 def _sample(module: Module) -> list[Any]:
     """Return what the edge obeys of a module's samples."""
-    stored = [module.stored.requested(_values(module, it.request), {}, None) for it in SAMPLES[module.path]]
-    return [_DECLARED[module.name].read(it) for it in stored]
+    stored = [module.stored.requested(_values(module, value.request), {}, None) for value in SAMPLES[module.path]]
+    return [_DECLARED[module.name].read(value) for value in stored]
 
 
 def _values(module: Module, request: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +167,7 @@ _DRAWN = {  # by `_modules`, which draws their values too
     *("backend", "ip_restriction", "oauth", "request_headers", "response_headers", "user_agent_filter"),
     *("basic_auth", "webhook_verification"),
 }
-SAMPLED = {it.name: _sample(it) for it in modules.of(kinds.HTTPS_EDGE_ROUTES) if it.name not in _DRAWN}
+SAMPLED = {module.name: _sample(module) for module in modules.of(kinds.HTTPS_EDGE_ROUTES) if module.name not in _DRAWN}
 
 
 @st.composite
@@ -203,13 +205,13 @@ def _understood(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weigh
 
 def telling_requests(world: Records, count: int, chance: Random) -> list[Request]:
     """Return so many requests, that meet as many different kinds of things as they may."""
-    found: defaultdict[frozenset[str], list[Request]] = defaultdict(list)
+    requests_by_outcome: defaultdict[frozenset[str], list[Request]] = defaultdict(list)
     paths = [*_ASKED, *3 * [route.match for edge in world.edges.values() for route in edge.routes]]
     for _ in range(10 * count):
         agents = chance.choices(_AGENTS, k=chance.randrange(3))
         client = chance.choice(["", *AUTHORITIES])
         host, path, version = chance.choice(_HOSTS), chance.choice(paths), chance.choice(_VERSIONS)
         request = Request(host, path, tuple(agents), client, version)
-        found[frozenset(it.partition("_")[0] for it in meets(request, world))].append(request)
-    in_turn = zip_longest(*found.values())
+        requests_by_outcome[frozenset(meeting.partition("_")[0] for meeting in meets(request, world))].append(request)
+    in_turn = zip_longest(*requests_by_outcome.values())
     return [request for requests in in_turn for request in requests if request][:count]

@@ -13,16 +13,16 @@ from chalicelib.storage import vault
 _NAMES = {module.name for module in enforced_modules.EVERY}
 
 
-def enabled(backend: Any = None, *, unenforced: tuple[str, ...] = (), **others: Any) -> Modules:
+def enabled(backend: Any = None, *, unenforced: tuple[str, ...] = (), **module_values: Any) -> Modules:
     """Return enabled modules. One that is None is disabled."""
-    values = {"backend": backend, **others}
+    values = {"backend": backend, **module_values}
     assert values.keys() <= _NAMES, values.keys() - _NAMES
-    return Modules({name: it for name, it in sorted(values.items()) if it is not None}, unenforced)
+    return Modules({name: value for name, value in sorted(values.items()) if value is not None}, unenforced)
 
 
-def extended(modules: Modules, **others: Any) -> Modules:
+def extended(modules: Modules, **new_values: Any) -> Modules:
     """Return modules with others enabled too, or those that are None disabled."""
-    changed = {**modules.values, **others}
+    changed = {**modules.values, **new_values}
     return enabled(**changed, unenforced=modules.unenforced)
 
 

@@ -151,16 +151,16 @@ class EdgeTable(Store):
     @property
     def online(self) -> dict[str, ServedTunnel]:
         """Return the tunnels in the lists of all gateways, by id."""
-        return {it.id: it for gateway in self.list_gateways() for it in self.list_tunnels(gateway.id)}
+        return {tunnel.id: tunnel for gateway in self.list_gateways() for tunnel in self.list_tunnels(gateway.id)}
 
     def tunnels(self) -> list[tuple[ServedTunnel, AgentTunnel | BackendTunnel]]:
         """Return the tunnels of live gateways, each with its record."""
-        found = ((it, table.find(tunnels.scope(it.account), it.id)) for it in self.online.values())
-        return [(it, tunnels.decode(item)) for it, item in found if item]
+        pairs = ((tunnel, table.find(tunnels.scope(tunnel.account), tunnel.id)) for tunnel in self.online.values())
+        return [(tunnel, tunnels.decode(item)) for tunnel, item in pairs if item]
 
     @property
     def up(self) -> dict[str, Gateway]:
-        return {it.id: it for it in self.list_gateways()}
+        return {gateway.id: gateway for gateway in self.list_gateways()}
 
     def status(self, edge: ServedEdge) -> EdgeStatus | None:
         """Return the status of an edge as the API decides it, or None."""
@@ -168,9 +168,9 @@ class EdgeTable(Store):
         if item is None:
             return None
         reports = edge_status.read_reports(edge.account, edge.id)
-        wanted = Wanted(edge.account, ids=frozenset({edge.id}))
-        found = account_reads.complete(wanted, {}, self._tunnel_domain)
-        records = AccountRecords.of(wanted, found, edge_states.list_rejected(reports, item.revision))
+        wanted_records = Wanted(edge.account, ids=frozenset({edge.id}))
+        complete_reads = account_reads.complete(wanted_records, {}, self._tunnel_domain)
+        records = AccountRecords.of(wanted_records, complete_reads, edge_states.list_rejected(reports, item.revision))
         view = AccountView(records, self.service)
         if not (served := view.edges.get(edge.id)):
             return None
@@ -185,20 +185,24 @@ class EdgeTable(Store):
     def reports(self) -> Mapping[tuple[str, str], Report]:
         """Return the reports of all live hosts, by account and edge or certificate."""
         return {
-            item_key: it
+            item_key: status
             for host in edge_status.list_hosts()
-            for item_key, it in edge_status.read_statuses(host).items()
+            for item_key, status in edge_status.read_statuses(host).items()
         }
 
     def events(self, account: str, id: str, action: str) -> list[Mapping[str, str]]:
         """Return the details of the edge's audit events about a resource."""
-        found = table.read_all(items.scope(account, trail.OF_THE_EDGE))
-        return [it.body["details"] for it in found if (it.body["resource_id"], it.body["action"]) == (id, action)]
+        events = table.read_all(items.scope(account, trail.OF_THE_EDGE))
+        return [
+            event.body["details"]
+            for event in events
+            if (event.body["resource_id"], event.body["action"]) == (id, action)
+        ]
 
     def clear(self) -> None:
         """Take all tunnels offline."""
-        for it in self.online.values():
-            tunnels.close_tunnel(it.account, it.id)
+        for tunnel in self.online.values():
+            tunnels.close_tunnel(tunnel.account, tunnel.id)
 
 
 def _do_nothing(operation: str, body: str) -> None:

@@ -33,7 +33,7 @@ class Records:
     authorities: Mapping[str, ServedAuthority] = field(default_factory=dict)
     tunnels: Mapping[str, ServedTunnel] = field(default_factory=dict)
     policies: Mapping[str, ServedPolicy] = field(default_factory=dict)
-    held: Mapping[str, ServedReservation] = field(default_factory=dict)
+    reservations: Mapping[str, ServedReservation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ def meets(request: Request, records: Records) -> Meets:
     if edge is None and _VERSIONS.index(request.version) < _VERSIONS.index("1.2"):
         return frozenset({REFUSED})
     if edge is None:
-        named = sorted((it for it in records.tunnels.values() if it.name == request.host), key=lambda it: it.id)
+        named = sorted(
+            (tunnel for tunnel in records.tunnels.values() if tunnel.name == request.host), key=lambda tunnel: tunnel.id
+        )
         if not named:
             return frozenset({"404"})
         return frozenset({named[-1].id if _is_admitted(request, named[-1].account, records) else "403"})
@@ -86,7 +88,7 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
     if edge.modules.unenforced:
         return frozenset({"503"})
     path = request.path.partition("?")[0]
-    if any(it in path for it in ("//", "/../", "%")) and _is_held_back(edge):
+    if any(text in path for text in ("//", "/../", "%")) and _is_held_back(edge):
         return frozenset({"400"})
     route = _route(edge, path)
     if route is None:
@@ -105,7 +107,7 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
         return frozenset({"403"})
     if route.modules.values.keys() & {"basic_auth", "webhook_verification"}:
         return frozenset({"503"})  # no service verifies them
-    answers = frozenset(it for backend in led for it in _answers(backend, records))
+    answers = frozenset(answer for backend in led for answer in _answers(backend, records))
     return answers - {"503"} or answers
 
 
@@ -117,9 +119,13 @@ def _admits(modules: Modules, edge: ServedEdge, request: Request, records: Recor
 
 def _is_admitted(request: Request, account: str, records: Records) -> bool:
     """Tell whether the reservation of a tunnel's name lets the visitor pass."""
-    held = [it for it in records.held.values() if it.domain == request.host and it.account == account]
-    modules = held[0].modules if held else {}
-    if modules.keys() - {"ip_restriction"} or not all(it.is_readable for it in held):
+    reservations = [
+        reservation
+        for reservation in records.reservations.values()
+        if reservation.domain == request.host and reservation.account == account
+    ]
+    modules = reservations[0].modules if reservations else {}
+    if modules.keys() - {"ip_restriction"} or not all(reservation.is_readable for reservation in reservations):
         return False  # what cannot be understood
     restriction = modules.get("ip_restriction", {"enabled": False})
     return not restriction["enabled"] or _allow(restriction["ip_policy_ids"], account, request, records)
@@ -127,12 +133,12 @@ def _is_admitted(request: Request, account: str, records: Records) -> bool:
 
 def _allow(ids: Iterable[str], account: str, request: Request, records: Records) -> bool:
     named = [records.policies.get(id) for id in ids]
-    found = [it for it in named if it and it.account == account]
-    address, rules = ip_address(request.visitor), [it.rules for it in found if it.rules]
-    if len(rules) < len(found):
+    policies = [policy for policy in named if policy and policy.account == account]
+    address, rules = ip_address(request.visitor), [policy.rules for policy in policies if policy.rules]
+    if len(rules) < len(policies):
         return False  # a record that cannot be understood
-    allowed = any(address in network for it in rules for network in it.allow)
-    return allowed and not any(address in network for it in rules for network in it.deny)
+    allowed = any(address in network for policy_rules in rules for network in policy_rules.allow)
+    return allowed and not any(address in network for policy_rules in rules for network in policy_rules.deny)
 
 
 def _edge(host: str, records: Records) -> ServedEdge | None:
@@ -152,17 +158,19 @@ def _is_open(edge: ServedEdge, request: Request, records: Records) -> bool:
     if mutual is None:
         return True
     named = [records.authorities.get(id) for id in mutual.certificate_authority_ids]
-    is_whole = bool(named) and all(it and it.pem and it.account == edge.account for it in named)
+    is_whole = bool(named) and all(
+        authority and authority.pem and authority.account == edge.account for authority in named
+    )
     return is_whole and request.client in mutual.certificate_authority_ids
 
 
 def _is_untouched(edge: ServedEdge) -> bool:
     """Tell whether an edge can do what it is to do without reading what TLS hides."""
-    if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
+    if [(route.match_type, route.match) for route in edge.routes] != [("path_prefix", "/")]:
         return False
-    own, of_route = edge.modules, edge.routes[0].modules
-    reading = [module for it in (own, of_route) for module, _ in it.declared if module.needs_plaintext]
-    return not (own.unenforced or of_route.unenforced or reading)
+    of_edge, of_route = edge.modules, edge.routes[0].modules
+    reading = [module for modules in (of_edge, of_route) for module, _ in modules.declared if module.needs_plaintext]
+    return not (of_edge.unenforced or of_route.unenforced or reading)
 
 
 def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Records) -> Meets:
@@ -171,24 +179,27 @@ def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Record
     attached = modules.values.get("backend")
     id = attached.backend_id if attached else None
     led = _leads_to(id, edge.account, records) if id else []
-    groups = [it for it in led if isinstance(it.value, TunnelGroup)]
+    groups = [backend for backend in led if isinstance(backend.value, TunnelGroup)]
     if not groups or modules.unenforced:
         return frozenset({REFUSED})
-    tunnels = {it for group in groups for it in _answers(group, records)} - {"503"}
+    tunnels = {answer for group in groups for answer in _answers(group, records)} - {"503"}
     return frozenset(tunnels) | ({CLOSED} if len(groups) < len(led) or not tunnels else set())
 
 
 def _is_held_back(edge: ServedEdge) -> bool:
     """Tell whether one of several routes keeps visitors from what it leads to."""
-    modules = [it.modules for it in edge.routes]
-    held = [it.unenforced or not all(module.admits_ambiguous_paths for module, _ in it.declared) for it in modules]
-    return any(held) and len(edge.routes) > 1
+    modules = [route.modules for route in edge.routes]
+    keeps_visitors = [
+        route_modules.unenforced or not all(module.admits_ambiguous_paths for module, _ in route_modules.declared)
+        for route_modules in modules
+    ]
+    return any(keeps_visitors) and len(edge.routes) > 1
 
 
 def _route(edge: ServedEdge, path: str) -> ServedRoute | None:
-    exact = [it for it in edge.routes if it.match_type == "exact_path" and it.match == path]
-    prefixes = [it for it in edge.routes if it.match_type == "path_prefix" and path.startswith(it.match)]
-    return next(iter(exact + sorted(prefixes, key=lambda it: len(it.match), reverse=True)), None)
+    exact = [route for route in edge.routes if route.match_type == "exact_path" and route.match == path]
+    prefixes = [route for route in edge.routes if route.match_type == "path_prefix" and path.startswith(route.match)]
+    return next(iter(exact + sorted(prefixes, key=lambda route: len(route.match), reverse=True)), None)
 
 
 def _passes(agents: Iterable[str], rules: UserAgentModule) -> bool:
@@ -204,33 +215,37 @@ def _finds(patterns: Iterable[str], text: str) -> bool:
 
 def _leads_to(id: str, account: str, records: Records) -> list[ServedBackend]:
     """Return the groups and responses that a backend comes to; none where one on the way cannot be understood."""
-    found, reached = records.backends.get(id), _reached(id, account, records)
-    if found is None or found.account != account or id in reached:
+    backend, reached = records.backends.get(id), _reached(id, account, records)
+    if backend is None or backend.account != account or id in reached:
         return []
-    if any(it.value is None for it in records.backends.values() if it.id in {id, *reached} and it.account == account):
+    if any(
+        backend.value is None
+        for backend in records.backends.values()
+        if backend.id in {id, *reached} and backend.account == account
+    ):
         return []
-    if not isinstance(found.value, Weighted):
-        return [] if isinstance(found.value, HttpResponse) and found.value.status_code in ODD else [found]
-    children = [child for child, weight in found.value.backends.items() if weight > 0]
-    return [it for child in children for it in _leads_to(child, account, records)]
+    if not isinstance(backend.value, Weighted):
+        return [] if isinstance(backend.value, HttpResponse) and backend.value.status_code in ODD else [backend]
+    children = [child for child, weight in backend.value.backends.items() if weight > 0]
+    return [leaf for child in children for leaf in _leads_to(child, account, records)]
 
 
 def _reached(id: str, account: str, records: Records) -> set[str]:
     """Return the ids of all that a backend leads to."""
     waiting, seen = _children(id, account, records), set[str]()
     while waiting:
-        it = waiting.pop()
-        if it not in seen:
-            seen.add(it)
-            waiting += _children(it, account, records)
+        child = waiting.pop()
+        if child not in seen:
+            seen.add(child)
+            waiting += _children(child, account, records)
     return seen
 
 
 def _children(id: str, account: str, records: Records) -> list[str]:
-    found = records.backends.get(id)
-    if found is None or found.account != account or not isinstance(found.value, Weighted):
+    backend = records.backends.get(id)
+    if backend is None or backend.account != account or not isinstance(backend.value, Weighted):
         return []
-    return [child for child, weight in found.value.backends.items() if weight > 0]
+    return [child for child, weight in backend.value.backends.items() if weight > 0]
 
 
 def _answers(backend: ServedBackend, records: Records) -> list[str]:
@@ -238,5 +253,5 @@ def _answers(backend: ServedBackend, records: Records) -> list[str]:
         return [backend.id]
     assert isinstance(backend.value, TunnelGroup)
     labels = backend.value.labels.items()
-    own = [it for it in records.tunnels.values() if it.account == backend.account]
-    return [it.id for it in own if labels and labels <= it.labels.items()] or ["503"]
+    tunnels = [tunnel for tunnel in records.tunnels.values() if tunnel.account == backend.account]
+    return [tunnel.id for tunnel in tunnels if labels and labels <= tunnel.labels.items()] or ["503"]

@@ -60,11 +60,11 @@ def put(*values: Value) -> None:
 
 def put_unlisted(edge: ServedEdge) -> None:
     """Change an edge without its entry in the list of special names."""
-    found = table.find(items.scope(edge.account, edge.kind.path), edge.id)
-    assert found
+    item = table.find(items.scope(edge.account, edge.kind.path), edge.id)
+    assert item
     _put_routes(edge)
-    own = writes.rewrite(found, replace(_item_of(edge), changed=clock.seconds()))
-    writes.commit([*own, *change_log.entries(own)])
+    item_writes = writes.rewrite(item, replace(_item_of(edge), changed=clock.seconds()))
+    writes.commit([*item_writes, *change_log.entries(item_writes)])
 
 
 def clear_log() -> None:
@@ -80,17 +80,17 @@ def remove(*values: Value) -> None:
         if isinstance(value, ServedEdge):
             _put_routes(replace(value, routes=()))
         item_key = items.scope(value.account, kinds.of(value.id).path), value.id
-        if found := table.find(*item_key):
-            _commit(found, None, writes.remove(found))
+        if item := table.find(*item_key):
+            _commit(item, None, writes.remove(item))
 
 
 def put_account(account: str, *, active: bool = True, only_reserved: bool = False) -> None:
     """Put an account into the table unless it has this state already."""
     body = Account(name=account, active=active, only_reserved=only_reserved).to_record()
-    found = table.find(accounts.SCOPE, account)
-    if found is None:
+    item = table.find(accounts.SCOPE, account)
+    if item is None:
         dynamodb.do(partitions.with_edge(account))  # the edge acts for it
-    if found is None or found.body != body:
+    if item is None or item.body != body:
         _put(Item(accounts.SCOPE, account, body))
 
 
@@ -124,18 +124,20 @@ def put_tunnels(*tunnels: ServedTunnel) -> None:
     """Put new tunnels of one account into the table, twenty in each transaction."""
     _add_account(tunnels[0].account)
     for start in range(0, len(tunnels), 20):
-        made = [item for tunnel in tunnels[start : start + 20] for item in _items_of_tunnel(tunnel)]
-        own = [write for item in made for write in writes.put(item)]
-        writes.commit([*own, *change_log.entries(own)], created=made)
+        created = [item for tunnel in tunnels[start : start + 20] for item in _items_of_tunnel(tunnel)]
+        item_writes = [write for item in created for write in writes.put(item)]
+        writes.commit([*item_writes, *change_log.entries(item_writes)], created=created)
 
 
 def remove_tunnels(*tunnels: ServedTunnel) -> None:
     """Remove tunnels from the table without events, twenty in each transaction."""
     for start in range(0, len(tunnels), 20):
-        made = [item for tunnel in tunnels[start : start + 20] for item in _items_of_tunnel(tunnel)]
-        item_keys = [it.key for it in made] + [(key.scope, unique_keys.ID) for it in made for key in it.unique_keys]
-        own = [Write.delete(*item_key) for item_key in item_keys]
-        dynamodb.transact([*own, *change_log.entries(own)])
+        items_of_tunnels = [item for tunnel in tunnels[start : start + 20] for item in _items_of_tunnel(tunnel)]
+        item_keys = [item.key for item in items_of_tunnels] + [
+            (key.scope, unique_keys.ID) for item in items_of_tunnels for key in item.unique_keys
+        ]
+        deletions = [Write.delete(*item_key) for item_key in item_keys]
+        dynamodb.transact([*deletions, *change_log.entries(deletions)])
 
 
 def _items_of_tunnel(tunnel: ServedTunnel) -> tuple[Item, Item]:
@@ -146,14 +148,14 @@ def _items_of_tunnel(tunnel: ServedTunnel) -> tuple[Item, Item]:
         "forwards_to": "192.0.2.9",
         "gateway": tunnel.gateway,
     }
-    own: dict[str, Any] = {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
+    options: dict[str, Any] = {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
     body: dict[str, Any] = {**common, "labels": {**tunnel.labels}}
     keys: tuple[UniqueKey, ...] = ()
     if tunnel.name:
-        body = AgentTunnel(**common, **own, endpoint="ep_1", public_url=f"https://{tunnel.name}").to_record()
+        body = AgentTunnel(**common, **options, endpoint="ep_1", public_url=f"https://{tunnel.name}").to_record()
         of_key = {"account": tunnel.account, "id": tunnel.id, "gateway": tunnel.gateway}
         keys = (UniqueKey(base_names.KIND, tunnel.name, of_key),)
-    listed = {"account": tunnel.account, "name": tunnel.name, "labels": {**tunnel.labels}, **own}
+    listed = {"account": tunnel.account, "name": tunnel.name, "labels": {**tunnel.labels}, **options}
     own_item = Item(tunnels.scope(tunnel.account), tunnel.id, body, unique_keys=keys)
     return own_item, Item(ends.gateway_scope(tunnel.gateway), tunnel.id, listed)
 
@@ -174,8 +176,8 @@ def put_certificate(certificate: ServedCertificate, pair: KeyPair) -> None:
 
 
 def remove_certificate(account: str, id: str) -> None:
-    if found := table.find(items.scope(account, kinds.TLS_CERTIFICATES.path), id):
-        _commit(found, None, writes.remove(found))
+    if item := table.find(items.scope(account, kinds.TLS_CERTIFICATES.path), id):
+        _commit(item, None, writes.remove(item))
 
 
 def put_grant(fingerprint: str, grant: Grant) -> None:
@@ -206,36 +208,36 @@ def put_user_certificate(account: str, id: str, authority: str, certificate: str
 
 
 def remove_user_certificates(account: str) -> None:
-    for found in table.read_all(items.scope(account, kinds.SSH_USER_CERTIFICATES.path)):
-        _commit(found, None, writes.remove(found))
+    for item in table.read_all(items.scope(account, kinds.SSH_USER_CERTIFICATES.path)):
+        _commit(item, None, writes.remove(item))
 
 
 def remove_grant(grant: Grant) -> None:
-    if found := table.find(items.scope(grant.account, kinds.SSH_CREDENTIALS.path), grant.credential):
-        _commit(found, None, writes.remove(found))
+    if item := table.find(items.scope(grant.account, kinds.SSH_CREDENTIALS.path), grant.credential):
+        _commit(item, None, writes.remove(item))
 
 
 def _put(item: Item) -> None:
     item = replace(item, changed=clock.seconds())
-    found = table.find(item.scope, item.id)
-    if found is None:
+    stored = table.find(item.scope, item.id)
+    if stored is None:
         _commit(None, item, writes.put(item))
-    elif found.malformed:
-        _commit(found, None, writes.remove(found))
+    elif stored.malformed:
+        _commit(stored, None, writes.remove(stored))
         _commit(None, item, writes.put(item))
     else:
-        revision = item.revision if item.path.startswith("/edges/") else found.revision + 1
+        revision = item.revision if item.path.startswith("/edges/") else stored.revision + 1
         after = replace(item, revision=revision)
-        _commit(found, after, writes.rewrite(found, after))
+        _commit(stored, after, writes.rewrite(stored, after))
 
 
-def _commit(before: Item | None, after: Item | None, own: Sequence[Write]) -> None:
+def _commit(before: Item | None, after: Item | None, item_writes: Sequence[Write]) -> None:
     """Write an item with all that its stored type adds, and with an entry in the change log."""
     of = after or before
     kind = kinds.of_item(of) if of else None
-    more = kind.stored_type.prepare(before, after, own) if kind else ()
-    every = [*own, *more]
-    writes.commit([*every, *change_log.entries(every)], created=[after] if after else [])
+    more = kind.stored_type.prepare(before, after, item_writes) if kind else ()
+    all_writes = [*item_writes, *more]
+    writes.commit([*all_writes, *change_log.entries(all_writes)], created=[after] if after else [])
 
 
 def _item_of(value: Value) -> Item:
@@ -254,7 +256,7 @@ def _record_of(value: Value) -> tuple[dict[str, Any], tuple[UniqueKey, ...], dic
         case ServedPolicy(rules=None) | ServedBackend(value=None) | ServedAuthority(pem=""):
             return _MALFORMED, (), {}
         case ServedPolicy(rules=rules) if rules:
-            texts = [*(f"allow {it}" for it in rules.allow), *(f"deny {it}" for it in rules.deny)]
+            texts = [*(f"allow {network}" for network in rules.allow), *(f"deny {network}" for network in rules.deny)]
             copies = {f"ippr_{number:027}": text for number, text in enumerate(texts)}
             return IpPolicy().to_record(), (), {"unseen": {"rules": copies}}
         case ServedBackend(value=stored) if stored:
@@ -274,30 +276,32 @@ def _record_of_edge(edge: ServedEdge) -> tuple[dict[str, Any], tuple[UniqueKey, 
     return body, stored.unique_keys(edge.account, edge.id), more
 
 
-def _record_of_reservation(held: ServedReservation) -> tuple[dict[str, Any], tuple[UniqueKey, ...], dict[str, Any]]:
+def _record_of_reservation(
+    reservation: ServedReservation,
+) -> tuple[dict[str, Any], tuple[UniqueKey, ...], dict[str, Any]]:
     proof: Mapping[str, Any] = {}
-    if not base_names.is_below(held.domain):
-        begun = proofs.begin(clock.seconds(), value=held.id, cname_target=held.id)
-        proof = asdict(replace(begun, status="verified" if held.is_proved else "pending", next_at=2**40))
+    if not base_names.is_below(reservation.domain):
+        begun = proofs.begin(clock.seconds(), value=reservation.id, cname_target=reservation.id)
+        proof = asdict(replace(begun, status="verified" if reservation.is_proved else "pending", next_at=2**40))
     stored = ReservedDomain(
-        domain=held.domain,
-        certificate_id=held.certificate_id,
-        proxy_protocol=held.proxy_protocol,
-        keep_headers=[*held.keep_headers],
+        domain=reservation.domain,
+        certificate_id=reservation.certificate_id,
+        proxy_protocol=reservation.proxy_protocol,
+        keep_headers=[*reservation.keep_headers],
         proof=proof,
     )
-    body = stored.to_record() if held.is_readable else _MALFORMED
-    return body, stored.unique_keys(held.account, held.id), {"modules": {**held.modules}}
+    body = stored.to_record() if reservation.is_readable else _MALFORMED
+    return body, stored.unique_keys(reservation.account, reservation.id), {"modules": {**reservation.modules}}
 
 
 def _put_routes(edge: ServedEdge) -> None:
     """Replace the routes of an edge. The change of the edge itself is what the log names."""
     scope = edges.routes_scope(items.scope(edge.account, edge.kind.path), edge.id)
-    made = {it.id: _item_of_route(scope, edge, it) for it in edge.routes}
-    stored = {it.id: it for it in table.read_all(scope)}
-    for id in stored.keys() - made.keys():
+    items_by_id = {route.id: _item_of_route(scope, edge, route) for route in edge.routes}
+    stored = {item.id: item for item in table.read_all(scope)}
+    for id in stored.keys() - items_by_id.keys():
         dynamodb.do(Write.delete(*stored[id].key))
-    for id, item in made.items():
+    for id, item in items_by_id.items():
         before = stored.get(id)
         if before is None or (before.body, before.modules) != (item.body, item.modules):
             dynamodb.do(Write.put(item.to_record()))
@@ -310,10 +314,10 @@ def _item_of_route(scope: str, edge: ServedEdge, route: ServedRoute) -> Item:
     return Item(scope, route.id, body, modules, revision=next(_revisions))
 
 
-def _modules_of(modules: Modules, account: str, holder: str) -> dict[str, Any]:
+def _modules_of(modules: Modules, account: str, resource: str) -> dict[str, Any]:
     """Return the records of enabled modules. Modules that are not enforced have no fields."""
-    context = vault.context(account, holder)
-    known = {name: _stored_module(it, context).packed() for name, it in modules.values.items()}
+    context = vault.context(account, resource)
+    known = {name: _stored_module(value, context).packed() for name, value in modules.values.items()}
     return {**known, **dict.fromkeys(modules.unenforced)}
 
 

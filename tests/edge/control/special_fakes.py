@@ -41,11 +41,11 @@ class Envoy:
     def __init__(self) -> None:
         self.resources: dict[Key, Resource] = {}
         self.removed: set[Key] = set()
-        self.held: dict[str, list[str]] = {}
+        self.clusters_by_owner: dict[str, list[str]] = {}
         self.waits: list[tuple[Mapping[str, str], set[str]]] = []  # requirements, and the names before their change
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        self.held[owner] = [cluster.key.name for cluster in clusters]
+        self.clusters_by_owner[owner] = [cluster.key.name for cluster in clusters]
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
         if requirements:

@@ -41,7 +41,7 @@ def records(admin: Client) -> Store:
 def open_at(store: Store, account: str, gateway: Gateway, name: str) -> str:
     """Open a tunnel. Return its id."""
     opening = Opening(Grant(account, "sshcr_1", ()), gateway.id, "ts_1", "192.0.2.9", name, f"https://{name}")
-    return store.open(opening, peak=100).id
+    return store.open(opening, most=100).id
 
 
 def sweep(store: Store, *, times: int = 2) -> int:

@@ -18,7 +18,7 @@ from edge.plan.names import NamePlan
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import DOMAIN, A, B
 
-OWN, OTHER = f"cert_{1:027}", f"cert_{2:027}"
+CERTIFICATE_ID, OTHER_ID = f"cert_{1:027}", f"cert_{2:027}"
 NAME, ROUTE = f"x.{DOMAIN}", "edghtsrt_1"
 WILD = replace(worlds.edge(worlds.route(), hosts=[f"*.{DOMAIN}"]), revision=7)
 HOSTPORT = WILD.hostports[0]
@@ -57,7 +57,7 @@ class World:
         (NameErrors("no"), {HOSTPORT: "no"}),
         (NameErrors(routes="bad"), {ROUTE: "bad"}),
         (NameErrors("no", "bad"), {HOSTPORT: "no", ROUTE: "bad"}),
-        (NameErrors(certificates={OWN: "weak"}), {OWN: "weak"}),
+        (NameErrors(certificates={CERTIFICATE_ID: "weak"}), {CERTIFICATE_ID: "weak"}),
     ],
 )
 def test_errors_are_reported_by_hostport_route_and_certificate(errors: NameErrors, expected: dict[str, str]) -> None:
@@ -65,7 +65,7 @@ def test_errors_are_reported_by_hostport_route_and_certificate(errors: NameError
 
     assert world.report(errors) == expected
     assert world.reported == ({WILD.id: expected} if expected else {}) | {
-        it: {it: "weak"} for it in errors.certificates
+        id: {id: "weak"} for id in errors.certificates
     }
     assert world.report(NameErrors()) == {}
     assert WILD.id not in world.reported
@@ -73,8 +73,8 @@ def test_errors_are_reported_by_hostport_route_and_certificate(errors: NameError
 
 def test_names_below_a_wildcard_share_one_report() -> None:
     world = World()
-    for it in range(1000):
-        world.report(REFUSED, name=f"n{it}.{DOMAIN}")
+    for number in range(1000):
+        world.report(REFUSED, name=f"n{number}.{DOMAIN}")
 
     assert world.writes == 1
     assert world.reported == {WILD.id: {HOSTPORT: "no", ROUTE: "no"}}
@@ -90,10 +90,12 @@ def test_a_name_without_an_edge_is_not_reported() -> None:
 def test_a_rejected_certificate_is_reported_until_it_changes() -> None:
     world = World()
     for _ in range(2):  # the second time with other visitors of the tunnel
-        world.rejections.report_name(NamePlan(NAME, A, OTHER), NameErrors(certificates={OWN: f"{OTHER} is weak"}))
-    world.rejections.report_name(NamePlan(NAME, A, OTHER), NameErrors())
-    world.rejections.forget([TUNNEL, MADE, CERTIFICATE._replace(id=OTHER)])
-    assert (world.reported, world.writes) == ({OWN: {OWN: "… is weak"}}, 1)
+        world.rejections.report_name(
+            NamePlan(NAME, A, OTHER_ID), NameErrors(certificates={CERTIFICATE_ID: f"{OTHER_ID} is weak"})
+        )
+    world.rejections.report_name(NamePlan(NAME, A, OTHER_ID), NameErrors())
+    world.rejections.forget([TUNNEL, EDGE_KEY, CERTIFICATE._replace(id=OTHER_ID)])
+    assert (world.reported, world.writes) == ({CERTIFICATE_ID: {CERTIFICATE_ID: "… is weak"}}, 1)
 
     world.rejections.forget([CERTIFICATE])
     assert world.reported == {}
@@ -127,8 +129,8 @@ def test_a_listener_refuses_the_hostports_of_its_port() -> None:
     assert world.reported.keys() == {WILD.id}
 
 
-CERTIFICATE, TUNNEL = ItemKey(f"{A}#{kinds.TLS_CERTIFICATES.path}", OWN), ItemKey(tunnels.scope(A), "tn_1")
-MADE = ItemKey(f"{A}#{kinds.HTTPS_EDGES.path}", WILD.id)
+CERTIFICATE, TUNNEL = ItemKey(f"{A}#{kinds.TLS_CERTIFICATES.path}", CERTIFICATE_ID), ItemKey(tunnels.scope(A), "tn_1")
+EDGE_KEY = ItemKey(f"{A}#{kinds.HTTPS_EDGES.path}", WILD.id)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +140,9 @@ MADE = ItemKey(f"{A}#{kinds.HTTPS_EDGES.path}", WILD.id)
         (REFUSED, CERTIFICATE, False),
         (REFUSED, ItemKey(accounts.SCOPE, A), False),
         (REFUSED, ItemKey(accounts.SCOPE, B), True),
-        (REFUSED, MADE, False),
+        (REFUSED, EDGE_KEY, False),
         (NameErrors(routes="bad"), CERTIFICATE, True),  # of a loaded name, which is sent again if it differs
-        (NameErrors(routes="bad"), MADE, False),
+        (NameErrors(routes="bad"), EDGE_KEY, False),
     ],
 )
 def test_errors_are_forgotten_when_they_may_not_apply(errors: NameErrors, item_key: ItemKey, stays: bool) -> None:
@@ -156,12 +158,12 @@ def test_errors_are_forgotten_when_they_may_not_apply(errors: NameErrors, item_k
     ("sentence", "shown"),
     [
         ("It is too long.", "It is too long."),
-        (f"Error adding/updating listener(s) edge/{OWN}: no", "no"),
-        (f"{OWN} and {OTHER}", f"{OWN} and …"),
+        (f"Error adding/updating listener(s) edge/{CERTIFICATE_ID}: no", "no"),
+        (f"{CERTIFICATE_ID} and {OTHER_ID}", f"{CERTIFICATE_ID} and …"),
         ("cannot read /srv/edge/key.pem", "cannot read a file"),
         ("two\n  lines\x00", "two lines"),
         ("x" * 1000, "x" * 400),
     ],
 )
 def test_an_error_has_no_file_names_and_only_own_ids(sentence: str, shown: str) -> None:
-    assert rejections.redact(sentence, [OWN]) == shown
+    assert rejections.redact(sentence, [CERTIFICATE_ID]) == shown

@@ -32,14 +32,14 @@ from tests.edge.plan.worlds import GATEWAY
 
 @pytest.fixture
 def world(edge_table: EdgeTable) -> Iterator[World]:
-    made = World(edge_table)
-    yield made
-    made.close()
+    world = World(edge_table)
+    yield world
+    world.close()
 
 
 def edge(host: str = HOST, id: str = FIRST, account: str = A, **more: Any) -> ServedEdge:
-    found = worlds.edge(worlds.route(), id=id, hosts=(host,), account=account, **more)
-    return replace(found, revision=1)
+    edge_record = worlds.edge(worlds.route(), id=id, hosts=(host,), account=account, **more)
+    return replace(edge_record, revision=1)
 
 
 def mutual(host: str = HOST, **more: Any) -> ServedEdge:
@@ -54,7 +54,7 @@ def test_all_special_names_are_loaded_at_start(world: World) -> None:
     world.load()
     assert world.envoy.names == {HOST, OTHER, "t.tunnels.localhost", "port/20001"}
     assert world.reads.counts == {f"{A} items": 1, f"{B} items": 1}
-    assert world.envoy.held == {f"Special/{A}": ["gw-1/bytes"], f"Special/{B}": ["gw-1/bytes"]}
+    assert world.envoy.clusters_by_owner == {f"Special/{A}": ["gw-1/bytes"], f"Special/{B}": ["gw-1/bytes"]}
 
 
 def test_the_matcher_of_a_name_waits_for_its_scope(world: World) -> None:
@@ -89,7 +89,11 @@ def test_an_account_without_special_names_is_forgotten(world: World) -> None:
     served_records.remove(mutual(account=account))
     world.follow()
     assert world.envoy.names == set()
-    assert [it for it in gc.get_objects() if isinstance(it, SpecialAccount) and it.account == account] == []
+    assert [
+        account_record
+        for account_record in gc.get_objects()
+        if isinstance(account_record, SpecialAccount) and account_record.account == account
+    ] == []
 
 
 def test_a_special_name_is_loaded_and_removed_by_the_log(world: World) -> None:
@@ -361,4 +365,4 @@ def test_a_resync_finds_and_counts_what_the_log_did_not_report(
     world.follow()
     world.follow()
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [it["id"] for it in lines if it["event"] == "change_missed"] == [FIRST]
+    assert [line["id"] for line in lines if line["event"] == "change_missed"] == [FIRST]

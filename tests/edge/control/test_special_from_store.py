@@ -55,17 +55,17 @@ class Host:
         """Load all special names. Return the calls of the store."""
         self._follower.read(time.time())
         self.resolver.refresh_gateways()
-        with calls() as made:
+        with calls() as operations:
             self._runner.run(self.special.start(lambda _: None))
-        return made
+        return operations
 
     def follow(self) -> list[str]:
         """Apply what the log has. Return the calls of the store, without those that read the log and gateways."""
-        item_keys = {item_key for it in self._follower.read(time.time()) for item_key in it.item_keys}
+        item_keys = {item_key for change in self._follower.read(time.time()) for item_key in change.item_keys}
         item_keys |= self.resolver.refresh_gateways()
-        with calls() as made:
+        with calls() as operations:
             self._runner.run(self._apply(item_keys))
-        return made
+        return operations
 
     async def _apply(self, item_keys: Any) -> None:
         self.special.apply(item_keys)
@@ -91,9 +91,9 @@ class Host:
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    made = Host()
-    yield made
-    made.close()
+    host = Host()
+    yield host
+    host.close()
 
 
 def authority(admin: Client) -> str:
@@ -116,11 +116,11 @@ def test_a_start_reads_the_list_and_the_accounts_in_it(host: Host, admin: Client
     host.open(admin.account, f"bytes.{DOMAIN}", "tls")
     for number in range(10):
         stranger.create("/edges/https", {"hostports": [f"n{number}.{DOMAIN}:443"]})
-    made = host.start()
+    operations = host.start()
     hosts = {f"{name}.{DOMAIN}" for name in ("mutual", "old", "tls", "bytes")}
     assert host.envoy.names == {*hosts, "port/20001", "port/20005"}
-    assert made[:16] == ["Query"] * 16
-    assert len(made) <= 16 + 12
+    assert operations[:16] == ["Query"] * 16
+    assert len(operations) <= 16 + 12
 
 
 def test_an_account_without_special_names_costs_a_host_nothing(host: Host, admin: Client) -> None:
@@ -186,8 +186,10 @@ def test_a_stream_edge_follows_the_tunnels_of_its_group(host: Host, admin: Clien
     host.start()
 
     def clusters() -> set[str]:
-        found = (it for it in host.envoy.resources.values() if it.key.name.startswith("stream/"))
-        return {tunnel.id for it in found for tunnel in [member] if tunnel.id in f"{messages.decode(it)}"}
+        resources = (resource for resource in host.envoy.resources.values() if resource.key.name.startswith("stream/"))
+        return {
+            tunnel.id for resource in resources for tunnel in [member] if tunnel.id in f"{messages.decode(resource)}"
+        }
 
     opening = Opening(Grant(admin.account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", labels=(("app", "shop"),))
     member = host.store.open(opening, most=10)
@@ -246,13 +248,13 @@ def test_a_change_of_an_edge_that_forwards_bytes_keeps_its_names(host: Host, adm
 
 def test_a_changed_traffic_policy_changes_the_matcher_of_its_port(host: Host, admin: Client) -> None:
     group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
-    made = admin.create("/edges/tcp", {"hostports": [PORT], "backend": {"backend_id": group}})
+    edge = admin.create("/edges/tcp", {"hostports": [PORT], "backend": {"backend_id": group}})
     host.start()
-    (key,) = (it for it in host.envoy.resources if it.name == "port/20001")
+    (key,) = (key for key in host.envoy.resources if key.name == "port/20001")
     before = messages.decode(host.envoy.resources[key])
 
     policy = {"inbound": [{"expressions": ["conn.client_ip == '192.0.2.1'"], "actions": [{"type": "deny"}]}]}
-    admin.put(f"/edges/tcp/{made['id']}/traffic_policy", {"value": json.dumps(policy)})
+    admin.put(f"/edges/tcp/{edge['id']}/traffic_policy", {"value": json.dumps(policy)})
     host.follow()
 
     after = messages.decode(host.envoy.resources[key])
@@ -267,16 +269,16 @@ def test_a_changed_policy_changes_the_matcher_of_a_reserved_tunnel(
     monkeypatch.setenv("TUNNEL_DOMAIN", DOMAIN)
     monkeypatch.setenv("TCP_PORTS", "20001-20001")
     path, body = ("/reserved_addrs", {}) if proto == "tcp" else ("/reserved_domains", {"domain": f"bytes.{DOMAIN}"})
-    held, policy = admin.create(path, body), admin.create("/ip_policies", {})["id"]
+    reservation, policy = admin.create(path, body), admin.create("/ip_policies", {})["id"]
     tunnel = host.open(admin.account, PORT if proto == "tcp" else f"bytes.{DOMAIN}", proto)
     host.start()
     name = "port/20001" if proto == "tcp" else f"tunnel/{tunnel.id}"
-    (key,) = (it for it in host.envoy.resources if it.kind == "listener" and it.name == name)
+    (key,) = (key for key in host.envoy.resources if key.kind == "listener" and key.name == name)
 
     def matcher() -> str:
         return json.dumps(messages.decode(host.envoy.resources[key])["filter_chain_matcher"])
 
-    unrestricted, module = matcher(), f"{path}/{held['id']}/ip_restriction"
+    unrestricted, module = matcher(), f"{path}/{reservation['id']}/ip_restriction"
     admin.put(module, {"ip_policy_ids": [policy]})
     host.follow()
     without_rules = matcher()

@@ -16,13 +16,13 @@ A, EDGE, HOST = "acct_a", "edghts_1", "one"
 ITEM_KEY = (A, EDGE)
 FIRST = Report(1, "2026-01-01T00:00:00Z", HOST, {"a.example.com:443": "no"})
 SECOND = Report(2, "2026-01-01T00:00:09Z", HOST, {"a.example.com:443": "again"})
-FOUND: list[tuple[str, str]] = []  # reports of an earlier process
+EARLIER_REPORTS: list[tuple[str, str]] = []  # reports of an earlier process
 Test: TypeAlias = Callable[[EdgeTable, Statuses], Awaitable[None]]
 
 
 @asynccontextmanager
 async def writing(store: EdgeTable, has_envoy: Callable[[], bool]) -> AsyncIterator[Statuses]:
-    statuses = Statuses(store, HOST, has_envoy, lambda: ["*.tunnels.localhost"], FOUND.extend)
+    statuses = Statuses(store, HOST, has_envoy, lambda: ["*.tunnels.localhost"], EARLIER_REPORTS.extend)
     serving = asyncio.create_task(statuses.serve())
     try:
         yield statuses
@@ -44,32 +44,32 @@ def run(test: Test, store: EdgeTable, has_envoy: Callable[[], bool] = lambda: Tr
 
 def written(store: EdgeTable) -> list[str]:
     """Return the list to which the operation of each further write of a report is added."""
-    found: list[str] = []
-    store.before = lambda operation, body: found.extend([operation] if f"{A} {EDGE}" in body else [])
-    return found
+    operations: list[str] = []
+    store.before = lambda operation, body: operations.extend([operation] if f"{A} {EDGE}" in body else [])
+    return operations
 
 
 def test_a_report_is_written_and_removed(edge_table: EdgeTable) -> None:
     async def test(store: EdgeTable, statuses: Statuses) -> None:
-        found = written(store)
+        operations = written(store)
         statuses.schedule(A, EDGE, FIRST)
         await until(lambda: edge_status.read_statuses(HOST) == {ITEM_KEY: FIRST})
         statuses.schedule(A, EDGE, None)
         await until(lambda: edge_status.read_statuses(HOST) == {})
-        assert found == ["UpdateItem", "PutItem", "DeleteItem"]  # there is none to update
+        assert operations == ["UpdateItem", "PutItem", "DeleteItem"]  # there is none to update
 
     run(test, edge_table)
 
 
 def test_changes_in_quick_succession_are_written_together(edge_table: EdgeTable) -> None:
     async def test(store: EdgeTable, statuses: Statuses) -> None:
-        found = written(store)
+        operations = written(store)
         statuses.schedule(A, EDGE, FIRST)
         await until(lambda: edge_status.read_statuses(HOST) == {ITEM_KEY: FIRST})
         for report in (None, FIRST, SECOND):
             statuses.schedule(A, EDGE, report)
         await until(lambda: edge_status.read_statuses(HOST) == {ITEM_KEY: SECOND})
-        assert found == ["UpdateItem", "PutItem", "UpdateItem"]
+        assert operations == ["UpdateItem", "PutItem", "UpdateItem"]
 
     run(test, edge_table)
 
@@ -98,9 +98,9 @@ def test_reports_of_an_earlier_process_are_removed_unless_they_apply_again(edge_
     other = replace(FIRST, host="other")
     for edge, report in ((EDGE, FIRST), ("edghts_2", FIRST), (EDGE, other)):
         edge_status.write(A, edge, report)
-    FOUND.clear()
+    EARLIER_REPORTS.clear()
     run(test, edge_table)
-    assert sorted(FOUND) == [(A, EDGE), (A, "edghts_2")]
+    assert sorted(EARLIER_REPORTS) == [(A, EDGE), (A, "edghts_2")]
     assert edge_status.read_statuses("other") == {ITEM_KEY: other}
 
 

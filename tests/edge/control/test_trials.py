@@ -29,9 +29,9 @@ from tests.edge.edge_table import EdgeTable
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import DOMAIN, SERVICE, A
 
-NAMES = [f"{it}.{DOMAIN}" for it in "abcde"]
-MADE = replace(worlds.edge(hosts=NAMES), revision=3)
-ITEM_KEY = ItemKey(f"{A}#{kinds.HTTPS_EDGES.path}", MADE.id)
+NAMES = [f"{letter}.{DOMAIN}" for letter in "abcde"]
+EDGE = replace(worlds.edge(hosts=NAMES), revision=3)
+ITEM_KEY = ItemKey(f"{A}#{kinds.HTTPS_EDGES.path}", EDGE.id)
 TUNNEL = ItemKey(tunnels.scope(A), "tn_1")
 CERTIFICATE = ItemKey(f"{A}#{kinds.TLS_CERTIFICATES.path}", "cert_1")
 
@@ -51,8 +51,8 @@ class World:
     visited: list[str] = field(default_factory=list)
     chosen: set[str] = field(default_factory=set)
 
-    def change(self, made: ServedEdge) -> None:
-        self.store.keep(made)
+    def change(self, edge: ServedEdge) -> None:
+        self.store.keep(edge)
         self.apply(ITEM_KEY)
 
     def apply(self, *item_keys: ItemKey) -> None:
@@ -61,11 +61,11 @@ class World:
 
     async def result(self, revision: int) -> dict[str, str]:
         """Wait for the trial of a revision. Return its errors."""
-        await until(lambda: (it := self.trial()) is not None and it.revision == revision)
-        found = self.trial()
-        assert found
-        self.chosen.add(found.host)
-        return dict(found.errors)
+        await until(lambda: (trial := self.trial()) is not None and trial.revision == revision)
+        trial = self.trial()
+        assert trial
+        self.chosen.add(trial.host)
+        return dict(trial.errors)
 
     def host(self, id: str, settings: Settings) -> EdgeHost:
         reader, answers = NameResolver(DOMAIN), (lambda _: dict(self.errors), lambda _: True)
@@ -73,7 +73,7 @@ class World:
         return EdgeHost(settings, id, self.store, reader, lambda: SERVICE, *state, *answers)
 
     def trial(self) -> Report | None:
-        return self.store.trial(A, MADE.id)
+        return self.store.trial(A, EDGE.id)
 
 
 Test: TypeAlias = Callable[[World], Awaitable[None]]
@@ -100,15 +100,15 @@ def run(test: Test, store: EdgeTable, folder: Path, *, ids: Sequence[str] = ("on
             edge_status.announce(id, lease=600)
         world = World(store, [])
         world.hosts += [Trials(world.host(id, Settings(edge_port=port))) for id in ids]
-        serving = [asyncio.create_task(it.serve()) for it in world.hosts]
+        serving = [asyncio.create_task(host.serve()) for host in world.hosts]
         try:
             if not is_open:
                 return await test(world)
             async with listening(world, port, folder):
                 await test(world)
         finally:
-            for it in serving:
-                it.cancel()
+            for task in serving:
+                task.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(*serving)
 
@@ -117,14 +117,14 @@ def run(test: Test, store: EdgeTable, folder: Path, *, ids: Sequence[str] = ("on
 
 def test_one_host_connects_to_four_names_and_stores_the_result(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def test(world: World) -> None:
-        world.change(MADE)
+        world.change(EDGE)
         assert await world.result(3) == {}
         assert sorted(world.visited) == NAMES[:4]
-        world.change(replace(MADE, revision=4, hostports=MADE.hostports[4:]))
+        world.change(replace(EDGE, revision=4, hostports=EDGE.hostports[4:]))
         assert await world.result(4) == {}
         assert world.visited[4:] == NAMES[4:]
-        assert world.chosen == {trials.choose_host(("one", "two", "three"), MADE.id)}
-        world.store.forget(MADE)
+        assert world.chosen == {trials.choose_host(("one", "two", "three"), EDGE.id)}
+        world.store.forget(EDGE)
         world.apply(ITEM_KEY)
         await until(lambda: world.trial() is None)
 
@@ -139,13 +139,13 @@ def test_the_trial_of_a_loaded_edge_reads_no_records(edge_table: EdgeTable, tmp_
         world.apply(ITEM_KEY)
         await asyncio.sleep(0.5)
         assert world.trial() is None
-        world.loaded[A, MADE.id] = worlds.plan_of(MADE.id, MADE)
+        world.loaded[A, EDGE.id] = worlds.plan_of(EDGE.id, EDGE)
         world.is_changing = False
         assert await world.result(3) == {}
         assert sorted(world.visited) == NAMES[:4]
         # the live hosts, and the result, whose record is new
         assert calls == ["Query", "UpdateItem", "PutItem"]
-        world.loaded[A, MADE.id] = worlds.plan_of(MADE.id, replace(MADE, revision=4))
+        world.loaded[A, EDGE.id] = worlds.plan_of(EDGE.id, replace(EDGE, revision=4))
         world.apply(ITEM_KEY)
         assert await world.result(4) == {}
         assert calls[3:] == ["UpdateItem"]
@@ -156,14 +156,14 @@ def test_the_trial_of_a_loaded_edge_reads_no_records(edge_table: EdgeTable, tmp_
 def test_an_edge_with_errors_is_tried_again_when_its_account_changes(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def test(world: World) -> None:
         world.errors["cert_1"] = "too weak"
-        world.change(replace(MADE, hostports=MADE.hostports[:1]))
+        world.change(replace(EDGE, hostports=EDGE.hostports[:1]))
         assert await world.result(3) == {"cert_1": "too weak"}
         world.errors.clear()
         world.apply(TUNNEL)
         await asyncio.sleep(0.5)
         assert len(world.visited) == 1
         world.apply(CERTIFICATE)
-        await until(lambda: (it := world.trial()) is not None and it.errors == {})
+        await until(lambda: (trial := world.trial()) is not None and trial.errors == {})
         world.apply(CERTIFICATE)
         await asyncio.sleep(0.5)
         assert len(world.visited) == 2
@@ -173,11 +173,11 @@ def test_an_edge_with_errors_is_tried_again_when_its_account_changes(edge_table:
 
 def test_a_name_that_is_refused_without_a_reason_has_no_result(edge_table: EdgeTable, tmp_path: Path) -> None:
     async def test(world: World) -> None:
-        world.change(MADE)
+        world.change(EDGE)
         await asyncio.sleep(1)
         assert world.trial() is None
-        world.errors[MADE.hostports[0]] = "no"
-        assert await world.result(3) == {MADE.hostports[0]: "no"}
+        world.errors[EDGE.hostports[0]] = "no"
+        assert await world.result(3) == {EDGE.hostports[0]: "no"}
 
     run(test, edge_table, tmp_path, is_open=False)
 
@@ -189,30 +189,32 @@ def test_a_slow_account_delays_no_other(edge_table: EdgeTable, tmp_path: Path) -
                 time.sleep(2)
 
         world.store.before = delay
-        for it in range(8):
-            world.apply(ItemKey(f"acct_slow#{kinds.HTTPS_EDGES.path}", f"edghts_slow{it}"))
-        world.change(MADE)
+        for number in range(8):
+            world.apply(ItemKey(f"acct_slow#{kinds.HTTPS_EDGES.path}", f"edghts_slow{number}"))
+        world.change(EDGE)
         async with asyncio.timeout(1.5):
             assert await world.result(3) == {}
 
     run(test, edge_table, tmp_path)
 
 
-@pytest.mark.parametrize("edge", [f"edghts_{it}" for it in range(5)])
+@pytest.mark.parametrize("edge", [f"edghts_{number}" for number in range(5)])
 def test_an_edge_stays_with_its_host_while_that_is_live(edge: str) -> None:
-    hosts = [f"host{it}" for it in range(5)]
+    hosts = [f"host{number}" for number in range(5)]
     chosen = trials.choose_host(hosts, edge)
     assert trials.choose_host(hosts[::-1], edge) == chosen
-    assert {trials.choose_host([it for it in hosts if it in (chosen, other)], edge) for other in hosts} == {chosen}
+    assert {trials.choose_host([host for host in hosts if host in (chosen, other)], edge) for other in hosts} == {
+        chosen
+    }
 
 
 @pytest.mark.parametrize(
     ("edge", "names"),
     [
-        (MADE, NAMES[:4]),
+        (EDGE, NAMES[:4]),
         (worlds.edge(hosts=[f"*.{DOMAIN}"]), [f"edge-trial.{DOMAIN}"]),
         (worlds.edge(hosts=["lost.example.com"]), []),
-        (worlds.edge(hosts=[NAMES[0]], place="upstream"), []),
+        (worlds.edge(hosts=[NAMES[0]], terminate_at="upstream"), []),
         (worlds.edge(hosts=[f"{DOMAIN}:20000"], id="edgtcp_1"), []),
     ],
 )

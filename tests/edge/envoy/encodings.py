@@ -22,7 +22,7 @@ Build: TypeAlias = Callable[[int], Resource | None]
 SETTINGS = Settings()
 PEM = f"-----BEGIN CERTIFICATE-----\n{'A' * 64}\n-----END CERTIFICATE-----\n"
 _RECORDS = (GATEWAY, tunnel(), group(), authority(pem=PEM))
-_EDGE = plan_of(EDGE, *_RECORDS, edge(*(route(f"/{it}", id=f"edghtsrt_{it}") for it in range(5))))
+_EDGE = plan_of(EDGE, *_RECORDS, edge(*(route(f"/{number}", id=f"edghtsrt_{number}") for number in range(5))))
 _MUTUAL = plan_of(EDGE, *_RECORDS, edge(route(), authorities=["ca_1"]))
 _STREAM = plan_of("edgtls_1", *_RECORDS, edge(id="edgtls_1", backend=GROUP))
 
@@ -62,21 +62,33 @@ def _edge_scope(number: int) -> Resource | None:
 
 KINDS: Mapping[str, Build] = {
     "cluster of a gateway": _gateway_cluster,
-    "cluster of a group": lambda it: clusters.build_group_clusters(f"bkdtg_{it:09}", _members(it), PEM, SETTINGS)[1],
-    "cluster of bytes": lambda it: clusters.build_stream_cluster(
-        _numbered(_STREAM, it), [(GROUP, 1, _members(it))], PEM, SETTINGS
+    "cluster of a group": lambda number: clusters.build_group_clusters(
+        f"bkdtg_{number:09}", _members(number), PEM, SETTINGS
+    )[1],
+    "cluster of bytes": lambda number: clusters.build_stream_cluster(
+        _numbered(_STREAM, number), [(GROUP, 1, _members(number))], PEM, SETTINGS
     ),
-    "cluster of a response": lambda it: clusters.build_response_cluster(f"bkdhr_{it:09}"),
-    "cluster of a name": lambda it: clusters.build_listener_cluster(f"n{it:09}.example.com", f"tunnel/tn_{it:09}"),
-    "listener of a port": lambda it: listeners.build_tunnel_port_listener(_tunnel(it), str(20_000 + it), SETTINGS),
-    "listener of a tunnel": lambda it: listeners.build_tunnel_listener(_tunnel(it), SETTINGS),
-    "listener with mutual TLS": lambda it: edge_listeners.build_on_demand_listener(_numbered(_MUTUAL, it), SETTINGS),
-    "listener of a TLS edge": lambda it: edge_listeners.build_on_demand_listener(_numbered(_STREAM, it), SETTINGS),
-    "listener of a response": lambda it: answers.build_response_listener(
-        "bkdhr_1", HttpResponse(body=f"away {it}"), SETTINGS
+    "cluster of a response": lambda number: clusters.build_response_cluster(f"bkdhr_{number:09}"),
+    "cluster of a name": lambda number: clusters.build_listener_cluster(
+        f"n{number:09}.example.com", f"tunnel/tn_{number:09}"
     ),
-    "part of a listener": lambda it: https_listener.build_special_part(f"n{it:09}.example.com", "1.3", SETTINGS),
+    "listener of a port": lambda number: listeners.build_tunnel_port_listener(
+        _tunnel(number), str(20_000 + number), SETTINGS
+    ),
+    "listener of a tunnel": lambda number: listeners.build_tunnel_listener(_tunnel(number), SETTINGS),
+    "listener with mutual TLS": lambda number: edge_listeners.build_on_demand_listener(
+        _numbered(_MUTUAL, number), SETTINGS
+    ),
+    "listener of a TLS edge": lambda number: edge_listeners.build_on_demand_listener(
+        _numbered(_STREAM, number), SETTINGS
+    ),
+    "listener of a response": lambda number: answers.build_response_listener(
+        "bkdhr_1", HttpResponse(body=f"away {number}"), SETTINGS
+    ),
+    "part of a listener": lambda number: https_listener.build_special_part(
+        f"n{number:09}.example.com", "1.3", SETTINGS
+    ),
     "scope of a tunnel": _site_scope,
     "scope of an edge": _edge_scope,
-    "secret": lambda it: listeners.build_secret(f"cert_{it:09}", PEM, PEM),
+    "secret": lambda number: listeners.build_secret(f"cert_{number:09}", PEM, PEM),
 }

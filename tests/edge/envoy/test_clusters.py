@@ -32,7 +32,7 @@ def test_the_upstreams_of_a_gateway() -> None:
             "tls_params": {"tls_minimum_protocol_version": "TLSv1_3", "tls_maximum_protocol_version": "TLSv1_3"},
         },
     }
-    most = {"max_connections": 10**6, "max_pending_requests": 10**6, "max_requests": 10**6, "max_retries": 100}
+    thresholds = {"max_connections": 10**6, "max_pending_requests": 10**6, "max_requests": 10**6, "max_retries": 100}
     address = {"socket_address": {"address": "192.0.2.1", "port_value": 4433}}
     socket = {"name": "envoy.transport_sockets.tls", "typed_config": tls}
 
@@ -44,7 +44,7 @@ def test_the_upstreams_of_a_gateway() -> None:
             "load_assignment": {"cluster_name": name, "endpoints": endpoints},
             "transport_socket": socket,
             "connect_timeout": "10s",
-            "circuit_breakers": {"thresholds": [most]},
+            "circuit_breakers": {"thresholds": [thresholds]},
             "upstream_bind_config": {"socket_options": SOCKETS},
             **more,
         }
@@ -66,11 +66,13 @@ def test_the_upstreams_of_a_gateway() -> None:
     http1 = {"http_protocol_options": {"enable_trailers": True}}
     windows = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
     http2, field = {"http2_protocol_options": windows}, "typed_extension_protocol_options"
-    assert [messages.decode(it) for it in clusters.build_gateway_clusters(GATEWAY, "PEM", SETTINGS)] == [
+    assert [messages.decode(cluster) for cluster in clusters.build_gateway_clusters(GATEWAY, "PEM", SETTINGS)] == [
         cluster("gw-AB", socket, **{field: options(http1, "60s")}),
         cluster("gw-AB/http2", private, **{field: options(http2)}),
     ]
-    assert [messages.decode(it) for it in clusters.build_proxied_gateway_clusters(GATEWAY, "PEM", SETTINGS)] == [
+    assert [
+        messages.decode(cluster) for cluster in clusters.build_proxied_gateway_clusters(GATEWAY, "PEM", SETTINGS)
+    ] == [
         cluster("gw-AB/proxied", public, **{field: options(http1)}),
         cluster("gw-AB/proxied/http2", public, **{field: options(http2)}),
     ]
@@ -109,8 +111,8 @@ def test_a_special_name_is_sent_to_its_listener_with_the_address_of_the_visitor(
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
         "transport_socket": {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": proxy_protocol},
     }
-    made = clusters.build_listener_cluster("a.example.com", "tunnel/tn_1")
-    assert (made.key, messages.decode(made)) == (Key("cluster", name), body)
+    cluster = clusters.build_listener_cluster("a.example.com", "tunnel/tn_1")
+    assert (cluster.key, messages.decode(cluster)) == (Key("cluster", name), body)
     bound, state, passed = messages.decode(https_listener.build_https_listener(SETTINGS))["filter_chains"][0]["filters"]
     assert state["typed_config"]["on_new_connection"] == [
         {
@@ -133,17 +135,22 @@ def test_a_special_name_is_sent_to_its_listener_with_the_address_of_the_visitor(
 )
 def test_a_group_prefers_the_tunnels_of_its_own_region(regions: list[str], priorities: dict[int, list[str]]) -> None:
     members = [
-        (ServedTunnel("acct_a", f"tn_{number}", f"gw-{number}", ""), Gateway(f"gw-{number}", "192.0.2.1", 7, region=it))
-        for number, it in enumerate(regions)
+        (
+            ServedTunnel("acct_a", f"tn_{number}", f"gw-{number}", ""),
+            Gateway(f"gw-{number}", "192.0.2.1", 7, region=region),
+        )
+        for number, region in enumerate(regions)
     ]
     west = replace(SETTINGS, region="west")
-    made = clusters.build_group_clusters("bkdtg_1", members, "PEM", west)
-    for resource in made:
+    group_clusters = clusters.build_group_clusters("bkdtg_1", members, "PEM", west)
+    for resource in group_clusters:
         assignment = messages.decode(resource)["load_assignment"]
-        found = {
-            it.get("priority", 0): [one["endpoint"]["hostname"] for one in it.get("lb_endpoints", ())]
-            for it in assignment["endpoints"]
+        names_by_priority = {
+            locality.get("priority", 0): [
+                lb_endpoint["endpoint"]["hostname"] for lb_endpoint in locality.get("lb_endpoints", ())
+            ]
+            for locality in assignment["endpoints"]
         }
-        assert found == priorities
+        assert names_by_priority == priorities
         factor = {"overprovisioning_factor": 100} if len(priorities) > 1 else None
         assert assignment.get("policy") == factor

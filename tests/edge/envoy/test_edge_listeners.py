@@ -14,17 +14,19 @@ from tests.edge.plan.worlds import GROUP
 
 def chain(plan: Plan) -> Any:
     body = messages.decode(edge_listeners.build_on_demand_listener(plan, SETTINGS))
-    (found,) = body["filter_chains"]
-    return found
+    (filter_chain,) = body["filter_chains"]
+    return filter_chain
 
 
 def headers_said(plan: Plan) -> dict[str, str]:
     """Return the headers that are set, behind the removal of what a client claims."""
-    filters = {it["name"]: it for it in chain(plan)["filters"][1]["typed_config"]["http_filters"]}
+    filters = {
+        http_filter["name"]: http_filter for http_filter in chain(plan)["filters"][1]["typed_config"]["http_filters"]
+    }
     mutations = filters["envoy.filters.http.header_mutation"]["typed_config"]["mutations"]
     removed, *said = mutations["request_mutations"]
     assert "remove_on_match" in removed
-    return {it["append"]["header"]["key"]: it["append"]["header"]["value"] for it in said}
+    return {option["append"]["header"]["key"]: option["append"]["header"]["value"] for option in said}
 
 
 def test_mutual_tls_wants_a_certificate_of_the_authorities_and_tells_it_upstream() -> None:
@@ -50,29 +52,38 @@ def test_a_special_edge_requests_certificates_on_demand(
     asked: Mapping[str, Any], protocols: list[str] | None, wants_client: bool
 ) -> None:
     body = messages.decode(edge_listeners.build_on_demand_listener(planned(**asked), SETTINGS))
-    (found,) = body["filter_chains"]
-    read = [it["name"].rpartition(".")[2] for it in body["listener_filters"]]
+    (filter_chain,) = body["filter_chains"]
+    read = [listener_filter["name"].rpartition(".")[2] for listener_filter in body["listener_filters"]]
     assert read == ["proxy_protocol", "tls_inspector"]
     is_stream = protocols is None
-    assert found["filters"][-1]["name"].endswith("tcp_proxy" if is_stream else "http_connection_manager")
-    context = found["transport_socket"]["typed_config"]
+    assert filter_chain["filters"][-1]["name"].endswith("tcp_proxy" if is_stream else "http_connection_manager")
+    context = filter_chain["transport_socket"]["typed_config"]
     common = context["common_tls_context"]
     assert "custom_tls_certificate_selector" in common
     assert (common.get("alpn_protocols"), "require_client_certificate" in context) == (protocols, wants_client)
 
 
 def test_tls_that_ends_upstream_is_not_ended_here() -> None:
-    body = messages.decode(edge_listeners.build_upstream_listener(planned(place="upstream"), SETTINGS))
-    (found,) = body["filter_chains"]
-    assert [it["name"].rpartition(".")[2] for it in body["listener_filters"]] == ["proxy_protocol", "tls_inspector"]
-    assert ("transport_socket" in found, found["filters"][-1]["name"].rpartition(".")[2]) == (False, "tcp_proxy")
+    body = messages.decode(edge_listeners.build_upstream_listener(planned(terminate_at="upstream"), SETTINGS))
+    (filter_chain,) = body["filter_chains"]
+    assert [listener_filter["name"].rpartition(".")[2] for listener_filter in body["listener_filters"]] == [
+        "proxy_protocol",
+        "tls_inspector",
+    ]
+    assert ("transport_socket" in filter_chain, filter_chain["filters"][-1]["name"].rpartition(".")[2]) == (
+        False,
+        "tcp_proxy",
+    )
 
 
 def test_a_port_of_an_edge_passes_bytes_on() -> None:
     plan = planned(id="edgtcp_1", hosts=["tunnels.localhost:20001"], backend=GROUP)
     body = messages.decode(edge_listeners.build_edge_port_listener(plan, "20001", SETTINGS))
     *first, proxy = body["filter_chains"][0]["filters"]
-    assert [it["name"] for it in first] == ["envoy.filters.network.connection_limit", "blocked/bytes"]
+    assert [network_filter["name"] for network_filter in first] == [
+        "envoy.filters.network.connection_limit",
+        "blocked/bytes",
+    ]
     assert proxy["typed_config"]["cluster"] == "stream/edgtcp_1"
 
 

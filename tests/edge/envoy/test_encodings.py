@@ -10,7 +10,7 @@ from edge.envoy.resources import MESSAGES
 from tests.edge.envoy import encodings, messages
 from tests.edge.envoy.encodings import Build
 
-_MOST = 0.15  # of the calls that parsing the same message takes
+_MAX_RATIO = 0.15  # of the calls that parsing the same message takes
 
 
 def count_calls(action: Callable[[], object]) -> int:
@@ -38,4 +38,4 @@ def test_a_resource_is_copied_from_a_template_instead_of_parsed(build: Build) ->
     content, message = messages.decode(first), MESSAGES[first.key.kind]
     parsing = count_calls(lambda: json_format.ParseDict(content, message()).SerializeToString(deterministic=True))
     building = count_calls(lambda: build(3))
-    assert building <= _MOST * parsing
+    assert building <= _MAX_RATIO * parsing

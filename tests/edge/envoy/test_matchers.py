@@ -29,7 +29,7 @@ def test_a_challenge_is_refused_before_the_choice() -> None:
     assert single["input"]["typed_config"] == {"@type": f"{NETWORK}.ApplicationProtocolInput"}
     regex = single["value_match"]["safe_regex"]["regex"]
     offers = ["'acme-tls/1'", "'h2','acme-tls/1'", "'acme-tls/1','h2'", "'h2','http/1.1'", "'xacme-tls/1'", ""]
-    assert [bool(re2.fullmatch(regex, it)) for it in offers] == [True, True, True, False, False, False]
+    assert [bool(re2.fullmatch(regex, offer)) for offer in offers] == [True, True, True, False, False, False]
 
 
 def test_server_names_are_matched_exactly_or_by_an_expression() -> None:
@@ -39,15 +39,15 @@ def test_server_names_are_matched_exactly_or_by_an_expression() -> None:
         "matcher_tree": {"input": tree, "exact_match_map": {"map": {"a.example.com": action("1.3")}}}
     }
     assert messages.to_json(matchers.match_server_name("b", matchers.choose("1.2"))) != messages.to_json(exact)
-    found = messages.to_json(matchers.match_server_names("x.*", matchers.choose("1.2"), matchers.choose("1.3")))
-    (entry,) = found["matcher_list"]["matchers"]
+    matcher = messages.to_json(matchers.match_server_names("x.*", matchers.choose("1.2"), matchers.choose("1.3")))
+    (entry,) = matcher["matcher_list"]["matchers"]
     assert entry == {
         "predicate": {
             "single_predicate": {"input": tree, "value_match": {"safe_regex": {"google_re2": {}, "regex": "x.*"}}}
         },
         "on_match": action("1.2"),
     }
-    assert found["on_no_match"] == action("1.3")
+    assert matcher["on_no_match"] == action("1.3")
 
 
 NETWORKS = ["192.0.2.0/24", "2001:db8::1"]

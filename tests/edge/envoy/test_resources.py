@@ -20,5 +20,5 @@ from edge.envoy.resources import Key, Resource, split_stages
 )
 def test_the_stage_of_a_change(key: Key, added: int, emptied: int, removed: int) -> None:
     changes = (Resource(key, b""), Resource(key, b"", is_emptied=True), None)
-    stages = [split_stages({key: it}).index({key: it}) for it in changes]
+    stages = [split_stages({key: change}).index({key: change}) for change in changes]
     assert stages == [added, emptied, removed]

@@ -32,15 +32,19 @@ HOST: Any = {
 def test_the_virtual_host_of_a_tunnel() -> None:
     config = v3.RouteConfiguration()
     routes.add_site_host(config, PLAIN)
-    assert [messages.to_json(it) for it in config.virtual_hosts] == [HOST]
+    assert [messages.to_json(virtual_host) for virtual_host in config.virtual_hosts] == [HOST]
 
 
 def test_the_port_without_tls_redirects_every_host_and_sends_challenges_to_control() -> None:
     to: Any = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443}
     challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "route": {"cluster": "challenges"}}
-    every = {"name": "every", "domains": ["*"], "routes": [challenges, {"match": {"prefix": "/"}, "redirect": to}]}
+    virtual_host = {
+        "name": "every",
+        "domains": ["*"],
+        "routes": [challenges, {"match": {"prefix": "/"}, "redirect": to}],
+    }
     body = messages.decode(routes.build_all_redirects(SETTINGS))
-    assert body == {"name": "http", "ignore_port_in_host_matching": True, "virtual_hosts": [every]}
+    assert body == {"name": "http", "ignore_port_in_host_matching": True, "virtual_hosts": [virtual_host]}
 
 
 @pytest.mark.parametrize(("port", "said"), [(443, {}), (8443, {"port_redirect": 8443})])
@@ -57,7 +61,7 @@ def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> 
     reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True))
     config = v3.RouteConfiguration()
     routes.add_site_host(config, reading)
-    led = [it.route.cluster for it in config.virtual_hosts[0].routes]
+    led = [route.route.cluster for route in config.virtual_hosts[0].routes]
     assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
 
 
@@ -65,21 +69,21 @@ def test_the_ip_policies_of_a_tunnel_refuse_visitors() -> None:
     config, expected = v3.RouteConfiguration(), v3.VirtualHost()
     visitor_addresses.restrict(expected, ip_policies.REFUSE_ALL)
     routes.add_site_host(config, replace(PLAIN, refusals=ip_policies.REFUSE_ALL))
-    found = messages.to_json(config.virtual_hosts[0])["typed_per_filter_config"]
-    assert found == messages.to_json(expected)["typed_per_filter_config"]
+    configs = messages.to_json(config.virtual_hosts[0])["typed_per_filter_config"]
+    assert configs == messages.to_json(expected)["typed_per_filter_config"]
 
 
 def test_a_tunnel_without_a_reservation_refuses_challenges_first() -> None:
     config = v3.RouteConfiguration()
     routes.add_site_host(config, replace(PLAIN, refuses_challenges=True))
-    first, *others = (messages.to_json(it) for it in config.virtual_hosts[0].routes)
+    first, *other_routes = (messages.to_json(route) for route in config.virtual_hosts[0].routes)
     assert (first["match"]["prefix"], first["direct_response"]["status"]) == ("/.well-known/acme-challenge/", 404)
-    assert others == HOST["routes"]
+    assert other_routes == HOST["routes"]
 
 
 def test_a_tunnel_keeps_the_headers_that_its_reserved_domain_names() -> None:
     config, expected = v3.RouteConfiguration(), v3.VirtualHost()
     kept_headers.set_host_config(expected, ["x-forwarded-for"])
     routes.add_site_host(config, replace(PLAIN, keep_headers=("x-forwarded-for",)))
-    found = messages.to_json(config.virtual_hosts[0])["typed_per_filter_config"]
-    assert found == messages.to_json(expected)["typed_per_filter_config"]
+    configs = messages.to_json(config.virtual_hosts[0])["typed_per_filter_config"]
+    assert configs == messages.to_json(expected)["typed_per_filter_config"]

@@ -17,14 +17,19 @@ TLS = edge(id="edgtls_1")
 HERE, UPSTREAM = PlannedHost("a.example.com", "live", certificate="cert_1"), PlannedHost("a.example.com", "live")
 AFTER_HANDSHAKE = {"upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE", "max_early_data_bytes": 16384}
 ALL = Destinations((("bkdtg_1", 10),))
-SOME = Destinations((("bkdtg_1", 3), ("bkdhr_1", 1), ("bkdtg_2", 4), ("bkdhr_2", 2)))
+DESTINATIONS = Destinations((("bkdtg_1", 3), ("bkdhr_1", 1), ("bkdtg_2", 4), ("bkdhr_2", 2)))
 
 
 def proxy(plan: Plan) -> dict[str, Any]:
     """Return the configuration of the filter that passes bytes on, without its log."""
-    found = [messages.to_json(it) for it in stream_filters.build_edge_filters(plan, Settings())]
-    assert [it["name"] for it in found[:-1]] == ["envoy.filters.network.connection_limit", "blocked/bytes"]
-    config = dict(found[-1]["typed_config"])
+    edge_filters = [
+        messages.to_json(edge_filter) for edge_filter in stream_filters.build_edge_filters(plan, Settings())
+    ]
+    assert [edge_filter["name"] for edge_filter in edge_filters[:-1]] == [
+        "envoy.filters.network.connection_limit",
+        "blocked/bytes",
+    ]
+    config = dict(edge_filters[-1]["typed_config"])
     assert config.pop("access_log")[0]["typed_config"]["log_format"]["json_format"]["account"] == A
     return config
 
@@ -36,7 +41,7 @@ def proxy(plan: Plan) -> dict[str, Any]:
         (UPSTREAM, ALL, {"cluster": "stream/edgtls_1"}),
         (
             UPSTREAM,
-            SOME,
+            DESTINATIONS,
             {
                 "weighted_clusters": {
                     "clusters": [{"name": "stream/edgtls_1", "weight": 7}, {"name": "closed", "weight": 3}]

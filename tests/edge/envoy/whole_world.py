@@ -55,7 +55,7 @@ RECORDS = (
     worlds.edge(*_ROUTES, hosts=(HOST, "*.wild.tunnels.localhost"), authorities=["ca_1"], version="1.0"),
     worlds.edge(*_ROUTES, id="edghts_2", hosts=("b.tunnels.localhost",)),
 )
-VISITED = [f"{it}.tunnels.localhost" for it in ("demo", "own", "passed", "a", "x.wild", "b")]
+VISITED = [f"{label}.tunnels.localhost" for label in ("demo", "own", "passed", "a", "x.wild", "b")]
 
 
 def build(
@@ -67,16 +67,23 @@ def build(
     special.public_keys = [{"kty": "EC", "kid": "k"}]
     plans = names.plan_names(visited, records, NOW, worlds.SERVICE)
     edges = (names.plan_edge(id, records, NOW, worlds.SERVICE) for id in records.edges)
-    tunnels = tuple(it for it in plans.values() if it.site and it.is_special)
-    special_plans = SpecialPlans(tuple(it for it in edges if it and names.is_special_edge(it.edge)), tunnels)
-    found = {it.key: it for it in https_listener.build_public(settings)}
-    found |= {key: it for key, it in special.update(special_plans, view).items() if it}
+    tunnels = tuple(plan for plan in plans.values() if plan.site and plan.is_special)
+    special_plans = SpecialPlans(tuple(edge for edge in edges if edge and names.is_special_edge(edge.edge)), tunnels)
+    resources = {resource.key: resource for resource in https_listener.build_public(settings)}
+    resources |= {key: resource for key, resource in special.update(special_plans, view).items() if resource}
     for plan in plans.values():
         pair = KeyPair("CHAIN", "KEY") if plan.certificate else None
-        made = build_name_resources(plan, pair, view, "PEM", settings)
-        found |= {it.key: it for it in (*made.clusters, made.scope, made.secret) if it}
-    found |= {it.key: it for it in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
-    bodies = {" ".join(key).strip(): messages.decode(it) for key, it in sorted(found.items())}
+        name_resources = build_name_resources(plan, pair, view, "PEM", settings)
+        resources |= {
+            resource.key: resource
+            for resource in (*name_resources.clusters, name_resources.scope, name_resources.secret)
+            if resource
+        }
+    resources |= {
+        resource.key: resource
+        for resource in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])
+    }
+    bodies = {" ".join(key).strip(): messages.decode(resource) for key, resource in sorted(resources.items())}
     return {"bootstrap": build_bootstrap(settings), **bodies}
 
 
@@ -86,10 +93,10 @@ def written(value: Any, indent: str = "") -> str:
     if len(indent) + len(line) <= _WIDTH or not isinstance(value, dict | list):
         return line
     if isinstance(value, list):
-        opened, closed, parts = "[", "]", [written(it, deeper) for it in value]
+        opened, closed, parts = "[", "]", [written(member, deeper) for member in value]
     else:
         opened, closed = "{", "}"
-        parts = [f"{json.dumps(key)}: {written(it, deeper)}" for key, it in sorted(value.items())]
+        parts = [f"{json.dumps(key)}: {written(member, deeper)}" for key, member in sorted(value.items())]
     return f"{opened}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{closed}"
 
 

@@ -32,9 +32,11 @@ class WindowedCa(Ca):
         self._own, self.window = world, window
 
     def answer(self, challenge: Challenge) -> None:
-        every = (it.to_json()["Attributes"] for some in stored().values() for it in some.values())
-        own = [it for it in every if it["scope"]["S"] == f"{challenge_records.PREFIX}{DOMAIN}"]
-        self._own.published |= {it["body"]["M"]["answer"]["S"] for it in own}  # read without rights
+        records = (item.to_json()["Attributes"] for items in stored().values() for item in items.values())
+        challenges = [record for record in records if record["scope"]["S"] == f"{challenge_records.PREFIX}{DOMAIN}"]
+        self._own.published |= {
+            challenge_record["body"]["M"]["answer"]["S"] for challenge_record in challenges
+        }  # read without rights
         super().answer(challenge)
 
     def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
@@ -74,11 +76,11 @@ class Issuer:
 
 
 def reserved(client: Client) -> str:
-    made = client.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": POLICY})
-    prove(made["id"])
-    return f"/reserved_domains/{made['id']}"
+    reservation = client.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": POLICY})
+    prove(reservation["id"])
+    return f"/reserved_domains/{reservation['id']}"
 
 
 def status(client: Client, address: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.get(address).json["certificate_management_status"]
-    return found
+    management_status: dict[str, Any] = client.get(address).json["certificate_management_status"]
+    return management_status

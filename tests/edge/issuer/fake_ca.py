@@ -98,5 +98,5 @@ def issue(request: x509.CertificateSigningRequest, names: tuple[str, ...]) -> st
     builder = builder.issuer_name(CA_NAME).public_key(request.public_key())
     builder = builder.not_valid_before(start).not_valid_after(start + timedelta(days=90))
     alternative = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
-    made = builder.add_extension(alternative, critical=False).sign(CA_KEY, hashes.SHA256())
-    return made.public_bytes(serialization.Encoding.PEM).decode()
+    certificate = builder.add_extension(alternative, critical=False).sign(CA_KEY, hashes.SHA256())
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()

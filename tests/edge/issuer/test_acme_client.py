@@ -135,17 +135,17 @@ def test_jobs_that_wait_for_an_account_follow_at_once_when_there_is_another(
     keeper.keep()
     for entry in renewal_schedule.list_entries():
         waits[entry.renewal.error_code] = entry.renewal.due_at - now
-    assert {code: it < 120 for code, it in waits.items()} == {
+    assert {code: wait < 120 for code, wait in waits.items()} == {
         "internal": True,
         "ca_unreachable": True,
         "caa_forbids": False,
     }
-    for it in list(renewal_schedule.list_entries()):
-        due = renewal_schedule.find(it.account, it.reservation)
+    for renewal_entry in list(renewal_schedule.list_entries()):
+        due = renewal_schedule.find(renewal_entry.account, renewal_entry.reservation)
         assert due
-        renewal_schedule.postpone(due, replace(it.renewal, due_at=now + 86400))
+        renewal_schedule.postpone(due, replace(renewal_entry.renewal, due_at=now + 86400))
     keeper.keep()  # the account is known by now
-    assert {it.renewal.due_at - now for it in renewal_schedule.list_entries()} == {86400}
+    assert {entry.renewal.due_at - now for entry in renewal_schedule.list_entries()} == {86400}
 
 
 def test_the_operator_can_have_the_key_changed(settings: CaSettings, admin: Client) -> None:
@@ -175,8 +175,8 @@ def test_the_account_says_whether_caa_records_protect_the_names_of_tunnels(setti
     authority = client.authority
     identity = (*authority.identities, "letsencrypt.org")[0]
     line = f"{identity}; accounturi={authority.account_url}; validationmethods=dns-01"
-    found, states = [[], None, [CaaRecord(0, "issue", line)], None, [CaaRecord(0, "issue", identity)]], list[str]()
-    for records in found:
+    responses, states = [[], None, [CaaRecord(0, "issue", line)], None, [CaaRecord(0, "issue", identity)]], list[str]()
+    for records in responses:
         AccountKeeper(url, client, 60, lambda records=records: records).keep()  # type: ignore[misc]
         known = acme_accounts.find(url)
         states += [known.caa] if known else []
@@ -211,11 +211,11 @@ def test_another_client_of_the_account_completes_an_order(settings: CaSettings, 
     wait_until(client, order, "ready")
     assert client.challenges(order, method) == []  # type: ignore[arg-type]
     other = AcmeClient(settings, key)
-    made = request(domain)
-    other.finalize(order, made)
+    certificate_request = request(domain)
+    other.finalize(order, certificate_request)
     wait_until(other, order, "valid")
     (leaf, *_) = x509.load_pem_x509_certificates(other.download(order).encode())
-    assert leaf.public_key() == made.public_key()
+    assert leaf.public_key() == certificate_request.public_key()
     assert leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(
         x509.DNSName
     ) == [domain]
@@ -229,8 +229,8 @@ def test_a_domain_gets_its_certificate_from_the_ca(
 ) -> None:
     monkeypatch.setenv("ACME_DIRECTORY", settings.directory)
     policy = {"authority": "letsencrypt", "private_key_type": key_type}
-    made = admin.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": policy})
-    prove(made["id"])
+    reservation = admin.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": policy})
+    prove(reservation["id"])
     client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
     now = int(time.time())
     (due,) = renewal_schedule.find_due(now, 10)
@@ -238,12 +238,12 @@ def test_a_domain_gets_its_certificate_from_the_ca(
     assert claimed
     Attempt(client, lambda *_: "http-01", keys=key_making.make, sleep=lambda _: time.sleep(0.05)).run(claimed)
     (certificate,) = admin.get("/tls_certificates").json["tls_certificates"]
-    assert admin.get(f"/reserved_domains/{made['id']}").json["certificate"]["id"] == certificate["id"]
+    assert admin.get(f"/reserved_domains/{reservation['id']}").json["certificate"]["id"] == certificate["id"]
     assert certificate["subject_alternative_names"] == {"dns_names": [DOMAIN], "ips": []}
     assert certificate["private_key_type"] == key_type
     sealed = read_certificates(admin.account)[0]
-    own = serialization.load_der_private_key(open_private_key(sealed), None)
-    assert own.public_key() == x509.load_pem_x509_certificate(sealed.certificate.chain.encode()).public_key()
+    key = serialization.load_der_private_key(open_private_key(sealed), None)
+    assert key.public_key() == x509.load_pem_x509_certificate(sealed.certificate.chain.encode()).public_key()
 
 
 def test_a_certificate_is_named_as_in_rfc_9773() -> None:

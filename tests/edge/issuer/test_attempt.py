@@ -22,7 +22,7 @@ from tests.transports import Client
 
 DAY = 86400
 _EVER = 9_999_999_999
-LEFT = PendingChallenge("token", "token.value")  # by a process that is killed: an exception would remove it
+PENDING = PendingChallenge("token", "token.value")  # by a process that is killed: an exception would remove it
 
 
 @pytest.fixture(autouse=True)
@@ -65,10 +65,10 @@ def test_a_renewal_names_the_replaced_certificate(admin: Client) -> None:
     Issuer(ca, later=70 * DAY).run()  # the fraction of the lifetime has come, and the CA suggests a time before
     second = admin.get(address).json["certificate"]["id"]
     assert second != first
-    assert [it is not None for it in world.replaced] == [False, True]
+    assert [certificate is not None for certificate in world.replaced] == [False, True]
     ca.window = past
     Issuer(ca, later=70 * DAY + 61).run()
-    assert [it is not None for it in world.replaced] == [False, True, True]
+    assert [certificate is not None for certificate in world.replaced] == [False, True, True]
 
 
 def test_a_certificate_that_is_not_due_is_only_planned_again(admin: Client) -> None:
@@ -88,7 +88,7 @@ def test_a_killed_attempt_is_continued_when_its_claim_has_ended(admin: Client, k
     address, world = reserved(admin), World(killed_at)
     with pytest.raises(Killed):
         Issuer(WindowedCa(world)).run()
-    challenge_records.put(DOMAIN, LEFT)
+    challenge_records.put(DOMAIN, PENDING)
     Issuer(WindowedCa(world), later=590).run()
     assert admin.get(address).json["certificate"] is None
     Issuer(WindowedCa(world), later=601).run()
@@ -167,7 +167,7 @@ def test_a_policy_that_ended_during_an_attempt_is_cleaned_up(admin: Client) -> N
     address, world = reserved(admin), World(killed_at=4)
     with pytest.raises(Killed):
         Issuer(WindowedCa(world)).run()
-    challenge_records.put(DOMAIN, LEFT)
+    challenge_records.put(DOMAIN, PENDING)
     admin.delete(f"{address}/certificate_management_policy")
     Issuer(WindowedCa(world), later=601).run()
     assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
@@ -207,7 +207,7 @@ def test_an_order_of_a_domain_that_is_not_proved_any_more_is_not_continued(admin
     address, world = reserved(admin), World(killed_at)
     with pytest.raises(Killed):
         Issuer(WindowedCa(world)).run()
-    challenge_records.put(DOMAIN, LEFT)
+    challenge_records.put(DOMAIN, PENDING)
     prove(address.rpartition("/")[2], "lapsed")
     Issuer(WindowedCa(world), later=601).run()
     assert status(admin, address)["provisioning_job"]["error_code"] == "domain_unproved"
@@ -266,7 +266,7 @@ def test_an_order_that_cannot_be_read_is_given_up_later_although_its_policy_ende
     with pytest.raises(Killed):
         Issuer(WindowedCa(world)).run()
     world.orders = dict.fromkeys(world.orders, "valid")
-    world.requests = {it: stored_request(admin, address) for it in world.orders}
+    world.requests = {order: stored_request(admin, address) for order in world.orders}
     prove(address.rpartition("/")[2], "lapsed")
 
     class AwayCa(WindowedCa):
@@ -290,7 +290,7 @@ def test_a_certificate_that_the_ca_issues_after_the_domain_was_lost_is_revoked(
     with pytest.raises(Killed):
         Issuer(WindowedCa(world)).run()
     world.orders = dict.fromkeys(world.orders, "processing")
-    world.requests = {it: stored_request(admin, address) for it in world.orders}
+    world.requests = {order: stored_request(admin, address) for order in world.orders}
     if is_proof_lost:
         prove(address.rpartition("/")[2], "lapsed")
     else:
@@ -299,7 +299,9 @@ def test_a_certificate_that_the_ca_issues_after_the_domain_was_lost_is_revoked(
     world.orders = dict.fromkeys(world.orders, "valid")
     Issuer(WindowedCa(world), later=1000).run()
     retired(world).revoke_lost()
-    assert [it.public_bytes(Encoding.PEM).decode() for it, _ in world.revoked] == [*world.issued.values()]
+    assert [certificate.public_bytes(Encoding.PEM).decode() for certificate, _ in world.revoked] == [
+        *world.issued.values()
+    ]
     assert len(world.revoked) == 1
 
 

@@ -26,13 +26,13 @@ def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
 class Attempts:
     """The attempts of an issuer. They count an order and store nothing else."""
 
-    made: list[str] = field(default_factory=list)
+    domains: list[str] = field(default_factory=list)
     error: Exception | None = None
 
     def __call__(self, due: DueRenewal) -> None:
         assert due.entry.renewal.is_claimed
         assert due.stored
-        self.made.append(due.stored.domain)
+        self.domains.append(due.stored.domain)
         if self.error:
             raise self.error
         COUNTS.count(due.entry.account, due.stored.domain, clock.seconds(), replaces=False)
@@ -50,7 +50,7 @@ def poll(attempts: Attempts, times: int = 1, *, threads: int = 1) -> None:
 
 
 def reserve(client: Client, *domains: str) -> list[str]:
-    bodies = [{"domain": it, "certificate_management_policy": POLICY} for it in domains]
+    bodies = [{"domain": domain, "certificate_management_policy": POLICY} for domain in domains]
     return [f"/reserved_domains/{client.create('/reserved_domains', body)['id']}" for body in bodies]
 
 
@@ -58,9 +58,9 @@ def test_each_due_domain_is_claimed_and_attempted_once(admin: Client) -> None:
     reserve(admin, "a.example.com", "b.example.com")
     attempts = Attempts()
     poll(attempts)
-    assert attempts.made == ["a.example.com"]
+    assert attempts.domains == ["a.example.com"]
     poll(attempts, 3)
-    assert attempts.made == ["a.example.com", "b.example.com"]
+    assert attempts.domains == ["a.example.com", "b.example.com"]
 
 
 def test_what_the_bound_of_all_accounts_holds_says_when_it_is_tried_again(admin: Client, stranger: Client) -> None:
@@ -68,12 +68,12 @@ def test_what_the_bound_of_all_accounts_holds_says_when_it_is_tried_again(admin:
     theirs = reserve(stranger, "theirs.example.net")
     attempts, began = Attempts(), clock.seconds()
     poll(attempts, 3)
-    assert attempts.made == ["a.example.com", "theirs.example.net"]
-    jobs = [admin.get(it).json["certificate_management_status"]["provisioning_job"] for it in mine[1:]]
-    assert {(it["error_code"], it["msg"]) for it in jobs} == {
+    assert attempts.domains == ["a.example.com", "theirs.example.net"]
+    jobs = [admin.get(address).json["certificate_management_status"]["provisioning_job"] for address in mine[1:]]
+    assert {(job["error_code"], job["msg"]) for job in jobs} == {
         ("rate_limited", "Wait until the time in 'retries_at': the service has had two orders.")
     }
-    waits = [int(clock.parse(it["retries_at"]).timestamp()) - began for it in jobs]
+    waits = [int(clock.parse(job["retries_at"]).timestamp()) - began for job in jobs]
     assert all(abs(wait - planned) <= 2 for wait, planned in zip(waits, (1000, 1000, 2000), strict=True))
     assert stranger.get(theirs[0]).json["certificate_management_status"]["provisioning_job"]["error_code"] is None
 
@@ -82,7 +82,7 @@ def test_an_attempt_that_fails_unexpectedly_ends_alone(admin: Client, capsys: py
     reserve(admin, "a.example.com", "b.example.com")
     attempts = Attempts(error=ValueError("secret"))
     poll(attempts, 2)
-    assert attempts.made == ["a.example.com", "b.example.com"]
+    assert attempts.domains == ["a.example.com", "b.example.com"]
     said = capsys.readouterr().err
     assert ('"event": "attempt_failed", "error": "ValueError"' in said, "secret" in said) == (True, False)
     assert len(renewal_schedule.find_due(clock.seconds() + 601, 10)) == 2

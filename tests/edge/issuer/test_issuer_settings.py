@@ -33,14 +33,14 @@ def test_everything_can_be_set() -> None:
         "ACME_HTTP_PORT": "8080",
         "ACME_OPERATOR": "true",
     }
-    found = issuer_settings.from_environment({**LEAST, **DNS, **more})
+    parsed = issuer_settings.from_environment({**LEAST, **DNS, **more})
     dns = DnsSettings("acme.example.com", "ns.example.com", 5353, KEY)
     contact, directory = "mailto:ops@example.com", "https://ca.example/dir"
-    assert found == IssuerSettings(
+    assert parsed == IssuerSettings(
         directory, contact, "kid", "hmac", "shortlived", "/etc/ca.pem", 8080, orders_operator=True, dns=dns
     )
-    assert "hmac" not in repr(found)
-    assert "key'" not in repr(found)
+    assert "hmac" not in repr(parsed)
+    assert "key'" not in repr(parsed)
 
 
 def test_a_key_can_lie_in_a_file(tmp_path: Path) -> None:

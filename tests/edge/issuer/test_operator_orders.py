@@ -39,7 +39,10 @@ def test_the_certificate_is_obtained_once_and_renewed_by_name(tmp_path: Path) ->
     orders(world, zone, later=50 * DAY).run()
     assert len(world.orders) == 1
     orders(world, zone, later=70 * DAY).run()
-    assert [it.serial_number if it else None for it in world.replaced] == [None, served.serial_number]
+    assert [certificate.serial_number if certificate else None for certificate in world.replaced] == [
+        None,
+        served.serial_number,
+    ]
 
 
 def test_a_missing_alias_costs_the_ca_no_request() -> None:
@@ -81,7 +84,7 @@ def test_another_certificate_in_the_settings_is_not_replaced(tmp_path: Path) -> 
     files = [tmp_path / name for name in ("certificate", "key")]
     for file in files:
         file.write_text(file.name)
-    own = Settings(directory=tmp_path, tunnel_domain=DOMAIN, certificate=str(files[0]), private_key=str(files[1]))
-    pair = OperatorPair(own, Store("local", DOMAIN))
+    settings = Settings(directory=tmp_path, tunnel_domain=DOMAIN, certificate=str(files[0]), private_key=str(files[1]))
+    pair = OperatorPair(settings, Store("local", DOMAIN))
     pair.refresh()
     assert pair.pair().chain == "certificate"

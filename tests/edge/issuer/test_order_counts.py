@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("admin")
 
 def limit(account: str = "acct_1", domain: str = DOMAIN, *, now: int = NOW, replaces: bool = False) -> str:
     """Return the bound that is reached, and for how long."""
-    found = COUNTS.find_limit(account, domain, now, replaces=replaces)
-    return f"{found.sentence} {found.not_before - now}" if found else ""
+    order_limit = COUNTS.find_limit(account, domain, now, replaces=replaces)
+    return f"{order_limit.sentence} {order_limit.not_before - now}" if order_limit else ""
 
 
 def count(account: str = "acct_1", domain: str = DOMAIN, *, now: int = NOW, replaces: bool = False) -> None:

@@ -17,7 +17,7 @@ from edge.issuer.rules import outcomes
 from tests.edge.issuer.fake_ca import DOMAIN, Ca, Killed, World
 
 NOW = datetime.now(UTC).timestamp()
-WANTED = Wanted((DOMAIN,), "ecdsa", "http-01")
+WANTED_CERTIFICATE = Wanted((DOMAIN,), "ecdsa", "http-01")
 
 
 class Store:
@@ -56,8 +56,10 @@ class Store:
         self._world.published.clear()
 
 
-def obtain(world: World, wanted: Wanted = WANTED, now: Callable[[], float] = lambda: NOW) -> Obtained:
-    return ordering.obtain(wanted, Ca(world), Store(world), until=NOW + 60, now=now, sleep=lambda _: None)
+def obtain(
+    world: World, wanted_certificate: Wanted = WANTED_CERTIFICATE, now: Callable[[], float] = lambda: NOW
+) -> Obtained:
+    return ordering.obtain(wanted_certificate, Ca(world), Store(world), until=NOW + 60, now=now, sleep=lambda _: None)
 
 
 STEPS = [
@@ -82,8 +84,8 @@ def test_an_order_goes_from_step_to_step() -> None:
     obtained = obtain(world)
     assert (world.calls, obtained.chain.leaf.dns_names, obtained.order) == (STEPS, [DOMAIN], world.stored)
     assert world.published == set()
-    own = x509.load_der_x509_csr(obtained.order.request)
-    assert own.public_key() == obtained.chain.leaf.public_key
+    public_request = x509.load_der_x509_csr(obtained.order.request)
+    assert public_request.public_key() == obtained.chain.leaf.public_key
 
 
 @pytest.mark.parametrize("killed_at", range(1, len(STEPS) + 1))
@@ -165,7 +167,12 @@ class SlowCa(Ca):
 def test_a_challenge_is_answered_once_although_the_ca_is_slow(*, is_late: bool) -> None:
     world = World()
     ordering.obtain(
-        WANTED, SlowCa(world, is_late=is_late), Store(world), until=NOW + 60, now=lambda: NOW, sleep=lambda _: None
+        WANTED_CERTIFICATE,
+        SlowCa(world, is_late=is_late),
+        Store(world),
+        until=NOW + 60,
+        now=lambda: NOW,
+        sleep=lambda _: None,
     )
     assert world.calls.count("answer") == 1
     assert world.orders == {"https://ca.example/0": "valid"}
@@ -178,5 +185,7 @@ def test_an_answer_that_the_ca_does_not_take_fails_the_attempt() -> None:
 
     world = World()
     with pytest.raises(AttemptFailed) as failed:
-        ordering.obtain(WANTED, DeafCa(world), Store(world), until=NOW + 60, now=lambda: NOW, sleep=lambda _: None)
+        ordering.obtain(
+            WANTED_CERTIFICATE, DeafCa(world), Store(world), until=NOW + 60, now=lambda: NOW, sleep=lambda _: None
+        )
     assert failed.value.failure.code == "ca_unreachable"

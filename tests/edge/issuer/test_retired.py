@@ -72,12 +72,15 @@ def test_a_replaced_certificate_is_deleted_after_a_day_with_an_event(admin: Clie
     issuer.run()
     second = admin.get(address).json["certificate"]["id"]
     retired(Revocations(), DAY - 10).delete_replaced()
-    assert {it["id"] for it in admin.get("/tls_certificates").json["tls_certificates"]} == {first, second}
+    assert {certificate["id"] for certificate in admin.get("/tls_certificates").json["tls_certificates"]} == {
+        first,
+        second,
+    }
     for _ in range(2):
         retired(Revocations(), DAY + 10).delete_replaced()
-    assert [it["id"] for it in admin.get("/tls_certificates").json["tls_certificates"]] == [second]
+    assert [certificate["id"] for certificate in admin.get("/tls_certificates").json["tls_certificates"]] == [second]
     events = admin.get(f"/audit_events?resource_id={first}").json["audit_events"]
-    assert [(it["action"], it["actor"]["type"]) for it in events] == [
+    assert [(event["action"], event["actor"]["type"]) for event in events] == [
         ("tls_certificate.delete", "edge"),
         ("tls_certificate.create", "edge"),
     ]
@@ -95,7 +98,7 @@ def test_a_replaced_certificate_that_the_account_has_deleted_is_forgotten(admin:
     assert admin.delete(f"/tls_certificates/{first}").status == 204
     retired(Revocations(), DAY + 10).delete_replaced()
     events = admin.get(f"/audit_events?resource_id={first}").json["audit_events"]
-    assert [it["action"] for it in events] == ["tls_certificate.delete", "tls_certificate.create"]
+    assert [event["action"] for event in events] == ["tls_certificate.delete", "tls_certificate.create"]
 
 
 def rejected(client: Client, id: str) -> None:
@@ -135,7 +138,7 @@ def test_a_replaced_certificate_stays_while_envoy_rejects_the_new_one(admin: Cli
     assert admin.get(f"/tls_certificates/{first}").status == 200
     edge_status.remove_host("host")
     retired(Revocations(), 2 * DAY + 100).delete_replaced()
-    assert [it["id"] for it in admin.get("/tls_certificates").json["tls_certificates"]] == [third]
+    assert [certificate["id"] for certificate in admin.get("/tls_certificates").json["tls_certificates"]] == [third]
 
 
 def test_a_rejected_certificate_that_no_policy_uses_has_no_job(admin: Client) -> None:

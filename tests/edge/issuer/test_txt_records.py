@@ -53,7 +53,7 @@ class Server:
             if rrset.deleting:
                 self.records.pop(name, None)
             else:
-                self.records.setdefault(name, set()).update(it.strings[0].decode() for it in rrset)
+                self.records.setdefault(name, set()).update(record.strings[0].decode() for record in rrset)
 
 
 @asynccontextmanager

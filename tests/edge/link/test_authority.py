@@ -44,8 +44,8 @@ def verify(trusted: Authority, pair: KeyPair, name: str) -> str:
     ],
 )
 def test_a_local_authority_is_only_good_for_its_domain(domain: str, names: list[str], asked: str, error: str) -> None:
-    made = authority.make("Local", domain)
-    assert verify(made, made.issue(*names), asked) == error
+    local = authority.make("Local", domain)
+    assert verify(local, local.issue(*names), asked) == error
 
 
 def test_another_authority_is_not_trusted() -> None:
@@ -105,11 +105,11 @@ def test_a_certificate_without_names_has_none() -> None:
 
 def test_an_authority_is_made_once_and_read_after_that(tmp_path: Path) -> None:
     file = tmp_path / "authority.pem"
-    made = authority.load_or_make(file, "Local", "t.example.com")
+    stored = authority.load_or_make(file, "Local", "t.example.com")
     assert file.stat().st_mode & 0o777 == 0o600
     read = authority.load_or_make(file, "Another", "other.example.com")
-    assert (read.pem, read.to_pem()) == (made.pem, made.to_pem())
-    assert verify(made, read.issue("a.t.example.com"), "a.t.example.com") == ""
+    assert (read.pem, read.to_pem()) == (stored.pem, stored.to_pem())
+    assert verify(stored, read.issue("a.t.example.com"), "a.t.example.com") == ""
 
 
 def test_a_key_of_another_kind_is_no_authority() -> None:
@@ -119,7 +119,7 @@ def test_a_key_of_another_kind_is_no_authority() -> None:
 
 
 def test_a_private_key_is_in_no_text_of_its_owners() -> None:
-    made = authority.make("Link")
-    pair = made.issue("gw-1")
+    link = authority.make("Link")
+    pair = link.issue("gw-1")
     assert repr(pair) == "KeyPair(…)"
-    assert "PRIVATE" not in f"{made!r}{pair!r}{pair}"
+    assert "PRIVATE" not in f"{link!r}{pair!r}{pair}"

@@ -14,7 +14,7 @@ class Wire:
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *data: self.calls.append(" ".join([name, *(it.decode() for it in data)]))
+        return lambda *data: self.calls.append(" ".join([name, *(argument.decode() for argument in data)]))
 
 
 def connected(side: Side) -> Wire:
@@ -24,12 +24,12 @@ def connected(side: Side) -> Wire:
 
 
 def test_what_came_before_is_passed_on_when_a_connection_is_joined() -> None:
-    held, other = HeldConnection(None, lambda _: None), Side()
-    wire, far = connected(held), connected(other)
-    held.data_received(b"early")
-    held.eof_received()
+    connection, other = HeldConnection(None, lambda _: None), Side()
+    wire, far = connected(connection), connected(other)
+    connection.data_received(b"early")
+    connection.eof_received()
     assert (wire.calls, far.calls) == (["pause_reading"], ["pause_reading"])
-    held.join(other)
+    connection.join(other)
     assert far.calls == ["pause_reading", "write early", "write_eof", "resume_reading"]
     other.data_received(b"answer")
     other.eof_received()
@@ -49,20 +49,20 @@ def test_a_side_that_writes_too_fast_is_paused() -> None:
 @pytest.mark.parametrize("is_joined", [False, True])
 def test_the_end_of_a_held_connection_is_reported_and_closes_the_other(is_joined: bool) -> None:
     ended: list[HeldConnection] = []
-    held, other = HeldConnection(None, ended.append), Side()
-    connected(held)
+    connection, other = HeldConnection(None, ended.append), Side()
+    connected(connection)
     far = connected(other)
     if is_joined:
-        held.join(other)
-    held.connection_lost(None)
-    assert ended == [held]
+        connection.join(other)
+    connection.connection_lost(None)
+    assert ended == [connection]
     assert ("close" in far.calls) is is_joined
 
 
 def test_a_connection_that_has_gone_before_it_is_joined_closes_the_other() -> None:
-    held, other = HeldConnection(None, lambda _: None), Side()
-    connected(held)
+    connection, other = HeldConnection(None, lambda _: None), Side()
+    connected(connection)
     far = connected(other)
-    held.connection_lost(None)
-    held.join(other)
+    connection.connection_lost(None)
+    connection.join(other)
     assert "close" in far.calls

@@ -82,11 +82,11 @@ def test_the_tunnel_and_whether_it_is_private_are_read_behind_the_addresses(
     values: bytes, tunnel: str, is_private: bool
 ) -> None:
     plain = Header(("192.0.2.9", 49153), ("192.0.2.1", 443)).encoded()
-    whole = plain[:14] + (12 + len(values)).to_bytes(2) + plain[16:] + values
-    header, length = proxy_protocol.read(whole + b"hello") or (None, 0)
+    encoded = plain[:14] + (12 + len(values)).to_bytes(2) + plain[16:] + values
+    header, length = proxy_protocol.read(encoded + b"hello") or (None, 0)
     assert header == Header(("192.0.2.9", 49153), ("192.0.2.1", 443), tunnel, is_private)
     assert header
-    assert (length, header.encoded()) == (len(whole), plain)
+    assert (length, header.encoded()) == (len(encoded), plain)
 
 
 @pytest.mark.parametrize(

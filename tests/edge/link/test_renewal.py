@@ -34,11 +34,11 @@ def test_a_pair_is_made_again_when_one_of_its_files_changes(tmp_path: Path) -> N
     for file in files:
         file.touch()
     pair = RenewedPair(Maker(), files)
-    found = [pair.pair().chain]
+    chains = [pair.pair().chain]
     for second, file in enumerate(files):
         os.utime(file, (second, second))
-        found += [pair.pair().chain, pair.pair().chain]
-    assert found == ["1", "2", "2", "3", "3"]
+        chains += [pair.pair().chain, pair.pair().chain]
+    assert chains == ["1", "2", "2", "3", "3"]
 
 
 @pytest.mark.parametrize("error", [OSError("no disk"), ValueError("no key")])

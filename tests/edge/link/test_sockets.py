@@ -38,7 +38,7 @@ def test_of_a_connection_that_is_closed_here_nothing_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [
         ("near/gw-1.sock", "near/gw-1.sock"),
         ("near/absent.sock", ""),
@@ -47,7 +47,9 @@ def test_of_a_connection_that_is_closed_here_nothing_is_told() -> None:
         (f"{'x' * 100}/gw-1.sock", ""),
     ],
 )
-def test_a_socket_has_an_address_where_one_is_found_that_is_short_enough(tmp_path: Path, name: str, found: str) -> None:
+def test_a_socket_has_an_address_where_one_is_found_that_is_short_enough(
+    tmp_path: Path, name: str, expected: str
+) -> None:
     for folder in ("near", "x" * 100):
         (tmp_path / folder).mkdir()
         with (
@@ -55,7 +57,7 @@ def test_a_socket_has_an_address_where_one_is_found_that_is_short_enough(tmp_pat
             socket.socket(socket.AF_UNIX) as listening,
         ):
             listening.bind(str(short))
-    assert sockets.address(tmp_path / name, tmp_path / "other") == (str(tmp_path / found) if found else "")
+    assert sockets.address(tmp_path / name, tmp_path / "other") == (str(tmp_path / expected) if expected else "")
 
 
 def test_a_socket_has_a_short_address_in_the_folder_of_its_reader(tmp_path: Path) -> None:
@@ -65,12 +67,12 @@ def test_a_socket_has_a_short_address_in_the_folder_of_its_reader(tmp_path: Path
 
 
 def test_of_the_sockets_in_a_folder_those_at_which_nobody_listens_are_removed(tmp_path: Path) -> None:
-    live, left = tmp_path / "gw-1.sock", tmp_path / "gw-2.sock"
+    live, stale = tmp_path / "gw-1.sock", tmp_path / "gw-2.sock"
     with files.shorten_socket_path(live) as short, socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(short))
         listening.listen(0)
-        with files.shorten_socket_path(left) as other, socket.socket(socket.AF_UNIX) as closed:
+        with files.shorten_socket_path(stale) as other, socket.socket(socket.AF_UNIX) as closed:
             closed.bind(str(other))
         for _ in range(3):  # also when its queue is full
-            sockets.remove_stale([live, left])
+            sockets.remove_stale([live, stale])
     assert list(tmp_path.iterdir()) == [live]

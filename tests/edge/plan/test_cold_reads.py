@@ -13,9 +13,9 @@ def budget(per_second: int = 20) -> ReadBudget:
 
 def test_a_second_has_its_budget_and_the_next_one_the_same() -> None:
     reads = budget()
-    assert [reads.take(f"a.d{it}.example", 0) for it in range(21)] == [*[""] * 20, "host"]
-    assert [reads.take(f"a.d{it}.example", 0.5) for it in range(11)] == [*[""] * 10, "host"]
-    assert [reads.take(f"a.d{it}.example", 99) for it in range(21)] == [*[""] * 20, "host"]
+    assert [reads.take(f"a.d{number}.example", 0) for number in range(21)] == [*[""] * 20, "host"]
+    assert [reads.take(f"a.d{number}.example", 0.5) for number in range(11)] == [*[""] * 10, "host"]
+    assert [reads.take(f"a.d{number}.example", 99) for number in range(21)] == [*[""] * 20, "host"]
 
 
 @pytest.mark.parametrize(
@@ -28,15 +28,15 @@ def test_a_second_has_its_budget_and_the_next_one_the_same() -> None:
 )
 def test_one_domain_has_a_tenth(names: tuple[str, str, str]) -> None:
     reads = budget()
-    assert [reads.take(it, 0) for it in names] == ["", "", "domain"]
-    assert [reads.take(it, 0) for it in ("other.co.uk", "other.example", f"other.{D}")] == ["", "", ""]
+    assert [reads.take(name, 0) for name in names] == ["", "", "domain"]
+    assert [reads.take(name, 0) for name in ("other.co.uk", "other.example", f"other.{D}")] == ["", "", ""]
 
 
 def test_a_refused_read_of_a_domain_costs_the_others_nothing() -> None:
     reads = budget()
     for _ in range(1000):
         reads.take("a.shop.example", 0)
-    assert [reads.take(f"a.d{it}.example", 0) for it in range(19)] == [*[""] * 18, "host"]
+    assert [reads.take(f"a.d{number}.example", 0) for number in range(19)] == [*[""] * 18, "host"]
 
 
 def test_a_name_counts_once_for_four_keys_that_may_prove_it() -> None:
@@ -59,8 +59,8 @@ def test_a_name_dearer_than_the_budget_of_a_host_is_read_alone() -> None:
 
 def test_idle_domains_are_forgotten() -> None:
     reads = budget()
-    for it in range(20):
-        reads.take(f"a.d{it}.example", it)
+    for number in range(20):
+        reads.take(f"a.d{number}.example", number)
     reads.forget_idle(19.25)
     assert [reads.take("a.d19.example", 19.25) for _ in range(3)] == ["", "domain", "domain"]
 
@@ -99,13 +99,13 @@ def test_changes_take_the_answers_of_their_accounts_and_names() -> None:
 
 
 def test_a_change_loads_few_of_the_names_that_others_chose_below_a_base_name() -> None:
-    unserved, every = Unserved(D, 10, 100, 3600), [f"{it}.team.{D}" for it in "abcdefgh"]
-    for name in (*every, f"shop.{D}"):
+    unserved, names = Unserved(D, 10, 100, 3600), [f"{letter}.team.{D}" for letter in "abcdefgh"]
+    for name in (*names, f"shop.{D}"):
         unserved.pages.add(name, "", 0)
         unserved.add_unknown(name, "", 0)
     pages, visited = unserved.take_affected((), lambda _: True)
-    assert pages == [*every, f"shop.{D}"]
-    assert visited == [*every[-4:], f"shop.{D}"]
+    assert pages == [*names, f"shop.{D}"]
+    assert visited == [*names[-4:], f"shop.{D}"]
     assert unserved.take_affected((), lambda _: True) == ([], [])
 
 

@@ -16,18 +16,18 @@ def name(text: str, *, account: str = A, wildcard: str = "", kib: int = 10, at: 
 
 
 def loaded(*names: LoadedName, bounds: Bounds = BOUNDS) -> LoadedNames:
-    made = LoadedNames(bounds)
-    for it in names:
-        made.put(replace(it))
-    return made
+    loaded_names = LoadedNames(bounds)
+    for loaded_name in names:
+        loaded_names.put(replace(loaded_name))
+    return loaded_names
 
 
 def taken(names: LoadedNames, now: float) -> list[str]:
-    return [it.name for it in names.take_unrequested(now)]
+    return [loaded_name.name for loaded_name in names.take_unrequested(now)]
 
 
 def unused(names: LoadedNames, now: float) -> list[str]:
-    return [it.name for it in names.list_unused(now)]
+    return [loaded_name.name for loaded_name in names.list_unused(now)]
 
 
 def test_a_secret_is_removed_after_a_period_without_a_request() -> None:
@@ -63,7 +63,7 @@ def test_a_forgotten_name_counts_no_more() -> None:
     names = loaded(name("a"), name("b", account=B))
     names.remove("a")
     names.remove("unknown")
-    assert (len(names), names.kib, names.find("a"), [it.name for it in names]) == (1, 10, None, ["b"])
+    assert (len(names), names.kib, names.find("a"), [loaded_name.name for loaded_name in names]) == (1, 10, None, ["b"])
 
 
 def test_a_forgotten_name_leaves_room_for_its_account() -> None:
@@ -77,29 +77,29 @@ def test_a_name_whose_secret_is_requested_again_has_it_again() -> None:
     names = loaded(name("a"))
     assert taken(names, 10) == ["a"]
     names.request("a", 12)
-    found = names.find("a")
-    assert found
-    assert (found.requested_at, found.secret_removed_at, names.secrets) == (12, None, 1)
+    loaded_name = names.find("a")
+    assert loaded_name
+    assert (loaded_name.requested_at, loaded_name.secret_removed_at, names.secrets) == (12, None, 1)
 
 
 def test_a_replaced_name_counts_once() -> None:
     names = loaded(name("a"), name("a", account=B, kib=30))
-    assert (names.kib, [(it.name, it.account) for it in names]) == (30, [("a", B)])
+    assert (names.kib, [(loaded_name.name, loaded_name.account) for loaded_name in names]) == (30, [("a", B)])
 
 
-OWN = [name(it, at=place) for place, it in enumerate("abcde")]
-BELOW = [name(it, at=place, wildcard="*.w") for place, it in enumerate(["x.w", "y.w", "z.w"])]
+OF_ACCOUNT = [name(letter, at=seconds) for seconds, letter in enumerate("abcde")]
+BELOW = [name(label, at=seconds, wildcard="*.w") for seconds, label in enumerate(["x.w", "y.w", "z.w"])]
 
 
 @pytest.mark.parametrize(
-    ("present", "removed", "wanted", "room"),
+    ("present", "removed", "wanted_name", "room"),
     [
         ([], [], name("n"), Room()),
-        (OWN[:4], [], name("n"), Room()),
-        (OWN, [], name("n"), Room(("a",))),
-        (OWN, ["b", "c"], name("n"), Room(("b",))),
-        (OWN, ["c"], name("n", account=B), Room()),
-        (OWN, [], replace(OWN[0]), Room()),
+        (OF_ACCOUNT[:4], [], name("n"), Room()),
+        (OF_ACCOUNT, [], name("n"), Room(("a",))),
+        (OF_ACCOUNT, ["b", "c"], name("n"), Room(("b",))),
+        (OF_ACCOUNT, ["c"], name("n", account=B), Room()),
+        (OF_ACCOUNT, [], replace(OF_ACCOUNT[0]), Room()),
         (BELOW, [], name("n.w", wildcard="*.w"), Room(("x.w",))),
         (BELOW, ["z.w"], name("n.w", wildcard="*.w"), Room(("z.w",))),
         (BELOW, [], name("n"), Room()),
@@ -114,17 +114,19 @@ BELOW = [name(it, at=place, wildcard="*.w") for place, it in enumerate(["x.w", "
     ],
 )
 def test_an_account_makes_room_with_its_own_names(
-    present: Sequence[LoadedName], removed: Sequence[str], wanted: LoadedName, room: Room
+    present: Sequence[LoadedName], removed: Sequence[str], wanted_name: LoadedName, room: Room
 ) -> None:
     names = loaded(*present)
-    for it in removed:
-        found = names.find(it)
-        assert found
-        names.put(replace(found, secret_removed_at=10.0))
-    assert names.make_room(wanted) == room
+    for removed_name in removed:
+        loaded_name = names.find(removed_name)
+        assert loaded_name
+        names.put(replace(loaded_name, secret_removed_at=10.0))
+    assert names.make_room(wanted_name) == room
 
 
-FULL: Mapping[str, LoadedName] = {f"n{it}": name(f"n{it}", account=f"acct_{it}", kib=100) for it in range(10)}
+FULL: Mapping[str, LoadedName] = {
+    f"n{number}": name(f"n{number}", account=f"acct_{number}", kib=100) for number in range(10)
+}
 
 
 def test_a_full_host_refuses_new_names_and_none_that_are_loaded() -> None:
@@ -151,5 +153,5 @@ def test_under_pressure_the_oldest_names_leave_early_and_unused_scopes_with_them
 
 
 def test_without_pressure_no_name_leaves_early() -> None:
-    names = loaded(*[it for it in FULL.values() if it.name != "n0"])
+    names = loaded(*[loaded_name for loaded_name in FULL.values() if loaded_name.name != "n0"])
     assert (names.is_under_pressure, taken(names, 9)) == (False, [])

@@ -42,7 +42,7 @@ PROVED = ServedReservation(A, "rd_1", "*.example.com", True)
 WILD_CERTIFICATE = certificate("cert_w", "*.example.com")
 SHOP = "shop.example.com"
 ANY = edge(id="edghts_w", hosts=["*.example.com"])
-OTHERS = ServedReservation(B, "rd_2", SHOP, True)
+OTHER_RESERVATION = ServedReservation(B, "rd_2", SHOP, True)
 PORT = f"{DOMAIN}:20001"
 TCP, TCP_TUNNEL = edge(id="edgtcp_1", hosts=[PORT], backend=GROUP), tunnel("tn_p", name=PORT, proto="tcp")
 
@@ -71,10 +71,10 @@ TCP, TCP_TUNNEL = edge(id="edgtcp_1", hosts=[PORT], backend=GROUP), tunnel("tn_p
         ((ANY, WILD_CERTIFICATE), SHOP, "", ""),  # not proved
         ((ANY, PROVED), SHOP, "", ""),  # no certificate
         ((ANY, PROVED, WILD_CERTIFICATE), SHOP, "edghts_w", "cert_w"),
-        ((ANY, PROVED, WILD_CERTIFICATE, OTHERS), SHOP, "", ""),  # another account has proved it
-        ((ANY, PROVED, WILD_CERTIFICATE, OTHERS), "b.example.com", "edghts_w", "cert_w"),
-        ((ANY, PROVED, WILD_CERTIFICATE, replace(OTHERS, is_proved=False)), SHOP, "edghts_w", "cert_w"),
-        ((tunnel(name=SHOP), PROVED, WILD_CERTIFICATE, OTHERS), SHOP, "", ""),
+        ((ANY, PROVED, WILD_CERTIFICATE, OTHER_RESERVATION), SHOP, "", ""),  # another account has proved it
+        ((ANY, PROVED, WILD_CERTIFICATE, OTHER_RESERVATION), "b.example.com", "edghts_w", "cert_w"),
+        ((ANY, PROVED, WILD_CERTIFICATE, replace(OTHER_RESERVATION, is_proved=False)), SHOP, "edghts_w", "cert_w"),
+        ((tunnel(name=SHOP), PROVED, WILD_CERTIFICATE, OTHER_RESERVATION), SHOP, "", ""),
         ((ANY, tunnel(name=SHOP), PROVED, WILD_CERTIFICATE), SHOP, "tn_1", "cert_w"),
     ],
 )
@@ -82,15 +82,23 @@ def test_a_name_is_answered_by_the_first_that_may(
     facts: tuple[Record, ...], name: str, answers: str, certificate_id: str
 ) -> None:
     plan = planned(GATEWAY, *facts, name=name)
-    found = plan.site.tunnel.id if plan.site else plan.edge.edge.id if plan.edge else ""
-    assert (found, plan.certificate, plan.is_served) == (answers, certificate_id, bool(answers))
+    id = plan.site.tunnel.id if plan.site else plan.edge.edge.id if plan.edge else ""
+    assert (id, plan.certificate, plan.is_served) == (answers, certificate_id, bool(answers))
 
 
 def test_a_withheld_name_is_served_for_the_account_that_has_proved_it() -> None:
-    own = replace(tunnel("tn_2", account=B, name=SHOP), labels={})
-    facts: list[Record] = [GATEWAY, ANY, PROVED, WILD_CERTIFICATE, OTHERS, own, certificate("cert_b", SHOP, account=B)]
+    own_tunnel = replace(tunnel("tn_2", account=B, name=SHOP), labels={})
+    facts: list[Record] = [
+        GATEWAY,
+        ANY,
+        PROVED,
+        WILD_CERTIFICATE,
+        OTHER_RESERVATION,
+        own_tunnel,
+        certificate("cert_b", SHOP, account=B),
+    ]
     plan = names.plan_name(SHOP, records_of(*facts, account=B), NOW, SERVICE)
-    assert (plan.account, plan.certificate, plan.site and plan.site.tunnel) == (B, "cert_b", own)
+    assert (plan.account, plan.certificate, plan.site and plan.site.tunnel) == (B, "cert_b", own_tunnel)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +134,7 @@ def test_a_port_is_answered_by_an_edge_before_a_tunnel(facts: tuple[Record, ...]
         ((edge(route(), version="1.0"),), True),
         ((edge(route(), version="1.3"),), True),
         ((edge(route(), authorities=["ca_1"]), authority()), True),
-        ((edge(route(), place="upstream"), group()), True),
+        ((edge(route(), terminate_at="upstream"), group()), True),
         ((edge(id="edgtls_1", backend=GROUP), group()), True),
     ],
 )
@@ -159,7 +167,7 @@ def test_a_name_that_nothing_serves_says_why(facts: tuple[Record, ...], name: st
 
 def test_an_account_that_is_switched_off_serves_no_name() -> None:
     records = replace(records_of(GATEWAY, TUNNEL, edge(hosts=[OTHER])), is_active=False)
-    refused = {it: NamePlan(it, A, refusal="The operator has switched off the account.") for it in (HOST, OTHER)}
+    refused = {host: NamePlan(host, A, refusal="The operator has switched off the account.") for host in (HOST, OTHER)}
     assert names.plan_names(refused, records, NOW, SERVICE) == refused
     assert (names.plan_edge("edghts_1", records, NOW, SERVICE), names.plan_port("20000", records, NOW, SERVICE)) == (
         None,
@@ -187,5 +195,8 @@ def test_a_connection_may_use_the_hosts_of_its_edge_with_the_same_certificate(
 
 def test_a_rejected_certificate_gives_way_to_the_next_one() -> None:
     facts: list[Record] = [GATEWAY, TUNNEL, CERTIFICATE, certificate("cert_2", f"*.{DOMAIN}")]
-    found = [planned(*facts, rejected=it).certificate for it in ({}, {"cert_1": "no"}, {"cert_1": "", "cert_2": ""})]
-    assert found == ["cert_1", "cert_2", OPERATOR]
+    certificate_ids = [
+        planned(*facts, rejected=rejected).certificate
+        for rejected in ({}, {"cert_1": "no"}, {"cert_1": "", "cert_2": ""})
+    ]
+    assert certificate_ids == ["cert_1", "cert_2", OPERATOR]

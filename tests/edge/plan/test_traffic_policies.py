@@ -13,27 +13,27 @@ from chalicelib.model.edges import traffic_policies as documents
 from edge.plan import traffic_policies
 from edge.plan.traffic_policies import Verdict
 from tests.edge import drawn_policies
-from tests.edge.drawn_policies import LOOPBACK, OTHERS, PORT, REGION, DrawnPolicy
+from tests.edge.drawn_policies import LOOPBACK, OTHER_ADDRESSES, PORT, REGION, DrawnPolicy
 
 DENY: dict[str, Any] = {"type": "deny"}
 CLIENTS = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "2001:db8::1"]
 NONE: list[str] = []
 # IPv4 in IPv6, which is written in another form since Python 3.13
-MAPPED_ONE, MAPPED_ALL = (str(ip_network(it)) for it in ("::ffff:a00:7/128", "::ffff:a00:0/104"))
+MAPPED_ONE, MAPPED_ALL = (str(ip_network(network)) for network in ("::ffff:a00:7/128", "::ffff:a00:0/104"))
 
 
 def admits(verdicts: Sequence[Verdict], client: str) -> bool:
     address = ip_address(client)
-    return next(it.is_admitted for it in verdicts if any(address in network for network in it.networks))
+    return next(verdict.is_admitted for verdict in verdicts if any(address in network for network in verdict.networks))
 
 
 def rejected(document: Any) -> list[str]:
     """Return the clients that a policy rejects at port 20000 in the region `local`."""
     verdicts = traffic_policies.decide(documents.parse(json.dumps(document)), PORT, REGION)
-    return [it for it in CLIENTS if not admits(verdicts, it)]
+    return [client for client in CLIENTS if not admits(verdicts, client)]
 
 
-FIRST, SECOND, THIRD, SIXTH = ([it] for it in CLIENTS)
+FIRST, SECOND, THIRD, SIXTH = ([client] for client in CLIENTS)
 FOURS = CLIENTS[:3]
 EXPRESSIONS: list[tuple[str, list[str]]] = [
     ("true", CLIENTS),
@@ -145,8 +145,10 @@ def test_rules_and_actions_apply_in_order(document: Any, expected: list[str]) ->
 def test_a_random_policy_admits_the_same_clients_as_by_ipaddress(policy: DrawnPolicy) -> None:
     verdicts = traffic_policies.decide(documents.parse(policy.document), PORT, REGION)
 
-    clients = [*LOOPBACK, *OTHERS]
-    assert [admits(verdicts, it) for it in clients] == [policy.admits(it) for it in clients], policy.document
+    clients = [*LOOPBACK, *OTHER_ADDRESSES]
+    assert [admits(verdicts, client) for client in clients] == [policy.admits(client) for client in clients], (
+        policy.document
+    )
 
 
 def test_networks_are_merged_into_what_decides() -> None:
@@ -154,9 +156,9 @@ def test_networks_are_merged_into_what_decides() -> None:
     text = f"inCidrRanges(conn.client_ip, {nets}) && conn.client_ip != '10.0.0.7'"
     document = json.dumps({"inbound": [{"expressions": [text], "actions": [DENY]}]})
 
-    found = traffic_policies.decide(documents.parse(document), PORT, REGION)
+    verdicts = traffic_policies.decide(documents.parse(document), PORT, REGION)
 
-    assert [(it.is_admitted, [*map(str, it.networks)]) for it in found] == [
+    assert [(verdict.is_admitted, [*map(str, verdict.networks)]) for verdict in verdicts] == [
         (True, ["10.0.0.7/32", MAPPED_ONE]),
         (False, ["10.0.0.0/8", MAPPED_ALL]),
         (True, ["0.0.0.0/0", "::/0"]),
@@ -168,7 +170,7 @@ def test_the_largest_policies_take_less_than_a_second() -> None:
     long = " || ".join(["conn.client_ip!='10.0.0.1'"] * 200)
     for rules in (
         [{"expressions": [f"inCidrRanges(conn.client_ip, {several})"], "actions": [DENY]}],
-        [{"expressions": [f"conn.client_ip in ['{it[:-3]}']"], "actions": [DENY]} for it in several[:1000]],
+        [{"expressions": [f"conn.client_ip in ['{network[:-3]}']"], "actions": [DENY]} for network in several[:1000]],
         [{"expressions": [long], "actions": [DENY]}] * 10,
     ):
         began = time.process_time()

@@ -79,14 +79,14 @@ def edge(
     version: str | None = None,
     unenforced: tuple[str, ...] = (),
     backend: str | None = None,
-    place: TlsEnd = "edge",
+    terminate_at: TlsEnd = "edge",
 ) -> ServedEdge:
     mutual = MutualTlsModule(certificate_authority_ids=authorities) if authorities is not None else None
     termination = TlsTerminationModule(min_version=version) if version else None
     attached = BackendModule(backend_id=backend) if backend else None
     modules = enabled(attached, mutual_tls=mutual, tls_termination=termination, unenforced=unenforced)
     hostports = tuple(host if ":" in host else f"{host}:443" for host in hosts)
-    return ServedEdge(account, id, 1, hostports, place, modules, routes)
+    return ServedEdge(account, id, 1, hostports, terminate_at, modules, routes)
 
 
 def authority(id: str = "ca_1", *, account: str = A, pem: str = "PEM") -> ServedAuthority:
@@ -99,18 +99,24 @@ def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
 
 def records_of(*records: Record, account: str = A, rejected: Mapping[str, str] | None = None) -> AccountRecords:
     """Return the records of one account, and all gateways and reservations."""
-    own = [it for it in records if not isinstance(it, Gateway | ServedReservation) and it.account == account]
+    of_account = [
+        record
+        for record in records
+        if not isinstance(record, Gateway | ServedReservation) and record.account == account
+    ]
     return AccountRecords(
         account,
         frozenset(),
-        tunnels={it.id: it for it in own if isinstance(it, ServedTunnel)},
-        gateways={it.id: it for it in records if isinstance(it, Gateway)},
-        edges={it.id: it for it in own if isinstance(it, ServedEdge)},
-        backends={it.id: it for it in own if isinstance(it, ServedBackend)},
-        authorities={it.id: it for it in own if isinstance(it, ServedAuthority)},
-        policies={it.id: it for it in own if isinstance(it, ServedPolicy)},
-        certificates={it.id: it for it in own if isinstance(it, ServedCertificate)},
-        reservations=tuple(it for it in records if isinstance(it, ServedReservation)),
+        tunnels={tunnel.id: tunnel for tunnel in of_account if isinstance(tunnel, ServedTunnel)},
+        gateways={gateway.id: gateway for gateway in records if isinstance(gateway, Gateway)},
+        edges={edge.id: edge for edge in of_account if isinstance(edge, ServedEdge)},
+        backends={backend.id: backend for backend in of_account if isinstance(backend, ServedBackend)},
+        authorities={authority.id: authority for authority in of_account if isinstance(authority, ServedAuthority)},
+        policies={policy.id: policy for policy in of_account if isinstance(policy, ServedPolicy)},
+        certificates={
+            certificate.id: certificate for certificate in of_account if isinstance(certificate, ServedCertificate)
+        },
+        reservations=tuple(reservation for reservation in records if isinstance(reservation, ServedReservation)),
         rejected=rejected or {},
     )
 

@@ -121,7 +121,7 @@ def test_of_two_instances_one_that_is_ready_suffices_and_both_are_told_apart(tmp
                 assert await metrics.find_unready("gateway", sockets) == ""
                 text = (await metrics.read_instances(sockets)()).decode()
         lines = text.splitlines()
-        assert [it for it in lines if "edge_test_open" in it and not it.startswith("# HELP")] == [
+        assert [line for line in lines if "edge_test_open" in line and not line.startswith("# HELP")] == [
             "# TYPE edge_test_open gauge",
             'edge_test_open{edge_instance="a"} 3.0',
             'edge_test_open{edge_instance="b"} 3.0',
@@ -172,5 +172,5 @@ def test_the_lag_of_each_periodic_task_is_a_metric() -> None:
         running.cancel()
         return text.decode()
 
-    lines = [it for it in asyncio.run(read()).splitlines() if it.startswith("edge_control_lag_seconds")]
+    lines = [line for line in asyncio.run(read()).splitlines() if line.startswith("edge_control_lag_seconds")]
     assert lines == ['edge_control_lag_seconds{task="statuses"} 0.0']

@@ -156,24 +156,24 @@ def test_the_url_of_a_name_has_a_port_only_if_it_is_not_the_default(port: int, u
     assert Settings(edge_port=port).url("a.example.com") == url
 
 
-@pytest.mark.parametrize(("given", "folder"), [({"LINK_DIR": "near"}, Path.cwd() / "near"), ({}, Path("/edge"))])
-def test_the_socket_of_a_gateway_lies_in_its_folder(given: dict[str, str], folder: Path) -> None:
-    assert from_environment({"EDGE_DIR": "/edge", **given}).link_socket("gw-1") == folder / "gw-1.sock"
+@pytest.mark.parametrize(("variables", "folder"), [({"LINK_DIR": "near"}, Path.cwd() / "near"), ({}, Path("/edge"))])
+def test_the_socket_of_a_gateway_lies_in_its_folder(variables: dict[str, str], folder: Path) -> None:
+    assert from_environment({"EDGE_DIR": "/edge", **variables}).link_socket("gw-1") == folder / "gw-1.sock"
 
 
 @pytest.mark.parametrize(
     ("variable", "sockets"),
     [
-        ("SIGN_IN_DIR", lambda it: [it.sign_in_socket, it.sign_in_metrics_socket]),
-        ("ISSUER_DIR", lambda it: [it.issuer_metrics_socket]),
+        ("SIGN_IN_DIR", lambda settings: [settings.sign_in_socket, settings.sign_in_metrics_socket]),
+        ("ISSUER_DIR", lambda settings: [settings.issuer_metrics_socket]),
     ],
 )
 def test_the_sockets_of_another_process_lie_in_its_folder(
     variable: str, sockets: Callable[[Settings], list[Path]]
 ) -> None:
-    assert {it.parent for it in sockets(from_environment({"EDGE_DIR": "/edge"}))} == {Path("/edge")}
+    assert {socket.parent for socket in sockets(from_environment({"EDGE_DIR": "/edge"}))} == {Path("/edge")}
     other = from_environment({"EDGE_DIR": "/edge", variable: "near"})
-    assert {it.parent for it in sockets(other)} == {Path.cwd() / "near"}
+    assert {socket.parent for socket in sockets(other)} == {Path.cwd() / "near"}
 
 
 def test_files_are_in_the_folder_of_the_edge_unless_set() -> None:
@@ -191,7 +191,13 @@ def test_files_are_in_the_folder_of_the_edge_unless_set() -> None:
 
 def test_two_instances_share_no_file_and_no_link_port() -> None:
     both = [Settings(directory=Path("/edge"), hop_port=4000, instance=instance) for instance in ("a", "b")]
-    assert [it.own_file("usage.json") for it in both] == [Path("/edge/usage-a.json"), Path("/edge/usage-b.json")]
-    assert [[it.link_port(stage) for stage in range(3)] for it in both] == [[4000, 4001, 4002], [4003, 4004, 4005]]
+    assert [settings.own_file("usage.json") for settings in both] == [
+        Path("/edge/usage-a.json"),
+        Path("/edge/usage-b.json"),
+    ]
+    assert [[settings.link_port(stage) for stage in range(3)] for settings in both] == [
+        [4000, 4001, 4002],
+        [4003, 4004, 4005],
+    ]
     assert Settings(directory=Path("/edge"), hop_port=4000).own_file("usage.json") == Path("/edge/usage.json")
     assert Settings(instance="b").link_port(2) == 0

@@ -52,13 +52,13 @@ def test_a_child_without_progress_is_given_up_with_what_it_did_last(tmp_path: Pa
     log = tmp_path / "it.log"
     with pytest.raises(SettingError) as raised:
         start(tmp_path, f"{_REPORTS}time.sleep(60)", 1, timeout=3, log=log)
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"it did not start: (\S+) did not answer for [3-9] s, and its last progress, 3 s ago, was: "
         r"reading names \(0\)\. Its log is (\S+)\.",
         str(raised.value),
     )
-    assert found
-    assert found.groups() == (str(tmp_path / "socket"), str(log))
+    assert match
+    assert match.groups() == (str(tmp_path / "socket"), str(log))
 
 
 def test_a_child_that_reports_nothing_is_given_up(tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def test_pauses_between_runs(
     work = Work(*ends)
     asyncio.run(until_done(work, interval))
     assert len(work.pauses) == len(bounds)
-    for pause, (least, most) in zip(work.pauses, bounds, strict=True):
-        assert least <= pause <= most + 0.5  # the machine may be busy
+    for pause, (shortest, longest) in zip(work.pauses, bounds, strict=True):
+        assert shortest <= pause <= longest + 0.5  # the machine may be busy
 
 
 def test_waking_repeats_the_work_at_once() -> None:
@@ -152,7 +152,7 @@ def test_the_lag_grows_from_when_the_next_success_was_due() -> None:
             await asyncio.Event().wait()
 
         stuck = PeriodicTask("stuck", hang, 60)
-        running = [asyncio.create_task(it.run()) for it in (failing, fine, stuck)]
+        running = [asyncio.create_task(task.run()) for task in (failing, fine, stuck)]
         await hanging.wait()
         await asyncio.sleep(0.05)
         lags = tasks.lags()
@@ -160,8 +160,8 @@ def test_the_lag_grows_from_when_the_next_success_was_due() -> None:
         assert lags["fine"] == 0
         assert lags["failing"] >= 0.05
         assert lags["stuck"] >= 0.05
-        for it in running:
-            it.cancel()
+        for task in running:
+            task.cancel()
         await asyncio.wait(running)
         assert tasks.lags() == {}
 
@@ -179,6 +179,6 @@ def test_retrying_returns_the_first_result() -> None:
     assert len(work.at) == 3
 
 
-@pytest.mark.parametrize(("failed", "least", "most"), [(1, 0.1, 0.2), (2, 0.2, 0.4), (5, 1, 2), (100_000, 1, 2)])
-def test_pauses_grow_up_to_two_seconds(failed: int, least: float, most: float) -> None:
-    assert least <= tasks.compute_pause(failed) <= most
+@pytest.mark.parametrize(("failed", "shortest", "longest"), [(1, 0.1, 0.2), (2, 0.2, 0.4), (5, 1, 2), (100_000, 1, 2)])
+def test_pauses_grow_up_to_two_seconds(failed: int, shortest: float, longest: float) -> None:
+    assert shortest <= tasks.compute_pause(failed) <= longest

@@ -40,8 +40,8 @@ LATE, FAILED = Failed("does not answer"), Failed("answers SERVFAIL")
 def test_a_majority_of_those_that_answer_and_a_quorum_agree(
     answers: list[Answer], asked: int, quorum: int, outcome: bool | None
 ) -> None:
-    found = agreed(answers, lambda records: "v" in records.values, asked=asked, quorum=quorum)
-    assert (found and "v" in found.values) == outcome
+    agreed_records = agreed(answers, lambda records: "v" in records.values, asked=asked, quorum=quorum)
+    assert (agreed_records and "v" in agreed_records.values) == outcome
 
 
 @pytest.mark.parametrize(

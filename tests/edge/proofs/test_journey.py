@@ -31,7 +31,9 @@ class World:
     def pass_time(self, seconds: int) -> None:
         """Let so much time pass, with the looks that are due meanwhile, each in its own second."""
         until = self.now + seconds
-        while (following := min((it.proof.next_at for it in self.store.kept.values()), default=until)) <= until:
+        while (
+            following := min((reservation.proof.next_at for reservation in self.store.kept.values()), default=until)
+        ) <= until:
             self.now = max(self.now, following)
             asyncio.run(self._looks())
         self.now = until
@@ -44,14 +46,14 @@ class World:
             await asyncio.sleep(0.002)
 
     def states(self) -> dict[str, str]:
-        return {id: it.proof.status for id, it in self.store.kept.items()}
+        return {id: reservation.proof.status for id, reservation in self.store.kept.items()}
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    made = World()
-    with serving(made.first, made.second):
-        yield made
+    world = World()
+    with serving(world.first, world.second):
+        yield world
 
 
 def test_a_record_proves_a_domain_goes_and_the_domain_lapses_after_seven_days(world: World) -> None:

@@ -41,7 +41,9 @@ class Internet:
     """A resolver that finds the name servers of zones, servers that may be asked, and one that must not be."""
 
     finder: NameServer = field(default_factory=lambda: NameServer("127.0.0.1"))
-    own: list[NameServer] = field(default_factory=lambda: [NameServer(f"127.0.0.{it}") for it in (2, 3, 4, 5)])
+    servers: list[NameServer] = field(
+        default_factory=lambda: [NameServer(f"127.0.0.{number}") for number in (2, 3, 4, 5)]
+    )
     private: NameServer = field(default_factory=lambda: NameServer("127.0.0.9"))
 
     def __post_init__(self) -> None:
@@ -49,14 +51,14 @@ class Internet:
 
     def delegate(self, zone: str, *addresses: str) -> None:
         """Have a zone's name servers be at these addresses."""
-        hosts = [f"ns{place}.{zone}" for place, _ in enumerate(addresses)]
+        hosts = [f"ns{number}.{zone}" for number, _ in enumerate(addresses)]
         self.finder.records[zone, "NS"] = hosts
         for host, address in zip(hosts, addresses, strict=True):
             self.finder.records[host, "A"] = [address]
 
     def write(self, name: str, kind: str, *values: str, at: tuple[int, ...] = (0, 1, 2)) -> None:
-        for place in at:
-            self.own[place].records[name, kind] = list(values)
+        for index in at:
+            self.servers[index].records[name, kind] = list(values)
 
     def look(self, domain: str = "shop.example") -> CheckResult:
         return asyncio.run(self._resolver().look(domain, PROOF))
@@ -70,16 +72,16 @@ class Internet:
     def _resolver(self) -> Resolver:
         finder = dns.asyncresolver.Resolver(configure=False)
         finder.nameservers, finder.port = ["127.0.0.1"], self.finder.port
-        permitted = {it.address for it in self.own}
-        own = Own(servers.bounded(finder), may_ask=permitted.__contains__, port=self.finder.port)
-        return Resolver(own)
+        permitted = {server.address for server in self.servers}
+        zone_servers = Own(servers.bounded(finder), may_ask=permitted.__contains__, port=self.finder.port)
+        return Resolver(zone_servers)
 
 
 @pytest.fixture
 def internet() -> Iterator[Internet]:
-    made = Internet()
-    with serving(made.finder, *made.own, made.private):
-        yield made
+    internet = Internet()
+    with serving(internet.finder, *internet.servers, internet.private):
+        yield internet
 
 
 def test_no_record_proves_nothing(internet: Internet) -> None:
@@ -89,7 +91,7 @@ def test_no_record_proves_nothing(internet: Internet) -> None:
 def test_the_text_record_proves_a_domain_and_all_names_below_it(internet: Internet) -> None:
     internet.write(TXT, "TXT", VALUE)
     assert internet.look() == internet.look("*.shop.example") == PRESENT
-    assert [it.recursions for it in internet.own] == [0] * 4
+    assert [server.recursions for server in internet.servers] == [0] * 4
 
 
 @pytest.mark.parametrize("value", ["", "x", VALUE.upper(), f"{VALUE}x", f"{VALUE} {VALUE}", TARGET])
@@ -114,7 +116,7 @@ def test_a_record_comes_and_goes(internet: Internet) -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 8])
 def test_aliases_that_lead_to_the_target_prove_a_domain(internet: Internet, length: int) -> None:
-    names = [CNAME, *(f"a{place}.shop.example" for place in range(length - 1)), TARGET]
+    names = [CNAME, *(f"a{number}.shop.example" for number in range(length - 1)), TARGET]
     for name, next_name in pairwise(names):
         internet.write(name, "CNAME", next_name.upper())
     assert internet.look() == PRESENT
@@ -125,7 +127,7 @@ def test_aliases_are_followed_through_zones_with_name_servers_of_their_own(inter
     internet.write(CNAME, "CNAME", "to.other.example", at=(0, 1))
     internet.write("to.other.example", "CNAME", TARGET, at=(1, 2))
     assert internet.look() == PRESENT
-    assert ("to.other.example", "CNAME", "udp") not in internet.own[0].questions
+    assert ("to.other.example", "CNAME", "udp") not in internet.servers[0].questions
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_aliases_are_followed_through_zones_with_name_servers_of_their_own(inter
         (["a.shop.example", CNAME], "The CNAME records of shop.example form a loop."),
         (["a.shop.example", "b.shop.example", "a.shop.example"], "The CNAME records of shop.example form a loop."),
         (
-            [*(f"a{place}.shop.example" for place in range(8)), TARGET],
+            [*(f"a{number}.shop.example" for number in range(8)), TARGET],
             "The CNAME records of shop.example form a chain of more than 8 names.",
         ),
     ],
@@ -158,7 +160,7 @@ def test_an_alias_of_all_names_below_proves_those_alone(internet: Internet) -> N
 
 
 @pytest.mark.parametrize(
-    ("records", "found"),
+    ("records", "expected"),
     [
         ({}, set()),
         ({"shop.example": "0 issue ca.example"}, {"0 issue ca.example"}),
@@ -168,18 +170,18 @@ def test_an_alias_of_all_names_below_proves_those_alone(internet: Internet) -> N
     ],
 )
 def test_caa_records_are_those_of_the_closest_ancestor(
-    internet: Internet, records: dict[str, str], found: set[str]
+    internet: Internet, records: dict[str, str], expected: set[str]
 ) -> None:
     internet.delegate("example", "127.0.0.2", "127.0.0.3")
     internet.delegate("b.shop.example", "127.0.0.2", "127.0.0.3")
     internet.write("a.shop.example", "CNAME", "b.shop.example")
     for name, text in records.items():
         internet.write(name, "CAA", text)
-    assert internet.find_caa("*.a.shop.example") == frozenset(found)
+    assert internet.find_caa("*.a.shop.example") == frozenset(expected)
 
 
 def test_caa_records_of_silent_servers_are_unknown(internet: Internet) -> None:
-    internet.own[0].rcode = internet.own[1].rcode = "SERVFAIL"
+    internet.servers[0].rcode = internet.servers[1].rcode = "SERVFAIL"
     assert internet.find_caa("shop.example") is None
 
 
@@ -188,7 +190,7 @@ def test_all_name_servers_must_return_a_record_for_a_challenge(internet: Interne
     assert internet.find_without(TXT, VALUE) == ["127.0.0.2"]
     internet.write(TXT, "TXT", "x", VALUE)
     assert internet.find_without(TXT, VALUE) == []
-    internet.own[1].is_silent = True
+    internet.servers[1].is_silent = True
     assert internet.find_without(TXT, VALUE) == ["127.0.0.3"]
 
 
@@ -199,18 +201,18 @@ def test_the_text_record_is_not_followed_as_an_alias(internet: Internet) -> None
 
 
 def test_a_cut_answer_is_asked_for_over_tcp(internet: Internet) -> None:
-    internet.write(TXT, "TXT", *(f"{place}{'x' * 300}" for place in range(10)), VALUE)
-    for server in internet.own:
+    internet.write(TXT, "TXT", *(f"{number}{'x' * 300}" for number in range(10)), VALUE)
+    for server in internet.servers:
         server.truncates = True
     assert internet.look() == PRESENT
-    assert (TXT, "TXT", "tcp") in internet.own[0].questions
+    assert (TXT, "TXT", "tcp") in internet.servers[0].questions
 
 
-@pytest.mark.parametrize("values", [["x" * 4096], [str(place) for place in range(64)]])
+@pytest.mark.parametrize("values", [["x" * 4096], [str(number) for number in range(64)]])
 @pytest.mark.parametrize("truncates", [False, True])
 def test_answers_without_measure_say_nothing(internet: Internet, values: list[str], truncates: bool) -> None:
     internet.write(TXT, "TXT", VALUE, *values)
-    for server in internet.own:
+    for server in internet.servers:
         server.truncates = truncates
     why = "answers with more than 64 records or 4 KiB"
     assert internet.look() == unknown(f"No name server of {TXT} gives a usable answer: one {why}.")
@@ -219,12 +221,12 @@ def test_answers_without_measure_say_nothing(internet: Internet, values: list[st
 def test_a_zone_with_name_servers_without_measure_is_not_looked_at(internet: Internet) -> None:
     internet.delegate("shop.example", *["127.0.0.2", "127.0.0.3"] * 50)
     assert internet.look() == unknown(f"The name servers of {TXT} cannot be found.")
-    assert internet.own[0].questions == []
+    assert internet.servers[0].questions == []
 
 
 def test_a_question_that_is_lost_is_asked_again(internet: Internet) -> None:
     internet.write(TXT, "TXT", VALUE)
-    for server in internet.own:
+    for server in internet.servers:
         server.loses = 2
     assert internet.look() == PRESENT
 
@@ -247,16 +249,16 @@ def test_two_of_three_servers_outvote_the_one_that_lies(internet: Internet) -> N
 @pytest.mark.parametrize("rcode", ["SERVFAIL", "REFUSED"])
 def test_servers_that_fail_say_nothing(internet: Internet, rcode: str) -> None:
     internet.write(TXT, "TXT", VALUE)
-    internet.own[1].rcode = rcode
-    one = f"Only one name server of {TXT} answers, and two must agree; another server answers {rcode}."
-    assert internet.look() == unknown(one)
-    internet.own[0].rcode = rcode
+    internet.servers[1].rcode = rcode
+    reason = f"Only one name server of {TXT} answers, and two must agree; another server answers {rcode}."
+    assert internet.look() == unknown(reason)
+    internet.servers[0].rcode = rcode
     assert internet.look() == unknown(f"No name server of {TXT} gives a usable answer: one answers {rcode}.")
 
 
 def test_servers_that_do_not_know_the_zone_say_nothing(internet: Internet) -> None:
     internet.write(TXT, "TXT", VALUE)
-    internet.own[0].is_authoritative = internet.own[1].is_authoritative = False
+    internet.servers[0].is_authoritative = internet.servers[1].is_authoritative = False
     assert internet.look() == unknown(
         f"No name server of {TXT} gives a usable answer: one is not authoritative for this zone."
     )
@@ -264,9 +266,9 @@ def test_servers_that_do_not_know_the_zone_say_nothing(internet: Internet) -> No
 
 def test_a_silent_server_says_nothing_and_does_not_outvote_two(internet: Internet) -> None:
     internet.write(TXT, "TXT", VALUE)
-    internet.own[1].is_silent = True
-    one = f"Only one name server of {TXT} answers, and two must agree; another server does not answer."
-    assert internet.look() == unknown(one)
+    internet.servers[1].is_silent = True
+    reason = f"Only one name server of {TXT} answers, and two must agree; another server does not answer."
+    assert internet.look() == unknown(reason)
     internet.delegate("shop.example", "127.0.0.2", "127.0.0.3", "127.0.0.4")
     assert internet.look() == PRESENT
 
@@ -284,17 +286,17 @@ def test_silence_ends_a_look_after_three_seconds(internet: Internet) -> None:
 
 def test_an_alias_into_silence_does_not_hide_the_text_record(internet: Internet) -> None:
     internet.delegate("slow.example", "127.0.0.4", "127.0.0.5")
-    internet.own[2].is_silent = internet.own[3].is_silent = True
+    internet.servers[2].is_silent = internet.servers[3].is_silent = True
     internet.write(CNAME, "CNAME", "to.slow.example", at=(0, 1))
     internet.write(TXT, "TXT", VALUE, at=(0, 1))
     assert internet.look() == PRESENT
 
 
-@pytest.mark.parametrize("others", [["127.0.0.9"], ["127.0.0.9", "10.0.0.1", "127.0.0.2"], ["127.0.0.9"] * 3])
-def test_servers_at_addresses_that_are_not_public_are_never_asked(internet: Internet, others: list[str]) -> None:
-    internet.delegate("shop.example", *others)
+@pytest.mark.parametrize("addresses", [["127.0.0.9"], ["127.0.0.9", "10.0.0.1", "127.0.0.2"], ["127.0.0.9"] * 3])
+def test_servers_at_addresses_that_are_not_public_are_never_asked(internet: Internet, addresses: list[str]) -> None:
+    internet.delegate("shop.example", *addresses)
     internet.private.records[TXT, "TXT"] = [VALUE]
-    count = "only one name server" if "127.0.0.2" in others else "no name server"
+    count = "only one name server" if "127.0.0.2" in addresses else "no name server"
     assert internet.look() == unknown(f"{TXT} has {count} with a public address: at least two are required.")
     assert internet.private.questions == []
 
@@ -308,12 +310,12 @@ def test_one_address_under_two_names_is_one_server(internet: Internet) -> None:
 
 
 def test_at_most_four_servers_are_asked() -> None:
-    internet = Internet(own=[NameServer(f"127.0.0.{it}") for it in range(2, 9)])
-    internet.delegate("shop.example", *(it.address for it in internet.own))
+    internet = Internet(servers=[NameServer(f"127.0.0.{number}") for number in range(2, 9)])
+    internet.delegate("shop.example", *(server.address for server in internet.servers))
     internet.write(TXT, "TXT", VALUE, at=tuple(range(7)))
-    with serving(internet.finder, *internet.own):
+    with serving(internet.finder, *internet.servers):
         assert internet.look() == PRESENT
-    assert sum(bool(it.questions) for it in internet.own) <= 4
+    assert sum(bool(server.questions) for server in internet.servers) <= 4
 
 
 def test_a_name_that_leaves_no_room_for_the_label_in_front_has_no_text_record(internet: Internet) -> None:
@@ -334,8 +336,8 @@ def test_servers_that_are_set_are_asked_alone_whatever_their_addresses() -> None
         second.is_silent = False
         second.records[TXT, "TXT"] = [VALUE]
         assert asyncio.run(both.look("shop.example", PROOF)) == PRESENT
-        one = Resolver(Fixed([Server("127.0.0.1", port)]))
-        assert asyncio.run(one.look("shop.example", PROOF)) == PRESENT
+        resolver = Resolver(Fixed([Server("127.0.0.1", port)]))
+        assert asyncio.run(resolver.look("shop.example", PROOF)) == PRESENT
 
 
 def test_an_edge_needs_name_servers_or_a_resolver_that_finds_them(tmp_path: Path) -> None:

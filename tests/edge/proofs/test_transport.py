@@ -20,9 +20,9 @@ QUESTION = dns.message.make_query("shop.example", "TXT")
 
 
 def answered(question: Message, *, value: str = "right") -> Message:
-    made = dns.message.make_response(question)
-    made.answer.append(dns.rrset.from_text("shop.example.", 60, "IN", "TXT", value))
-    return made
+    response = dns.message.make_response(question)
+    response.answer.append(dns.rrset.from_text("shop.example.", 60, "IN", "TXT", value))
+    return response
 
 
 def right(question: Message) -> bytes:
@@ -77,7 +77,7 @@ def over_udp(*answers: Callable[[Message], bytes], from_elsewhere: bool = False)
 
 def texts(port: int, *, within: float = 0.3) -> list[str]:
     answer = asyncio.run(transport.exchange(QUESTION, "127.0.0.1", port, within))
-    return [it.to_text() for rrset in answer.answer for it in rrset]
+    return [record.to_text() for rrset in answer.answer for record in rrset]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def framed(wire: bytes) -> bytes:
 
 
 def test_an_answer_comes_over_tcp_in_any_pieces() -> None:
-    with over_tcp(lambda question: [bytes([it]) for it in framed(right(question))]) as port:
+    with over_tcp(lambda question: [bytes([byte]) for byte in framed(right(question))]) as port:
         assert texts(port, within=5) == ['"right"']
 
 
@@ -167,7 +167,7 @@ def test_what_is_no_answer_over_tcp_is_an_error(
 def test_a_server_that_drips_over_tcp_ends_in_time() -> None:
     started = time.monotonic()
     with (
-        over_tcp(lambda question: [bytes([it]) for it in framed(right(question))][:20], pause=0.05) as port,
+        over_tcp(lambda question: [bytes([byte]) for byte in framed(right(question))][:20], pause=0.05) as port,
         pytest.raises(dns.exception.Timeout),
     ):
         texts(port)

@@ -34,8 +34,8 @@ def test_an_unknown_name_has_only_a_secret() -> None:
     secret = listeners.build_secret("A.example.com", "CHAIN", "KEY")
     assert build_certificate_only("A.example.com", PAIR) == NameResources("A.example.com", (), None, secret)
     plan = NamePlan(NAME, A, OPERATOR)
-    made = build_name_resources(plan, PAIR, VIEW, "PEM", SETTINGS)
-    assert (made.clusters, made.scope) == ((), None)
+    resources = build_name_resources(plan, PAIR, VIEW, "PEM", SETTINGS)
+    assert (resources.clusters, resources.scope) == ((), None)
 
 
 def test_an_edge_has_its_scope_and_secret_too() -> None:
@@ -43,7 +43,7 @@ def test_an_edge_has_its_scope_and_secret_too() -> None:
     planned = worlds.plan_of(worlds.EDGE, *records)
     plan = NamePlan(worlds.HOST, A, OPERATOR, edge=planned)
     view = AccountView(worlds.records_of(*records), worlds.SERVICE)
-    made = build_name_resources(plan, PAIR, view, "PEM", SETTINGS)
-    assert made.secret == listeners.build_secret(worlds.HOST, "CHAIN", "KEY")
-    assert made.scope == scopes.build_scope(plan)
-    assert made.clusters == scopes.build_clusters(plan, view, "PEM", SETTINGS)
+    resources = build_name_resources(plan, PAIR, view, "PEM", SETTINGS)
+    assert resources.secret == listeners.build_secret(worlds.HOST, "CHAIN", "KEY")
+    assert resources.scope == scopes.build_scope(plan)
+    assert resources.clusters == scopes.build_clusters(plan, view, "PEM", SETTINGS)

@@ -25,7 +25,7 @@ class Envoy(Discovery):
         self.may_answer.set()
 
     def apply(self, changes: Changes) -> list[Name]:
-        self.done += [f"{'+' if it else '-'}{key.kind} {key.name}" for key, it in changes.items()]
+        self.done += [f"{'+' if change else '-'}{key.kind} {key.name}" for key, change in changes.items()]
         return super().apply(changes)
 
     async def wait_until_settled(self, names: Collection[Name], *, timeout: float) -> None:
@@ -50,7 +50,7 @@ def run(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
     return lambda: asyncio.run(test())
 
 
-SHARED, OWN = resource("cluster", "shared"), resource("cluster", "own")
+SHARED, UNSHARED = resource("cluster", "shared"), resource("cluster", "own")
 
 
 @run
@@ -63,15 +63,15 @@ async def test_clusters_scope_and_secret_are_sent_one_after_the_other() -> None:
 @run
 async def test_a_cluster_that_loses_its_last_endpoint_is_sent_after_the_scope() -> None:
     envoy = Envoy()
-    await Sender(envoy).send(resources(SHARED, replace(OWN, is_emptied=True)))
-    assert [it for it in envoy.done if it != "wait"][:3] == ["+cluster shared", f"+scope {NAME}", "+cluster own"]
+    await Sender(envoy).send(resources(SHARED, replace(UNSHARED, is_emptied=True)))
+    assert [step for step in envoy.done if step != "wait"][:3] == ["+cluster shared", f"+scope {NAME}", "+cluster own"]
 
 
 @run
 async def test_a_withdrawn_name_leaves_at_once_and_its_clusters_when_envoy_has_answered() -> None:
     envoy = Envoy()
     sender = Sender(envoy)
-    await sender.send(resources(SHARED, OWN))
+    await sender.send(resources(SHARED, UNSHARED))
     await sender.send(resources(SHARED, name=OTHER))
     envoy.done.clear()
     await sender.withdraw([NAME])
@@ -85,7 +85,7 @@ async def test_a_withdrawn_name_leaves_at_once_and_its_clusters_when_envoy_has_a
 async def test_a_cluster_that_a_changed_name_does_not_use_is_removed_last() -> None:
     envoy = Envoy()
     sender = Sender(envoy)
-    await sender.send(resources(OWN))
+    await sender.send(resources(UNSHARED))
     envoy.done.clear()
     await sender.send(resources(SHARED, text="new"))
     assert (envoy.done[0], envoy.done[-1]) == ("+cluster shared", "-cluster own")
@@ -111,8 +111,8 @@ async def test_a_withdrawal_ends_a_send_that_waits() -> None:
 async def test_a_rejected_first_secret_stays_so_that_handshakes_wait_for_another_one() -> None:
     envoy = Envoy()
     envoy.rejected = {b"bad"}
-    made = replace(resources(SHARED), secret=resource("secret", NAME, "bad"))
-    assert await Sender(envoy).send(made) == Rejection("secret", "bad")
+    name_resources = replace(resources(SHARED), secret=resource("secret", NAME, "bad"))
+    assert await Sender(envoy).send(name_resources) == Rejection("secret", "bad")
     assert envoy.catalog.find_value(Name("secret", NAME)) == b"bad"
 
 
@@ -124,7 +124,7 @@ async def test_a_rejected_change_leaves_what_envoy_has_accepted() -> None:
     envoy.rejected = {b"bad"}
     assert await sender.send(replace(resources(SHARED), secret=resource("secret", NAME, "bad")))
     assert await sender.send(resources(SHARED, text="bad")) == Rejection("scope", "bad")
-    assert {it: envoy.catalog.value(it) for it in (Name("scope", NAME), Name("secret", NAME))} == {
+    assert {name: envoy.catalog.value(name) for name in (Name("scope", NAME), Name("secret", NAME))} == {
         Name("scope", NAME): b"x",
         Name("secret", NAME): b"x",
     }

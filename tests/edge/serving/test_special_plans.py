@@ -18,8 +18,8 @@ OPEN, CLOSED = "open.team.tunnels.localhost", "closed.team.tunnels.localhost"
 def test_a_tunnel_of_the_list_is_special_only_with_tls_passthrough(proto: Proto, expected: list[str]) -> None:
     tunnel = worlds.tunnel(f"tn_{'1' * 27}", name=HOST, proto=proto)
     entry = SpecialEntry(SpecialOwner(A, tunnel.id), (f"{HOST}:443",))
-    found = special_plans.make_plans([entry], records_of(GATEWAY, tunnel), SERVICE)
-    assert [it.name for it in found.tunnels] == expected
+    plans = special_plans.make_plans([entry], records_of(GATEWAY, tunnel), SERVICE)
+    assert [tunnel.name for tunnel in plans.tunnels] == expected
 
 
 def test_hosts_below_a_special_wildcard_are_shielded_unless_they_are_closed() -> None:
@@ -27,5 +27,5 @@ def test_hosts_below_a_special_wildcard_are_shielded_unless_they_are_closed() ->
     records = records_of(GATEWAY, worlds.authority(), worlds.group(), worlds.tunnel(), edge)
     entry = SpecialEntry(SpecialOwner(A, edge.id), edge.hostports)
     hosts = [OPEN, CLOSED, "other.tunnels.localhost"]
-    found = special_plans.make_plans([entry], records, SERVICE, hosts, frozenset({CLOSED}))
-    assert (found.below, found.closed) == (frozenset({OPEN}), frozenset({CLOSED}))
+    plans = special_plans.make_plans([entry], records, SERVICE, hosts, frozenset({CLOSED}))
+    assert (plans.below, plans.closed) == (frozenset({OPEN}), frozenset({CLOSED}))

@@ -39,12 +39,12 @@ def serving() -> SpecialServing:
 def records(
     *edges: ServedEdge, account: str = A, tunnels: Iterable[ServedTunnel] = (), reservations: Any = ()
 ) -> AccountRecords:
-    every = [worlds.tunnel("tn_group", account=account), *tunnels]
+    tunnels_of_account = [worlds.tunnel("tn_group", account=account), *tunnels]
     return AccountRecords(
         account,
         frozenset(),
         edges={it.id: replace(it, account=account) for it in edges},
-        tunnels={it.id: replace(it, account=account) for it in every},
+        tunnels={it.id: replace(it, account=account) for it in tunnels_of_account},
         gateways={GATEWAY.id: GATEWAY},
         backends={GROUP: worlds.group(account=account)},
         authorities={"ca_1": ServedAuthority(account, "ca_1", "PEM")},
@@ -90,7 +90,7 @@ MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edght
         (edge(version="1.3"), {f"listener:https:{HOST}"}),
         (edge(authorities=["ca_1"]), MUTUAL),
         (edge(authorities=["ca_2"]), set()),
-        (edge(place="upstream"), UPSTREAM),
+        (edge(terminate_at="upstream"), UPSTREAM),
     ],
 )
 def test_each_kind_of_edge_has_what_its_handshakes_need(
@@ -106,7 +106,7 @@ def test_only_reserved_names_with_tls_upstream_may_answer_challenges(*, is_reser
     build = https_listener.build_special_part if is_reserved else https_listener.build_unreserved_special_part
     expected, tunnel = build(HOST, https_listener.INTERNAL, SETTINGS), worlds.tunnel(name=HOST, proto="tls")
     for known, names_of_tunnels in (
-        (records(edge(place="upstream"), reservations=reservations), []),
+        (records(edge(terminate_at="upstream"), reservations=reservations), []),
         (records(tunnels=[tunnel], reservations=reservations), [HOST]),
     ):
         assert change(SpecialServing(SETTINGS, "PEM"), known, names_of_tunnels)[expected.key] == expected

@@ -76,7 +76,7 @@ def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
     values: list[ServedPart | ServedEdge] = [*world.backends.values(), *world.policies.values(), *authorities, *edges]
     for value in values:
         edge.store.keep(value)
-    for reservation in world.held.values():
+    for reservation in world.reservations.values():
         edge.store.reserve(reservation)
     for tunnel in world.tunnels.values():
         served_records.put_tunnel(tunnel)

@@ -18,7 +18,7 @@ from edge.link.proxy_protocol import Header
 from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
 from edge.process.settings import Settings
 from tests.edge import drawn_policies
-from tests.edge.drawn_policies import LOOPBACK, OTHERS, PORT, REGION, DrawnPolicy
+from tests.edge.drawn_policies import LOOPBACK, OTHER_ADDRESSES, PORT, REGION, DrawnPolicy
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.greetings import Server, greeted
@@ -99,7 +99,9 @@ def test_envoy_admits_the_clients_that_random_policies_admit(policies: Sequence[
     with serving([policy.document for policy in policies]) as ports:
         for policy, port in zip(policies, ports, strict=True):
             assert admitted(port, LOOPBACK) == [policy.admits(source) for source in LOOPBACK], policy.document
-            assert admitted_by_proxy(port + 1, OTHERS) == [policy.admits(source) for source in OTHERS], policy.document
+            assert admitted_by_proxy(port + 1, OTHER_ADDRESSES) == [
+                policy.admits(source) for source in OTHER_ADDRESSES
+            ], policy.document
 
 
 def test_envoy_matches_two_thousand_networks() -> None:

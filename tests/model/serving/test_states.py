@@ -64,7 +64,7 @@ MUTUAL = edge(authorities=["ca_1"])
                 ),
             ),
         ),
-        (edge(place="upstream"), replace(FACTS, certificate=""), HostState("live")),
+        (edge(terminate_at="upstream"), replace(FACTS, certificate=""), HostState("live")),
         (edge(id="edgtcp_1"), HostFacts("a.example.com:20000", True), HostState("live")),
         (
             edge(),

@@ -60,7 +60,7 @@ def with_policy(value: str) -> ServedEdge:
 
 
 def upstream(*routes: Any, **more: Any) -> ServedEdge:
-    return edge(*(routes or (route(),)), place="upstream", **more)
+    return edge(*(routes or (route(),)), terminate_at="upstream", **more)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         ),
         (upstream(), Destinations(((GROUP, WHOLE),))),
         (upstream(route(backend=None)), Destinations(refusal="The route has no backend.")),
-        (edge(place="upstream"), Destinations(refusal=ONE_ROUTE)),
+        (edge(terminate_at="upstream"), Destinations(refusal=ONE_ROUTE)),
         (upstream(route("/a")), Destinations(refusal=ONE_ROUTE)),
         (upstream(route(kind="exact_path")), Destinations(refusal=ONE_ROUTE)),
         (upstream(route(), route("/a", id="edghtsrt_2")), Destinations(refusal=ONE_ROUTE)),

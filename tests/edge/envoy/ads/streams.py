@@ -10,19 +10,22 @@ from edge.envoy.resources import Key, Kind
 from tests.edge.envoy import messages
 
 
-def catalog(*keys: Key) -> Catalog:
-    made = Catalog(b"key")
-    made.apply({key: messages.encode(key, {"name": key.name}) for key in keys})
-    return made
+def build_catalog(*keys: Key) -> Catalog:
+    catalog = Catalog(b"key")
+    catalog.apply({key: messages.encode(key, {"name": key.name}) for key in keys})
+    return catalog
 
 
 def asks(kind: Kind, *names: str, **more: Any) -> DeltaDiscoveryRequest:
     return DeltaDiscoveryRequest(type_url=TYPES[kind], resource_names_subscribe=names, **more)
 
 
-def told(stream: Stream) -> list[tuple[str, list[str], list[str]]]:
+def list_responses(stream: Stream) -> list[tuple[str, list[str], list[str]]]:
     """Return the nonces of what is sent, with the names in it and those that are gone."""
-    return [(it.nonce, [found.name for found in it.resources], list(it.removed_resources)) for it in stream.responses()]
+    return [
+        (response.nonce, [resource.name for resource in response.resources], list(response.removed_resources))
+        for response in stream.responses()
+    ]
 
 
 def acks(kind: Kind, nonce: str, error: str = "") -> DeltaDiscoveryRequest:

@@ -19,9 +19,9 @@ COUNTS = {
 
 def config(log: Any) -> Any:
     """Return the path and fields of a log as JSON."""
-    found = messages.to_json(log)
-    assert found["name"] == "envoy.access_loggers.file"
-    return found["typed_config"]["path"], found["typed_config"]["log_format"]["json_format"]
+    document = messages.to_json(log)
+    assert document["name"] == "envoy.access_loggers.file"
+    return document["typed_config"]["path"], document["typed_config"]["log_format"]["json_format"]
 
 
 def test_the_line_of_a_request() -> None:
@@ -60,8 +60,10 @@ def test_all_requests_within_the_limits_and_one_in_ten_refusals_are_logged() -> 
     important, sample = logged["or_filter"]["filters"]
     assert sample["runtime_filter"]["percent_sampled"] == {"numerator": 10}
     unusual, known = important["or_filter"]["filters"]
-    comparisons = [it["status_code_filter"]["comparison"] for it in unusual["and_filter"]["filters"]]
-    assert [(it["op"], it["value"]["default_value"]) for it in comparisons] == [
+    comparisons = [
+        status_filter["status_code_filter"]["comparison"] for status_filter in unusual["and_filter"]["filters"]
+    ]
+    assert [(comparison["op"], comparison["value"]["default_value"]) for comparison in comparisons] == [
         ("NE", status) for status in (403, 404, 421, 429)
     ]
     assert known["extension_filter"]["typed_config"]["expression"] == (

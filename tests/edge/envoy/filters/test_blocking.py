@@ -19,11 +19,13 @@ from tests.edge.envoy.values import SETTINGS
     ],
 )
 def test_requests_of_blocked_networks_are_refused(networks: list[str], principals: list[tuple[str, int]]) -> None:
-    of_requests, of_bytes = (messages.decode(it)["typed_config"]["rules"] for it in blocking.build_rules(networks, ()))
+    of_requests, of_bytes = (
+        messages.decode(rule)["typed_config"]["rules"] for rule in blocking.build_rules(networks, ())
+    )
     policies = of_requests.get("policies", {}).values()
-    ranges = [it["remote_ip"] for policy in policies for it in policy["principals"]]
+    ranges = [principal["remote_ip"] for policy in policies for principal in policy["principals"]]
     assert of_requests["action"] == "DENY"
-    assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
+    assert [(network["address_prefix"], network["prefix_len"]) for network in ranges] == principals
     assert of_bytes == {"action": "DENY"}
 
 
@@ -70,11 +72,14 @@ def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() 
 )
 def test_requests_for_banned_hosts_are_refused(banned: str, host: str, is_refused: bool) -> None:
     many = [f"{number:03}{'sk' * 100}.example" for number in range(40)]  # with nothing in common that RE2 joins
-    for made in blocking.build_rules([], [*many[:20], banned, *many[20:]]):
-        rules = messages.decode(made)["typed_config"]["rules"]
+    for rule in blocking.build_rules([], [*many[:20], banned, *many[20:]]):
+        rules = messages.decode(rule)["typed_config"]["rules"]
         (policy,) = rules["policies"].values()
-        found = [it["requested_server_name"] if "header" not in it else it["header"] for it in policy["permissions"]]
-        regexes = [it.get("string_match", it)["safe_regex"]["regex"] for it in found]
+        matchers = [
+            permission["requested_server_name"] if "header" not in permission else permission["header"]
+            for permission in policy["permissions"]
+        ]
+        regexes = [matcher.get("string_match", matcher)["safe_regex"]["regex"] for matcher in matchers]
         assert (rules["action"], policy["principals"]) == ("DENY", [{"any": True}])
         assert any(re2.fullmatch(regex, host) for regex in regexes) == is_refused
         assert max(re2.compile(regex).programsize for regex in regexes) < 10_000

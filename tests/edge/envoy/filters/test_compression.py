@@ -10,7 +10,11 @@ from tests.edge.envoy.filters.routes import PLAN, TARGET
 def test_without_the_module_nothing_is_compressed() -> None:
     assert compression.FILTER.disabled
     types = messages.to_json(compression.FILTER)["typed_config"]["response_direction_config"]["common_config"]
-    assert not [it for it in types["content_type"] if "event-stream" in it or "grpc" in it or "octet" in it]
+    assert not [
+        content_type
+        for content_type in types["content_type"]
+        if "event-stream" in content_type or "grpc" in content_type or "octet" in content_type
+    ]
 
 
 def test_a_route_enables_it() -> None:

@@ -10,14 +10,14 @@ def test_a_header_replaces_that_of_the_visitor_and_its_value_is_no_template() ->
     route = v3.Route()
     module = HeadersModule(add={"X-Rate": "100%", "X-Empty": ""}, remove=["X-Debug"])
     header_changes.change_requests(route, module, PLAN, TARGET)
-    assert [(it.header.key, it.header.value) for it in route.request_headers_to_add] == [
+    assert [(option.header.key, option.header.value) for option in route.request_headers_to_add] == [
         ("X-Rate", "100%%"),
         ("X-Empty", ""),
     ]
-    assert {it.append_action for it in route.request_headers_to_add} == {
+    assert {option.append_action for option in route.request_headers_to_add} == {
         v3.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
     }
-    assert all(it.keep_empty_value for it in route.request_headers_to_add)
+    assert all(option.keep_empty_value for option in route.request_headers_to_add)
     assert [*route.request_headers_to_remove] == ["X-Debug"]
     assert not route.response_headers_to_add
 
@@ -26,7 +26,7 @@ def test_responses_have_changes_of_their_own() -> None:
     route = v3.Route()
     header_changes.change_responses(route, HeadersModule(add={"A": "b"}, remove=["Server"]), PLAN, TARGET)
     assert not route.request_headers_to_add
-    assert ([it.header.key for it in route.response_headers_to_add], [*route.response_headers_to_remove]) == (
+    assert ([option.header.key for option in route.response_headers_to_add], [*route.response_headers_to_remove]) == (
         ["A"],
         ["Server"],
     )

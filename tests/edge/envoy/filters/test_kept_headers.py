@@ -31,10 +31,10 @@ def restore(name: str) -> Any:
 def test_a_named_claim_is_recorded_and_restored(names: list[str], claims: list[str]) -> None:
     host = v3.VirtualHost()
     kept_headers.set_host_config(host, names)
-    found = messages.to_json(host)["typed_per_filter_config"]
-    assert found[RECORDED]["request_rules"] == list(map(record, claims))
-    assert found[RESTORED]["mutations"]["request_mutations"] == list(map(restore, claims))
-    assert found.keys() == {RECORDED, RESTORED}
+    configs = messages.to_json(host)["typed_per_filter_config"]
+    assert configs[RECORDED]["request_rules"] == list(map(record, claims))
+    assert configs[RESTORED]["mutations"]["request_mutations"] == list(map(restore, claims))
+    assert configs.keys() == {RECORDED, RESTORED}
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,5 @@ def test_no_other_header_is_recorded(names: list[str]) -> None:
 
 
 def test_without_rules_of_a_host_nothing_is_recorded() -> None:
-    found = messages.to_json(kept_headers.RECORDER)
-    assert (found["name"], [*found["typed_config"]]) == (RECORDED, ["@type"])
+    document = messages.to_json(kept_headers.RECORDER)
+    assert (document["name"], [*document["typed_config"]]) == (RECORDED, ["@type"])

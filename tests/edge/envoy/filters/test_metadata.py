@@ -32,14 +32,14 @@ _OF_ROUTES = "/edges/https/{edge_id}/routes/{id}/"
 
 def _of_headers(config: Config) -> set[str]:
     rules = (*config.get("request_rules", ()), *config.get("response_rules", ()))
-    pairs = [pair for it in rules for name, pair in it.items() if name.startswith("on_header_")]
-    return {it.get("metadata_namespace", "envoy.lb") for it in pairs}
+    pairs = [pair for rule in rules for name, pair in rule.items() if name.startswith("on_header_")]
+    return {pair.get("metadata_namespace", "envoy.lb") for pair in pairs}
 
 
 def _of_script(config: Config) -> set[str]:
-    found = {name for _, name in _SET.findall(str(config))}
+    namespaces = {name for _, name in _SET.findall(str(config))}
     assert str(config).count(":set(") == len(_SET.findall(str(config)))  # no namespace is computed
-    return found
+    return namespaces
 
 
 # The namespaces that a filter's configuration can write. A new filter whose configuration has texts needs an entry.
@@ -69,7 +69,7 @@ def list_namespaces(name: str, config: Config) -> set[str]:
 
 def _has_texts(value: object) -> bool:
     if isinstance(value, Mapping):
-        return any(_has_texts(it) for name, it in value.items() if name != "@type")
+        return any(_has_texts(member) for name, member in value.items() if name != "@type")
     return any(map(_has_texts, value)) if isinstance(value, list) else isinstance(value, str)
 
 
@@ -88,17 +88,17 @@ def make_route(admin: Client, edge: str, name: str, body: Config) -> ServedRoute
 def list_configs(value: object) -> Iterator[tuple[str, Config]]:
     """Yield all configurations of filters in a message, with the names of their filters."""
     if isinstance(value, Mapping):
-        if found := _TYPE.search(str(value.get("@type"))):
-            yield found[1], value
+        if match := _TYPE.search(str(value.get("@type"))):
+            yield match[1], value
         value = list(value.values())
-    for it in value if isinstance(value, list) else ():
-        yield from list_configs(it)
+    for member in value if isinstance(value, list) else ():
+        yield from list_configs(member)
 
 
 def test_no_filter_of_any_module_writes_that_a_visitor_is_signed_in(admin: Client) -> None:
     edge = admin.create("/edges/https", {})["id"]
     policy = admin.create("/ip_policies", {})["id"]
-    names = [it.name for it in OF_EDGES if it.path.startswith(_OF_ROUTES) and it.name != "backend"]
+    names = [module.name for module in OF_EDGES if module.path.startswith(_OF_ROUTES) and module.name != "backend"]
     bodies = {name: SAMPLES[f"{_OF_ROUTES}{name}"][0].request for name in names}
     bodies["ip_restriction"] = {"ip_policy_ids": [policy]}
     routes = [make_route(admin, edge, name, body) for name, body in bodies.items()]
@@ -106,23 +106,25 @@ def test_no_filter_of_any_module_writes_that_a_visitor_is_signed_in(admin: Clien
     world = (
         *(worlds.GATEWAY, worlds.tunnel(), worlds.group(), worlds.authority()),
         ServedPolicy(worlds.A, policy, Rules(allow=(parse_cidr("192.0.2.0/24"),))),
-        worlds.edge(*(it for it in routes if it.match != "/oauth"), hosts=[hosts[0]], id="edghts_1"),
+        worlds.edge(*(route for route in routes if route.match != "/oauth"), hosts=[hosts[0]], id="edghts_1"),
         worlds.edge(*routes, hosts=[hosts[1]], id="edghts_2"),
         worlds.edge(*routes, hosts=[hosts[2]], id="edghts_3", authorities=["ca_1"]),
     )
-    every = whole_world.build(whole_world.SETTINGS, world, hosts)
-    every |= {str(it.key): messages.decode(it) for it in sign_in_host.build(whole_world.SETTINGS, "PEM")}
+    resources = whole_world.build(whole_world.SETTINGS, world, hosts)
+    resources |= {
+        str(resource.key): messages.decode(resource) for resource in sign_in_host.build(whole_world.SETTINGS, "PEM")
+    }
 
-    found = {name: set[str]() for name in WRITES}
-    for name, config in list_configs(every):
-        found.setdefault(name, set()).update(list_namespaces(name, config))
+    namespaces_by_filter = {name: set[str]() for name in WRITES}
+    for name, config in list_configs(resources):
+        namespaces_by_filter.setdefault(name, set()).update(list_namespaces(name, config))
 
-    assert [name for name, namespaces in found.items() if not namespaces] == []
-    own = found.pop(TOKENS)
-    assert own == {"envoy.filters.http.jwt_authn"}
-    assert own.isdisjoint(set[str]().union(*found.values()))
-    assert found["http.header_to_metadata"] == {"cookies"}
-    assert found["http.lua"] == {"passwords"}
+    assert [name for name, namespaces in namespaces_by_filter.items() if not namespaces] == []
+    of_tokens = namespaces_by_filter.pop(TOKENS)
+    assert of_tokens == {"envoy.filters.http.jwt_authn"}
+    assert of_tokens.isdisjoint(set[str]().union(*namespaces_by_filter.values()))
+    assert namespaces_by_filter["http.header_to_metadata"] == {"cookies"}
+    assert namespaces_by_filter["http.lua"] == {"passwords"}
 
 
 def test_a_new_filter_needs_an_entry_if_its_configuration_has_texts() -> None:

@@ -20,7 +20,7 @@ DENY = {"type": "deny"}
 NAME = Name("listener", "port/20000")
 TO_BYTES, TO_NONE = "bytes", "refused"
 # IPv4 in IPv6, which is written in another form since Python 3.13
-MAPPED_ONE, MAPPED_ALL = (str(ip_network(it)) for it in ("::ffff:a00:7/128", "::ffff:a00:0/104"))
+MAPPED_ONE, MAPPED_ALL = (str(ip_network(network)) for network in ("::ffff:a00:7/128", "::ffff:a00:0/104"))
 
 
 def policy(*expressions: str) -> str:
@@ -28,9 +28,9 @@ def policy(*expressions: str) -> str:
 
 
 def port_listener(document: str, **settings: Any) -> Resource:
-    own, refusals = Settings(**settings), (policy_matchers.parse_document(document),)
-    matcher = policy_matchers.build_matcher(refusals, 20000, own.region)
-    return listeners.build_port_listener("20000", [], own, matcher=matcher)
+    all_settings, refusals = Settings(**settings), (policy_matchers.parse_document(document),)
+    matcher = policy_matchers.build_matcher(refusals, 20000, all_settings.region)
+    return listeners.build_port_listener("20000", [], all_settings, matcher=matcher)
 
 
 def merged(resource: Resource, *blocked: str) -> Any:
@@ -45,23 +45,23 @@ def merged(resource: Resource, *blocked: str) -> Any:
 def describe(matcher: Any) -> list[Any]:
     """Return the input, the networks and the chain of each match in a matcher, and what follows without a match."""
     lines: list[Any] = [
-        (*_predicate(it["predicate"]), _chain(it["onMatch"]))
-        for it in matcher.get("matcherList", {}).get("matchers", [])
+        (*_predicate(entry["predicate"]), _chain(entry["onMatch"]))
+        for entry in matcher.get("matcherList", {}).get("matchers", [])
     ]
     last = matcher["onNoMatch"]
     return [*lines, describe(last["matcher"]) if "matcher" in last else _chain(last)]
 
 
-def _predicate(found: Any) -> tuple[str, list[str]]:
-    word = "not " if "notMatcher" in found else ""
-    single = found.get("notMatcher", found)["singlePredicate"]
+def _predicate(predicate: Any) -> tuple[str, list[str]]:
+    word = "not " if "notMatcher" in predicate else ""
+    single = predicate.get("notMatcher", predicate)["singlePredicate"]
     ranges = single["customMatch"]["typedConfig"]["cidrRanges"]
-    networks = [f"{it['addressPrefix']}/{it.get('prefixLen', 0)}" for it in ranges]
+    networks = [f"{network['addressPrefix']}/{network.get('prefixLen', 0)}" for network in ranges]
     return word + single["input"]["typedConfig"]["@type"].rpartition(".")[2], networks
 
 
-def _chain(found: Any) -> str:
-    return str(found["action"]["typedConfig"]["value"])
+def _chain(on_match: Any) -> str:
+    return str(on_match["action"]["typedConfig"]["value"])
 
 
 POLICY = policy("inCidrRange(conn.client_ip, '10.0.0.0/8') && conn.client_ip != '10.0.0.7'")
@@ -100,8 +100,8 @@ def test_port_and_region_are_constants_of_the_listener(expression: str, chain: s
 
 
 def test_only_the_matcher_differs_between_policies() -> None:
-    one, other = (messages.decode(port_listener(it)) for it in (POLICY, policy("true")))
-    assert {name for name in one if one[name] != other[name]} == {"filter_chain_matcher"}
+    listener, other = (messages.decode(port_listener(document)) for document in (POLICY, policy("true")))
+    assert {name for name in listener if listener[name] != other[name]} == {"filter_chain_matcher"}
 
 
 def test_the_largest_policy_is_built_and_encoded_in_less_than_two_seconds() -> None:
@@ -109,5 +109,5 @@ def test_the_largest_policy_is_built_and_encoded_in_less_than_two_seconds() -> N
     began = time.process_time()
     matcher = merged(port_listener(policy(f"inCidrRanges(conn.client_ip, {networks})")))
     assert time.process_time() - began < 2
-    ((_, found, _), _, _) = describe(matcher)[0]
-    assert len(found) == 4000
+    ((_, matched_networks, _), _, _) = describe(matcher)[0]
+    assert len(matched_networks) == 4000

@@ -16,7 +16,7 @@ from tests.edge.envoy.filters.routes import PLAN, TARGET
 from tests.edge.envoy.values import SETTINGS
 
 
-@pytest.mark.parametrize("module", enforced_modules.EVERY, ids=lambda it: it.name)
+@pytest.mark.parametrize("module", enforced_modules.EVERY, ids=lambda enforced_module: enforced_module.name)
 def test_a_declaration_names_a_function_of_the_edge(module: EdgeModule[Any, Any]) -> None:
     assert not (module.configures_route and module.built_by)
     if module.configures_route:
@@ -27,15 +27,15 @@ def test_a_declaration_names_a_function_of_the_edge(module: EdgeModule[Any, Any]
 
 
 def test_a_filter_of_a_module_acts_only_on_routes_that_enable_it() -> None:
-    for name, found in route_modules.list_filters().items():
-        assert found.disabled, f"the filter of the module {name} is not disabled: it would act on all routes"
+    for name, http_filter in route_modules.list_filters().items():
+        assert http_filter.disabled, f"the filter of the module {name} is not disabled: it would act on all routes"
 
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_a_route_configures_only_filters_that_envoy_has(name: str) -> None:
-    (module,) = (it for it in enforced_modules.EVERY if it.name == name)
+    (module,) = (candidate for candidate in enforced_modules.EVERY if candidate.name == name)
     manager = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
-    names = {it["name"] for it in manager["http_filters"]}
+    names = {http_filter["name"] for http_filter in manager["http_filters"]}
     for value in SAMPLED[name] if module.configures_route else ():
         route = v3.Route()
         route_modules.find(module.configures_route)(route, value, PLAN, TARGET)

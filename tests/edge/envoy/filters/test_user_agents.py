@@ -16,8 +16,8 @@ def passes(rules: UserAgentModule, agent: bytes | None) -> bool:
             return agent is not None
         if agent is None and not condition.treat_missing_header_as_empty:
             return False
-        found = re2.fullmatch(condition.string_match.safe_regex.regex.encode(), agent or b"")
-        return bool(found) is not condition.invert_match
+        match = re2.fullmatch(condition.string_match.safe_regex.regex.encode(), agent or b"")
+        return bool(match) is not condition.invert_match
 
     return any(all(map(holds, conditions)) for conditions in user_agents.build_passing(rules))
 

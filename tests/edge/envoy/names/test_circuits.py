@@ -11,8 +11,8 @@ MODULE = CircuitBreakerModule(tripped_duration=30, rolling_window=5, volume_thre
 
 def test_a_route_counts_failures_in_a_cluster_of_its_own() -> None:
     group = encode(v3.Cluster(name="group/bkdtg_1"))
-    (made,) = circuits.build_circuits("edghtsrt_1", MODULE, [group])
-    assert messages.decode(made) == {
+    (circuit,) = circuits.build_circuits("edghtsrt_1", MODULE, [group])
+    assert messages.decode(circuit) == {
         "name": "circuit/edghtsrt_1/group/bkdtg_1",
         "load_assignment": {"cluster_name": "circuit/edghtsrt_1/group/bkdtg_1"},
         "common_lb_config": {"healthy_panic_threshold": {}},
@@ -36,6 +36,9 @@ def test_idle_connections_end_soon_because_routes_do_not_share_them() -> None:
         encode(v3.Cluster(name="group", typed_extension_protocol_options={upstream_http.OPTIONS: options}))
         for options in (upstream_http.SHARED_HTTP1, upstream_http.VISITOR_HTTP2)
     )
-    made = [v3.Cluster.FromString(it.encoded) for it in circuits.build_circuits("r", MODULE, [shared, of_visitors])]
-    options = [it.typed_extension_protocol_options[upstream_http.OPTIONS] for it in made]
+    built_clusters = [
+        v3.Cluster.FromString(resource.encoded)
+        for resource in circuits.build_circuits("r", MODULE, [shared, of_visitors])
+    ]
+    options = [cluster.typed_extension_protocol_options[upstream_http.OPTIONS] for cluster in built_clusters]
     assert options == [upstream_http.VISITOR_HTTP1, upstream_http.VISITOR_HTTP2]

@@ -35,11 +35,13 @@ def test_the_public_listener_chooses_a_chain_by_the_server_name() -> None:
     assert offered["input"]["typed_config"]["@type"].endswith(".ApplicationProtocolInput")
     assert offered["value_match"]["safe_regex"]["regex"] == ".*'acme-tls/1'.*"
     assert (challenge["on_match"], normal["on_no_match"]) == (chain("refused"), chain("1.2"))
-    assert [it["name"] for it in body["filter_chains"]] == ["passed-on", "1.0", "1.1", "1.2", "1.3"]
+    assert [filter_chain["name"] for filter_chain in body["filter_chains"]] == ["passed-on", "1.0", "1.1", "1.2", "1.3"]
     assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 8443}}
     deferred = {"level": "6", "name": "9", "int_value": "15", "state": "STATE_LISTENING"}
     assert body["socket_options"] == [*SOCKETS, deferred]
-    (manager,) = (it["typed_config"] for it in messages.decode(redirecting)["filter_chains"][0]["filters"])
+    (manager,) = (
+        network_filter["typed_config"] for network_filter in messages.decode(redirecting)["filter_chains"][0]["filters"]
+    )
     assert manager["rds"]["route_config_name"] == "http"
     assert manager["common_http_protocol_options"] == {"idle_timeout": "15s"}
 
@@ -64,12 +66,12 @@ def matcher(name: str, to: str) -> Any:
 )
 def test_each_version_of_tls_has_a_chain(version: str, oldest: str, has_old_ciphers: bool) -> None:
     chains = messages.decode(https_listener.build_https_listener(SETTINGS))["filter_chains"]
-    (found,) = (it for it in chains if it["name"] == version)
-    context = found["transport_socket"]["typed_config"]
+    (chain,) = (candidate for candidate in chains if candidate["name"] == version)
+    context = chain["transport_socket"]["typed_config"]
     params = context["common_tls_context"]["tls_params"]
     assert params["tls_minimum_protocol_version"] == oldest
     assert ("ECDHE-RSA-AES128-SHA" in params.get("cipher_suites", [])) is has_old_ciphers
     assert context["common_tls_context"]["alpn_protocols"] == ["h2", "http/1.1"]
     assert "require_client_certificate" not in context
     assert context["disable_stateless_session_resumption"] is context["disable_stateful_session_resumption"] is True
-    assert found["filters"][0]["typed_config"]["max_connections"] == str(SETTINGS.limits.max_connections)
+    assert chain["filters"][0]["typed_config"]["max_connections"] == str(SETTINGS.limits.max_connections)

@@ -45,7 +45,7 @@ class Records:
 
 def plan(**more: Any) -> NamePlan:
     """Return the plan of a name of an edge with several hosts. `more` are arguments of `worlds.edge`."""
-    edge = worlds.edge(TARGET.route, hosts=[it.name for it in HOSTS], **more)
+    edge = worlds.edge(TARGET.route, hosts=[host.name for host in HOSTS], **more)
     trusted = ("PEM",) if edge.modules.values.get("mutual_tls") else ()
     return NamePlan(NAME, A, "cert_1", edge=Plan(edge, HOSTS, trusted=trusted, targets=(TARGET,)))
 
@@ -61,7 +61,7 @@ def test_a_scope_has_the_hosts_that_share_the_certificate() -> None:
     body = messages.decode(scope)
     assert (scope.key, body["key"]) == (Key("scope", NAME), {"fragments": [{"string_key": NAME}]})
     hosts = body["route_configuration"]["virtual_hosts"]
-    assert [it["domains"] for it in hosts] == [[NAME, "b.example.com"], ["*"]]
+    assert [host["domains"] for host in hosts] == [[NAME, "b.example.com"], ["*"]]
     assert hosts[-1]["routes"][0]["direct_response"]["status"] == 421
 
 
@@ -72,43 +72,43 @@ def test_only_the_hosts_of_an_edge_with_oauth_ask_the_service() -> None:
     guarded = Plan(worlds.edge(route, hosts=[NAME]), HOSTS, targets=(replace(TARGET, route=route, rule=rule),))
     for scope in (scopes.build_scope(NamePlan(NAME, A, "cert_1", edge=guarded)), scopes.build_closed_scope(NAME)):
         assert scope
-        (*_, others) = messages.decode(scope)["route_configuration"]["virtual_hosts"]
-        assert others["domains"] == ["*"]
-        assert others["typed_per_filter_config"]["sign-in"]["disabled"] is True
+        (*_, other_hosts) = messages.decode(scope)["route_configuration"]["virtual_hosts"]
+        assert other_hosts["domains"] == ["*"]
+        assert other_hosts["typed_per_filter_config"]["sign-in"]["disabled"] is True
     unguarded = scopes.build_scope(plan())
     assert unguarded
     hosts = messages.decode(unguarded)["route_configuration"]["virtual_hosts"]
-    assert not any("typed_per_filter_config" in it for it in hosts)
+    assert not any("typed_per_filter_config" in host for host in hosts)
 
 
 @pytest.mark.parametrize(
-    ("made", "prefix"),
+    ("name_plan", "prefix"),
     [(plan(), ""), (plan(version="1.2"), ""), (plan(version="1.3"), "1.3/"), (tunnel(), "")],
 )
-def test_a_scope_is_named_after_the_requirements_on_handshakes(made: NamePlan, prefix: str) -> None:
-    assert scopes.scope_name(made) == f"{prefix}{NAME}"
+def test_a_scope_is_named_after_the_requirements_on_handshakes(name_plan: NamePlan, prefix: str) -> None:
+    assert scopes.scope_name(name_plan) == f"{prefix}{NAME}"
 
 
 def test_a_scope_behind_mutual_tls_changes_its_name_with_the_authorities() -> None:
-    made = plan(authorities=["ca_1"])
-    assert made.edge
-    other = replace(made, edge=replace(made.edge, trusted=("OTHER",)))
-    names = {scopes.scope_name(it) for it in (plan(), made, other)}
+    name_plan = plan(authorities=["ca_1"])
+    assert name_plan.edge
+    other = replace(name_plan, edge=replace(name_plan.edge, trusted=("OTHER",)))
+    names = {scopes.scope_name(each_plan) for each_plan in (plan(), name_plan, other)}
     assert len(names) == 3
-    assert {it.rpartition("/")[2] for it in names} == {NAME}
+    assert {name.rpartition("/")[2] for name in names} == {NAME}
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("name_plan", "expected"),
     [
         (tunnel(), ["gw-1", "gw-1/http2"]),
         (tunnel(proxy_protocol=True), ["gw-1/proxied", "gw-1/proxied/http2"]),
         (plan(), ["answer/bkdhr_1", "answer/bkdhr_1", "group/bkdtg_1", "group/bkdtg_1/http2"]),
     ],
 )
-def test_a_name_needs_only_the_clusters_of_its_routes(made: NamePlan, expected: list[str]) -> None:
-    found = scopes.build_clusters(made, Records(), "PEM", SETTINGS)
-    assert [it.key.name for it in found] == expected
+def test_a_name_needs_only_the_clusters_of_its_routes(name_plan: NamePlan, expected: list[str]) -> None:
+    built_clusters = scopes.build_clusters(name_plan, Records(), "PEM", SETTINGS)
+    assert [cluster.key.name for cluster in built_clusters] == expected
 
 
 class NoTunnels(Records):
@@ -120,21 +120,23 @@ class NoTunnels(Records):
 
 @pytest.mark.parametrize(("records", "expected"), [(Records(), []), (NoTunnels(), ["group/bkdtg_1"])])
 def test_only_clusters_of_groups_without_tunnels_are_marked_as_emptied(records: Records, expected: list[str]) -> None:
-    found = scopes.build_clusters(plan(), records, "PEM", SETTINGS)
-    assert [it.key.name for it in found if it.is_emptied] == [name for it in expected for name in (it, f"{it}/http2")]
+    built_clusters = scopes.build_clusters(plan(), records, "PEM", SETTINGS)
+    assert [cluster.key.name for cluster in built_clusters if cluster.is_emptied] == [
+        name for cluster in expected for name in (cluster, f"{cluster}/http2")
+    ]
 
 
 def test_a_route_with_a_circuit_breaker_has_clusters_for_its_groups_only() -> None:
     breaker = CircuitBreakerModule(tripped_duration=30, rolling_window=5, volume_threshold=20, error_percent=20)
     modules = extended(TARGET.route.modules, circuit_breaker=breaker)
     target = replace(TARGET, route=replace(TARGET.route, modules=modules))
-    made = plan()
-    assert made.edge
-    made = replace(made, edge=replace(made.edge, targets=(target,)))
-    found = [it.key.name for it in scopes.build_clusters(made, Records(), "PEM", SETTINGS)]
-    shared = [it.key.name for it in scopes.build_clusters(plan(), Records(), "PEM", SETTINGS)]
+    name_plan = plan()
+    assert name_plan.edge
+    name_plan = replace(name_plan, edge=replace(name_plan.edge, targets=(target,)))
+    names = [cluster.key.name for cluster in scopes.build_clusters(name_plan, Records(), "PEM", SETTINGS)]
+    shared = [cluster.key.name for cluster in scopes.build_clusters(plan(), Records(), "PEM", SETTINGS)]
     id = target.route.id
-    assert found == [*shared, *(f"circuit/{id}/{it}" for it in ("group/bkdtg_1", "group/bkdtg_1/http2"))]
+    assert names == [*shared, *(f"circuit/{id}/{group}" for group in ("group/bkdtg_1", "group/bkdtg_1/http2"))]
 
 
 def test_a_name_with_tls_passed_through_has_neither_scope_nor_clusters() -> None:
@@ -144,4 +146,4 @@ def test_a_name_with_tls_passed_through_has_neither_scope_nor_clusters() -> None
 
 
 def test_no_server_name_is_as_long_as_a_reserved_secret() -> None:
-    assert [len(it) for it in (LINK_SECRET, OPERATOR_SECRET)] == [256, 256]
+    assert [len(secret) for secret in (LINK_SECRET, OPERATOR_SECRET)] == [256, 256]

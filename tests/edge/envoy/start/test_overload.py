@@ -7,7 +7,7 @@ from tests.edge.envoy import messages
 
 def test_connections_that_are_scarce_may_be_idle_for_less() -> None:
     actions = messages.to_json(overload.build_manager(Limits()))["actions"]
-    (action,) = [it for it in actions if "typed_config" in it]
+    (action,) = [candidate for candidate in actions if "typed_config" in candidate]
     (trigger,) = action["triggers"]
     assert action["name"] == "envoy.overload_actions.reduce_timeouts"
     assert action["typed_config"]["timer_scale_factors"] == [

@@ -18,7 +18,7 @@ envoy_whole_total{} 3
 # TYPE envoy_now gauge
 envoy_now{} 4
 """
-TOLD = b"""# HELP envoy_bare_total See docs/edge-operations.md.
+FORMATTED = b"""# HELP envoy_bare_total See docs/edge-operations.md.
 # TYPE envoy_bare_total counter
 envoy_bare_total{envoy_bare="https"} 1
 envoy_bare_total{by="envoy_bare"} 2
@@ -32,7 +32,7 @@ envoy_now{} 4
 
 
 def test_each_metric_has_a_help_and_each_counter_ends_as_prometheus_wants() -> None:
-    assert stats.format_for_prometheus(ENVOYS) == TOLD
+    assert stats.format_for_prometheus(ENVOYS) == FORMATTED
     assert stats.format_for_prometheus(b"") == b""
 
 
@@ -61,8 +61,8 @@ def test_each_metric_has_a_help_and_each_counter_ends_as_prometheus_wants() -> N
     ],
 )
 def test_only_the_counts_of_the_whole_are_told_and_no_name(name: str, is_told: bool) -> None:
-    wanted = stats.PATH.partition("filter=")[2]
-    assert bool(re.search(wanted, name)) is is_told
+    pattern = stats.PATH.partition("filter=")[2]
+    assert bool(re.search(pattern, name)) is is_told
 
 
 @pytest.mark.parametrize(

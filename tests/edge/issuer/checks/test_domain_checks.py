@@ -79,7 +79,9 @@ def edge(*, is_slow: bool = False) -> Iterator[int]:
 
 def check(lookups: Lookups, reservation: ReservedDomain, *, port: int = 1, patience: float = 0) -> str:
     """Return the method that the preflight chooses, or the message of its failure."""
-    checks = DomainChecks(lambda: CA, lookups, lookups.find_addresses, lambda it: it != "10.0.0.1", port, patience)
+    checks = DomainChecks(
+        lambda: CA, lookups, lookups.find_addresses, lambda address: address != "10.0.0.1", port, patience
+    )
     try:
         return checks(ID, reservation)
     except AttemptFailed as failed:
@@ -126,7 +128,7 @@ def test_a_wildcard_needs_its_alias() -> None:
 
 
 @pytest.mark.parametrize(
-    ("caa", "found"),
+    ("caa", "code"),
     [
         (frozenset({"0 issue ca.example"}), "dns-01"),
         (
@@ -136,6 +138,6 @@ def test_a_wildcard_needs_its_alias() -> None:
         (None, "dns-01"),
     ],
 )
-def test_caa_records_must_admit_the_ca_if_they_are_known(caa: frozenset[str] | None, found: str) -> None:
+def test_caa_records_must_admit_the_ca_if_they_are_known(caa: frozenset[str] | None, code: str) -> None:
     aliases = {"_acme-challenge.app.example.com": certificate_policies.alias_target(ID)}
-    assert check(Lookups(aliases, caa), stored()).startswith(found)
+    assert check(Lookups(aliases, caa), stored()).startswith(code)

@@ -26,7 +26,7 @@ def test_urgent_renewals_come_first_and_then_accounts_in_turn() -> None:
         Candidate("c", "c1", 8, urgent_at=200),
         Candidate("c", "c2", 9, urgent_at=100),
     ]
-    assert [it.id for it in AccountTurns().choose(candidates, 10)] == ["c2", "c1", "a1", "b1", "a2", "a3"]
+    assert [candidate.id for candidate in AccountTurns().choose(candidates, 10)] == ["c2", "c1", "a1", "b1", "a2", "a3"]
 
 
 def test_a_renewal_is_urgent_from_its_time_on() -> None:
@@ -37,47 +37,47 @@ def test_a_renewal_is_urgent_from_its_time_on() -> None:
 
 
 def test_accounts_take_turns_over_several_choices() -> None:
-    turns, left = AccountTurns(), due({"a": 5, "b": 2, "c": 1})
+    turns, candidates = AccountTurns(), due({"a": 5, "b": 2, "c": 1})
     chosen = []
-    while left:
-        (it,) = turns.choose(left, 1)
-        chosen.append(it.account)
-        left.remove(it)
+    while candidates:
+        (candidate,) = turns.choose(candidates, 1)
+        chosen.append(candidate.account)
+        candidates.remove(candidate)
     assert "".join(chosen) == "abcabaaa"
 
 
 def simulate(counts: dict[str, int], limits: OrderBounds) -> tuple[dict[str, list[int]], list[int]]:
     """Return when the domains of each account are ordered, and all times of orders, with a minute for each round."""
-    turns, left, now = AccountTurns(), {it.id: it for it in due(counts)}, 0
+    turns, candidates, now = AccountTurns(), {candidate.id: candidate for candidate in due(counts)}, 0
     of_account: dict[str, list[int]] = defaultdict(list)
-    every: list[int] = []
+    order_times: list[int] = []
     waits: dict[str, int] = {}
-    while left:
-        open_ = [it for it in left.values() if waits.get(it.account, 0) <= now]
-        room = 0 if limits.every.admits_at(every, now) else 10
-        for it in turns.choose(open_, room):
-            history = History(account=of_account[it.account], every=every)
+    while candidates:
+        open_ = [candidate for candidate in candidates.values() if waits.get(candidate.account, 0) <= now]
+        room = 0 if limits.every.admits_at(order_times, now) else 10
+        for candidate in turns.choose(open_, room):
+            history = History(account=of_account[candidate.account], every=order_times)
             limit = order_bounds.find_limit(limits, history, now, replaces=False)
             if limit is None:
-                of_account[it.account].append(now)
-                every.append(now)
-                del left[it.id]
+                of_account[candidate.account].append(now)
+                order_times.append(now)
+                del candidates[candidate.id]
             else:
-                waits[it.account] = limit.not_before
+                waits[candidate.account] = limit.not_before
         now += MINUTE
-    return of_account, every
+    return of_account, order_times
 
 
 def test_an_account_with_a_thousand_due_domains_delays_no_other() -> None:
     limits = OrderBounds()
-    others = {f"account-{number:02}": 21 if number < 20 else 20 for number in range(49)}
-    busy, every = simulate({"busy": 1000, **others}, limits)
-    calm, _ = simulate({"busy": 10, **others}, limits)
-    assert Counter({account: len(times) for account, times in busy.items()}) == {"busy": 1000, **others}
+    other_counts = {f"account-{number:02}": 21 if number < 20 else 20 for number in range(49)}
+    busy, order_times = simulate({"busy": 1000, **other_counts}, limits)
+    calm, _ = simulate({"busy": 10, **other_counts}, limits)
+    assert Counter({account: len(times) for account, times in busy.items()}) == {"busy": 1000, **other_counts}
     # The others' first ten domains come exactly as early. In rounds 11 to 21 the busy account takes a turn that it
     # would not have with ten domains: eleven turns, at ten a minute.
-    later = [busy[account][place] - time for account in others for place, time in enumerate(calm[account])]
+    later = [busy[account][index] - time for account in other_counts for index, time in enumerate(calm[account])]
     assert max(later) <= limits.every.seconds
-    assert sum(it > 2 * MINUTE for it in later) <= 11 * len(later) // limits.every.count
-    for start in range(len(every) - limits.every.count):
-        assert every[start + limits.every.count] - every[start] >= limits.every.seconds
+    assert sum(delay > 2 * MINUTE for delay in later) <= 11 * len(later) // limits.every.count
+    for start in range(len(order_times) - limits.every.count):
+        assert order_times[start + limits.every.count] - order_times[start] >= limits.every.seconds

@@ -16,7 +16,7 @@ def records(*texts: str) -> list[CaaRecord]:
 
 
 @pytest.mark.parametrize(
-    ("found", "wish", "is_admitted"),
+    ("lines", "wish", "is_admitted"),
     [
         ((), SINGLE, True),
         (("0 issue ca.example",), SINGLE, True),
@@ -43,29 +43,29 @@ def records(*texts: str) -> list[CaaRecord]:
         (("0 issue other.example",), SINGLE._replace(identities=()), True),
     ],
 )
-def test_records_admit_the_ca(found: tuple[str, ...], wish: Wish, is_admitted: bool) -> None:
-    assert caa.admits(records(*found), wish) is is_admitted
+def test_records_admit_the_ca(lines: tuple[str, ...], wish: Wish, is_admitted: bool) -> None:
+    assert caa.admits(records(*lines), wish) is is_admitted
 
 
-OWN = f"0 issue ca.example; accounturi={ACCOUNT}; validationmethods=dns-01"
+OWN_RECORD = f"0 issue ca.example; accounturi={ACCOUNT}; validationmethods=dns-01"
 
 
 @pytest.mark.parametrize(
-    ("found", "protects"),
+    ("lines", "protects"),
     [
         ((), False),
-        ((OWN,), True),
-        ((OWN.replace("; ", " ;  "), "0 iodef mailto:x@a.example"), True),
-        ((OWN, "0 issuewild ;"), True),
-        ((OWN, "0 issuewild ca.example"), False),
-        ((OWN, "0 issue other.example"), False),
+        ((OWN_RECORD,), True),
+        ((OWN_RECORD.replace("; ", " ;  "), "0 iodef mailto:x@a.example"), True),
+        ((OWN_RECORD, "0 issuewild ;"), True),
+        ((OWN_RECORD, "0 issuewild ca.example"), False),
+        ((OWN_RECORD, "0 issue other.example"), False),
         (("0 issuewild ;",), False),
         (("0 issue ;",), True),
         (("0 issue ca.example",), False),
         ((f"0 issue ca.example; accounturi={ACCOUNT}",), False),
-        ((OWN.replace("acct/1", "acct/2"),), False),
-        ((OWN.replace("dns-01", "dns-01,http-01"),), False),
+        ((OWN_RECORD.replace("acct/1", "acct/2"),), False),
+        ((OWN_RECORD.replace("dns-01", "dns-01,http-01"),), False),
     ],
 )
-def test_records_protect_names_if_they_admit_only_the_account(found: tuple[str, ...], *, protects: bool) -> None:
-    assert caa.protects(records(*found), WILDCARD) is protects
+def test_records_protect_names_if_they_admit_only_the_account(lines: tuple[str, ...], *, protects: bool) -> None:
+    assert caa.protects(records(*lines), WILDCARD) is protects

@@ -46,7 +46,7 @@ def listen(port: int) -> socket.socket:
 def count_accepted(listening: Sequence[socket.socket], port: int) -> int:
     """Connect often. Return how many connections these sockets get."""
     clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(CONNECTIONS)]
-    accepted = [found for it in listening for found in _accept_all(it)]
+    accepted = [connection for server in listening for connection in _accept_all(server)]
     for connection in (*clients, *accepted):
         connection.close()
     return len(accepted)

@@ -77,7 +77,7 @@ class Table:
         self.sender = Sender(self.discovery)
         self.records, self.names, self.unknown = Records(), dict[str, NameResources](), set[str]()
         self.fixed = _fixed_resources(self)
-        self.requests, self.errors, self.held = Counter[str](), dict[str, str](), set[Name]()
+        self.requests, self.errors, self.envoy_names = Counter[str](), dict[str, str](), set[Name]()
         self.stopping: contextlib.AbstractAsyncContextManager[None] | None = None
         self._tasks = set[asyncio.Task[None]]()
 
@@ -198,7 +198,7 @@ class Table:
         return not self._tasks
 
     def _on_demand(self, demand: Demand) -> None:
-        self.held |= demand.resources
+        self.envoy_names |= demand.resources
         for name in demand.requested:
             self.requests[name] += 1
             task = self.loop.create_task(self._load(name))

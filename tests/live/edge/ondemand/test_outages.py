@@ -32,7 +32,7 @@ def test_a_new_control_keeps_what_envoy_has_until_it_has_loaded_that_again(tmp_p
                 second.answer("cold.example.com", "cold")
                 assert cold.result() == (200, "cold")
                 kinds = {
-                    kind: {resource.name for resource in second.held if resource.kind == kind}
+                    kind: {resource.name for resource in second.envoy_names if resource.kind == kind}
                     for kind in ("secret", "scope")
                 }
                 assert kinds["scope"] == {*SERVED}
@@ -46,7 +46,7 @@ def test_a_new_control_keeps_what_envoy_has_until_it_has_loaded_that_again(tmp_p
                 with pytest.raises(ssl.SSLError, match="handshake failure"):
                     second.visit(SERVED[1])
                 assert second.requests == {"cold.example.com": 1, SERVED[1]: 1}
-                assert Name("scope", SERVED[1]) in second.held
+                assert Name("scope", SERVED[1]) in second.envoy_names
 
 
 def test_two_envoys_at_the_same_ports_serve_what_either_has_requested(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def _words() -> list[str]:
 WORST = {
     "one repetition": UserAgentModule(deny=["[ab]*a[ab]{253}X"]),
     "one in each list": UserAgentModule(allow=["a[ab]{104}X"], deny=["b[ab]{104}X"]),
-    "many repetitions": UserAgentModule(deny=[f"{'ab' * place}a[ab]{{45}}X" for place in range(4)]),
+    "many repetitions": UserAgentModule(deny=[f"{'ab' * number}a[ab]{{45}}X" for number in range(4)]),
     "groups with names": UserAgentModule(deny=[f"(?P<a>a[ab]{{20}}{sign})" for sign in "XYZU"]),
     "a byte": UserAgentModule(deny=[r"a\C{240}X"]),
     "words": UserAgentModule(allow=_words(), deny=[f"(?i){word}" for word in _words()]),
@@ -41,9 +41,9 @@ WORST = {
 
 def serve(edge: Edge, name: str, rules: UserAgentModule | None) -> ServedEdge:
     """Serve an edge with a filter, and wait until it answers."""
-    made = keep(edge.store, edge.settings.tunnel_domain, name, rules)
+    served_edge = keep(edge.store, edge.settings.tunnel_domain, name, rules)
     until(lambda: edge.status(name, path="/open") == "200")
-    return made
+    return served_edge
 
 
 def keep(store: EdgeTable, domain: str, name: str, rules: UserAgentModule | None) -> ServedEdge:
@@ -54,16 +54,24 @@ def keep(store: EdgeTable, domain: str, name: str, rules: UserAgentModule | None
         store.keep(backend)
     modules = enabled(backend=BackendModule(backend_id=answer.id), user_agent_filter=rules)
     # Other routes of the edge have the same filter: a request must not pay for them.
-    others = (ServedRoute(ids.new("edghtsrt"), kind, f"/{it}", modules) for kind in KINDS for it in range(5))
+    other_routes = (
+        ServedRoute(ids.new("edghtsrt"), kind, f"/{number}", modules) for kind in KINDS for number in range(5)
+    )
     is_open, to_group = (
         extended(modules, user_agent_filter=None),
         extended(modules, backend=BackendModule(backend_id=group.id)),
     )
     paths = {"/": modules, "/open": is_open, "/group": to_group}
-    routes = (*others, *(ServedRoute(ids.new("edghtsrt"), "path_prefix", path, it) for path, it in paths.items()))
-    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{domain}:443",), routes=routes)
-    store.keep(made)
-    return made
+    routes = (
+        *other_routes,
+        *(
+            ServedRoute(ids.new("edghtsrt"), "path_prefix", path, modules_of_path)
+            for path, modules_of_path in paths.items()
+        ),
+    )
+    served_edge = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{domain}:443",), routes=routes)
+    store.keep(served_edge)
+    return served_edge
 
 
 def agents(rules: UserAgentModule) -> Callable[[], bytes]:
@@ -76,7 +84,7 @@ def agents(rules: UserAgentModule) -> Callable[[], bytes]:
 def headers(*, are_names: bool) -> bytes:
     """Return a User-Agent and 60 KB of other headers, which have long names or long values."""
     texts = random.sample(_texts(), 95)
-    return b"\r\n".join([b"me", *(b"%b: a" % it if are_names else b"a: %b" % it for it in texts)])
+    return b"\r\n".join([b"me", *(b"%b: a" % text if are_names else b"a: %b" % text for text in texts)])
 
 
 @cache
@@ -102,13 +110,13 @@ def _round(connection: ssl.SSLSocket, edge: Edge, name: str, begin: bytes, agent
 
 def _used(process: Path) -> float:
     """Return the milliseconds of CPU that a process has used."""
-    return sum(int(it.read_text().split()[0]) for it in process.glob("task/*/schedstat")) / 1e6
+    return sum(int(path.read_text().split()[0]) for path in process.glob("task/*/schedstat")) / 1e6
 
 
 def envoy_in(directory: Path) -> Path:
     """Return the folder in /proc of the Envoy that runs in a directory."""
-    found = (it.parent for it in Path("/proc").glob("[0-9]*/cwd") if it.resolve() == directory)
-    return next(it for it in found if (it / "comm").read_text().startswith("envoy"))
+    folders = (path.parent for path in Path("/proc").glob("[0-9]*/cwd") if path.resolve() == directory)
+    return next(folder for folder in folders if (folder / "comm").read_text().startswith("envoy"))
 
 
 def resident(edge: Edge) -> int:

@@ -82,9 +82,9 @@ def _filters() -> Iterator[tuple[str, dict[str, Any]]]:
         "as long as may be": [(letter + "bcdefghijk" * 51)[:512] for letter in "lmnopqrs"],
         "a hundred": [f"{number:03}|{number}" for number in range(100)],
     }
-    for place, (name, value) in enumerate(patterns.items()):
+    for index, (name, value) in enumerate(patterns.items()):
         rules = {"allow": value, "deny": value}
-        path = {"match_type": "path_prefix", "match": f"/filtered/{place}"}
+        path = {"match_type": "path_prefix", "match": f"/filtered/{index}"}
         yield f"user agents: {name}", {**path, "user_agent_filter": rules}
 
 
@@ -96,18 +96,18 @@ def _changed_headers() -> Iterator[tuple[str, dict[str, Any]]]:
         "signs": {"X-Signs": "!#$&'()*+,-./:;<=>?@[]^_`{|}~"},
         "nothing": {"X-Nothing": ""},
     }
-    for place, (name, add) in enumerate(values.items()):
-        path = {"match_type": "path_prefix", "match": f"/headers/{place}"}
+    for index, (name, add) in enumerate(values.items()):
+        path = {"match_type": "path_prefix", "match": f"/headers/{index}"}
         module = {"add": add, "remove": [f"X-Removed-{number}" for number in range(10)]}
         webhook = {"provider": "GITLAB", "secret": "s" * 255}
         password = {"credentials": [{"username": "u" * 128, "password": "p" * 128}]}
-        others = {
+        other_modules = {
             "compression": {},
             "circuit_breaker": _CIRCUIT,
             "webhook_verification": webhook,
             "basic_auth": password,
         }
-        yield f"headers: {name}", {**path, "request_headers": module, "response_headers": module, **others}
+        yield f"headers: {name}", {**path, "request_headers": module, "response_headers": module, **other_modules}
 
 
 _CIRCUIT = {
@@ -132,9 +132,9 @@ def _edges() -> Iterator[tuple[str, dict[str, Any]]]:
     }
     for name, hostports in hosts.items():
         yield f"hosts: {name}", {"hostports": hostports}
-    for place, version in enumerate(("1.0", "1.1", "1.3")):
+    for index, version in enumerate(("1.0", "1.1", "1.3")):
         termination = {"min_version": version}
-        yield f"TLS {version}", {"hostports": [f"t{place}.{DOMAIN}:443"], "tls_termination": termination}
+        yield f"TLS {version}", {"hostports": [f"t{index}.{DOMAIN}:443"], "tls_termination": termination}
     upstream = {"hostports": [f"u.{DOMAIN}:443"], "terminate_at": "upstream"}
     yield "TLS that ends upstream", upstream
     unknown = {"certificate_authority_ids": [ids.new("ca") for _ in range(10)]}
@@ -155,7 +155,7 @@ def _largest_modules() -> Iterator[Worst]:
         yield Worst(f"an edge with the largest {module.name}", "/edges/https", body)
 
 
-EVERY: tuple[Worst, ...] = (
+WORST_VALUES: tuple[Worst, ...] = (
     *(Worst(name, "/backends/http_response", body) for name, body in _responses()),
     *(
         Worst(name, "/edges/https/{edge_id}/routes", body)

@@ -43,8 +43,8 @@ def records(
     return AccountRecords(
         account,
         frozenset(),
-        edges={it.id: replace(it, account=account) for it in edges},
-        tunnels={it.id: replace(it, account=account) for it in tunnels_of_account},
+        edges={edge.id: replace(edge, account=account) for edge in edges},
+        tunnels={tunnel.id: replace(tunnel, account=account) for tunnel in tunnels_of_account},
         gateways={GATEWAY.id: GATEWAY},
         backends={GROUP: worlds.group(account=account)},
         authorities={"ca_1": ServedAuthority(account, "ca_1", "PEM")},
@@ -55,23 +55,23 @@ def records(
 
 def update(serving: SpecialServing, known: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> set[str]:
     """Serve all special names of an account. Return the names of the changed resources."""
-    return told(change(serving, known, names_of_tunnels))
+    return format_changes(change(serving, known, names_of_tunnels))
 
 
 def change(serving: SpecialServing, known: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> Changes:
     """Serve all special names of an account. Return the changed resources."""
     plans = (names.plan_edge(id, known, NOW, SERVICE) for id in known.edges)
-    special = tuple(it for it in plans if it and names.is_special_edge(it.edge))
+    special = tuple(plan for plan in plans if plan and names.is_special_edge(plan.edge))
     ports = (names.plan_port(str(port), known, NOW, SERVICE) for port in range(20000, 20003))
     tunnels = (names.plan_name(name, known, NOW, SERVICE) for name in names_of_tunnels)
-    found = SpecialPlans(special, tuple(tunnels), tuple(it for it in ports if it.edge or it.tunnel))
-    return serving.update(found, AccountView(known, SERVICE))
+    special_plans = SpecialPlans(special, tuple(tunnels), tuple(port for port in ports if port.edge or port.tunnel))
+    return serving.update(special_plans, AccountView(known, SERVICE))
 
 
-def told(changes: Changes) -> set[str]:
+def format_changes(changes: Changes) -> set[str]:
     """Return the changed resources, and with a minus those that are removed."""
-    found = (f"{'' if it else '-'}{':'.join(filter(None, key))}" for key, it in changes.items())
-    return {re.sub(r"/[0-9a-f]{12}$", "/DIGEST", it) for it in found}
+    lines = (f"{'' if resource else '-'}{':'.join(filter(None, key))}" for key, resource in changes.items())
+    return {re.sub(r"/[0-9a-f]{12}$", "/DIGEST", line) for line in lines}
 
 
 def edge(host: str = HOST, id: str = "edghts_1", **more: Any) -> ServedEdge:
@@ -96,8 +96,8 @@ MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edght
 def test_each_kind_of_edge_has_what_its_handshakes_need(
     serving: SpecialServing, served: ServedEdge, expected: set[str]
 ) -> None:
-    found = update(serving, records(served))
-    assert {it for it in found if not it.startswith("cluster:stream")} == expected
+    changed_names = update(serving, records(served))
+    assert {name for name in changed_names if not name.startswith("cluster:stream")} == expected
 
 
 @pytest.mark.parametrize("is_reserved", [True, False])
@@ -116,7 +116,7 @@ def test_a_tunnel_with_tls_passed_through_has_a_listener_and_no_certificate(serv
     tunnel = worlds.tunnel(name=HOST, proto="tls")
     passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1"}
     assert update(serving, records(tunnels=[tunnel]), [HOST]) == passed
-    assert update(serving, records(), [HOST]) == {f"-{it}" for it in passed}
+    assert update(serving, records(), [HOST]) == {f"-{name}" for name in passed}
 
 
 def test_ports_of_tunnels_and_edges_have_listeners(serving: SpecialServing) -> None:
@@ -138,25 +138,25 @@ def test_ports_of_tunnels_and_edges_have_listeners(serving: SpecialServing) -> N
         {"options_passthrough": True},
         {"inactivity_timeout": 60, "maximum_duration": 600, "auth_check_interval": 300},
     ],
-    ids=lambda it: next(iter(it)),
+    ids=lambda values: next(iter(values)),
 )
 def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener(
     serving: SpecialServing, fields: Mapping[str, Any]
 ) -> None:
     serving.public_keys = [{"kty": "EC", "kid": "k"}]
     rule = SignInRule("google", "digest", A, "edghts_1", "edghtsrt_1", client_id="app")
-    known, changed = (records(guarded(it)) for it in (rule, replace(rule, digest="other", **fields)))
+    known, changed = (records(guarded(oauth_rule)) for oauth_rule in (rule, replace(rule, digest="other", **fields)))
     assert "extension:sign-in/edghts_1" in update(serving, known)
     assert update(serving, changed) == {"extension:sign-in/edghts_1"}
-    before, after = (resources_of_name(it) for it in (known, changed))
+    before, after = (resources_of_name(account_records) for account_records in (known, changed))
     assert (before.clusters, before.secret) == (after.clusters, after.secret)
     assert before.scope != after.scope  # the only resource with routes of the name
 
 
 def guarded(rule: SignInRule) -> ServedEdge:
     """Return an edge whose route has OAuth."""
-    made = worlds.route()
-    return worlds.edge(replace(made, modules=extended(made.modules, oauth=rule)), id="edghts_1", hosts=(HOST,))
+    route = worlds.route()
+    return worlds.edge(replace(route, modules=extended(route.modules, oauth=rule)), id="edghts_1", hosts=(HOST,))
 
 
 def resources_of_name(known: AccountRecords) -> NameResources:
@@ -181,11 +181,13 @@ def test_an_account_without_special_names_leaves_nothing(serving: SpecialServing
 
 def test_a_name_that_passes_to_another_account_is_not_removed(serving: SpecialServing) -> None:
     for account, order in ((A, (A, B)), (B, (B, A))):
-        first, second = (records(edge(id=f"edghts_{it[-1]}", authorities=["ca_1"]), account=it) for it in order)
+        first, second = (
+            records(edge(id=f"edghts_{account[-1]}", authorities=["ca_1"]), account=account) for account in order
+        )
         update(serving, first)
         update(serving, second)
-        found = update(serving, replace(first, edges={}))
-        assert found == {f"-listener:edge/edghts_{account[-1]}/DIGEST"}
+        changed_names = update(serving, replace(first, edges={}))
+        assert changed_names == {f"-listener:edge/edghts_{account[-1]}/DIGEST"}
         update(serving, replace(second, edges={}))
 
 
@@ -193,8 +195,8 @@ def test_normal_names_below_a_special_wildcard_are_sent_to_the_shared_chain(serv
     proved = ServedReservation(A, "rd_1", "*.example.com", is_proved=True)
     special = edge("*.example.com", authorities=["ca_1"])
     other = edge("x.example.com", "edghts_2")
-    found = update(serving, records(special, other, reservations=[proved]))
-    assert {"listener:https:*.example.com", "listener:https:x.example.com"} <= found
+    changed_names = update(serving, records(special, other, reservations=[proved]))
+    assert {"listener:https:*.example.com", "listener:https:x.example.com"} <= changed_names
     stricter = replace(other, modules=special.modules)
     assert "listener:https:x.example.com" in update(serving, records(special, stricter, reservations=[proved]))
     assert "listener:https:x.example.com" not in update(serving, records(special, stricter, reservations=[proved]))
@@ -204,7 +206,7 @@ def test_blocked_networks_are_refused_by_all_listeners_of_bytes(serving: Special
     tunnel = worlds.tunnel(name=PORT, proto="tcp")
     update(serving, records(edge(authorities=["ca_1"]), tunnels=[tunnel]))
     rules = {"extension:blocked", "extension:blocked/bytes"}
-    assert told(serving.block(["192.0.2.0/24"], [])) == {*rules, "listener:port/20001:blocked"}
+    assert format_changes(serving.block(["192.0.2.0/24"], [])) == {*rules, "listener:port/20001:blocked"}
     known = records(edge(authorities=["ca_1"]), tunnels=[tunnel, worlds.tunnel("tn_2", name=HOST, proto="tls")])
     assert "listener:tunnel/tn_2:blocked" in update(serving, replace(known, edges={}), [HOST])
 
@@ -213,5 +215,5 @@ def test_the_clusters_of_gateways_are_those_of_byte_tunnels(serving: SpecialServ
     known = records(tunnels=[worlds.tunnel(name=PORT, proto="tcp"), worlds.tunnel("tn_2", name=HOST)])
     plans = SpecialPlans(ports=(names.plan_port("20001", known, NOW, SERVICE),))
     view = AccountView(known, SERVICE)
-    assert [it.key.name for it in serving.build_clusters(plans, view)] == ["gw-1/bytes"]
+    assert [cluster.key.name for cluster in serving.build_clusters(plans, view)] == ["gw-1/bytes"]
     assert serving.build_clusters(SpecialPlans(), view) == []

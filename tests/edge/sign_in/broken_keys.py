@@ -16,7 +16,7 @@ each_error = pytest.mark.parametrize(
         aws.Misconfigured("AccessDeniedException"),
         ClientError({"Error": {"Code": "InvalidCiphertextException", "Message": ""}}, "Decrypt"),
     ],
-    ids=lambda it: type(it).__name__,
+    ids=lambda error: type(error).__name__,
 )
 
 

@@ -29,10 +29,10 @@ class Browser:
 
     async def get(self, path: str, method: str = "GET", **headers: str) -> Forward | Reply:
         """Return the service's answer to a request of the route."""
-        made = self._visit(self.host, path, method, headers)
+        visit = self._visit(self.host, path, method, headers)
         if not path.startswith("/_service/"):
-            made = replace(made, route=self.rule.route, audience=self.rule.audience)
-        return self._keep(self.host, await self.service.answer(made))
+            visit = replace(visit, route=self.rule.route, audience=self.rule.audience)
+        return self._keep(self.host, await self.service.answer(visit))
 
     async def open(self, path: str) -> Forward | Reply:
         """Open a page as a browser does, with all redirects."""
@@ -60,21 +60,27 @@ class Browser:
         return await self.get(path, **{"sec-fetch-mode": "navigate"})
 
     def _visit(self, host: str, path: str, method: str, headers: dict[str, str]) -> Visit:
-        kept = "; ".join(f"{name}={value}" for name, value in self.cookies.get(host, {}).items())
-        own = {"cookie": kept} if kept else {}
+        cookie_header = "; ".join(f"{name}={value}" for name, value in self.cookies.get(host, {}).items())
+        browser_headers = {"cookie": cookie_header} if cookie_header else {}
         return Visit(
-            method, path, host, "127.0.0.1", {**own, **headers}, account=self.rule.account, edge=self.rule.edge
+            method,
+            path,
+            host,
+            "127.0.0.1",
+            {**browser_headers, **headers},
+            account=self.rule.account,
+            edge=self.rule.edge,
         )
 
     def _keep(self, host: str, answer: Forward | Reply) -> Forward | Reply:
         for cookie in answer.cookies:
-            found = _COOKIE.fullmatch(cookie)
-            assert found, cookie
-            kept = self.cookies.setdefault(host, {})
-            if "Max-Age=0" in found[3]:
-                kept.pop(found[1], None)
+            match = _COOKIE.fullmatch(cookie)
+            assert match, cookie
+            jar = self.cookies.setdefault(host, {})
+            if "Max-Age=0" in match[3]:
+                jar.pop(match[1], None)
             else:
-                kept[found[1]] = found[2]
+                jar[match[1]] = match[2]
         location = answer.headers.get("location", "") if isinstance(answer, Reply) else ""
         self.location = location or self.location
         if states := parse_qs(urlsplit(location).query).get("state"):
@@ -94,13 +100,13 @@ class Browser:
 
     async def get_of_service(self, path: str) -> Forward | Reply:
         """Open a page of the service's own host."""
-        made = self._visit(SIGN_IN_HOST, path, "GET", {"sec-fetch-mode": "navigate"})
-        return self._keep(SIGN_IN_HOST, await self.service.answer(_of_service(made)))
+        visit = self._visit(SIGN_IN_HOST, path, "GET", {"sec-fetch-mode": "navigate"})
+        return self._keep(SIGN_IN_HOST, await self.service.answer(_of_service(visit)))
 
     async def post_to_sign_in(self, path: str) -> Reply:
         """Post a form of the service's own host."""
-        made = self._visit(SIGN_IN_HOST, path, "POST", {"sec-fetch-site": "same-origin"})
-        answer = self._keep(SIGN_IN_HOST, await self.service.answer(_of_service(made)))
+        visit = self._visit(SIGN_IN_HOST, path, "POST", {"sec-fetch-site": "same-origin"})
+        answer = self._keep(SIGN_IN_HOST, await self.service.answer(_of_service(visit)))
         assert isinstance(answer, Reply)
         return answer
 

@@ -55,17 +55,19 @@ class FakeProviders:
         """Forget all that a test has set and seen."""
         self.tail = self.denial = ""
         self.compresses = False
-        for kept in (self.people, self.calls, self.silent, self.refusing, self.revoked, self.granted, self.issued):
-            kept.clear()
+        for records in (self.people, self.calls, self.silent, self.refusing, self.revoked, self.granted, self.issued):
+            records.clear()
 
     def endpoints(self) -> dict[str, dict[str, str]]:
         """Return the content of OAUTH_ENDPOINTS."""
-        made = {}
+        endpoints = {}
         for name in ("github", *OPENID, "facebook", "amazon"):
             base = f"http://127.0.0.1:{self.port}/{name}"
-            own = {"api": f"{base}/api"} if name == "github" else {"userinfo": f"{base}/userinfo", "issuer": base}
-            made[name] = {"authorize": f"{base}/authorize", "token": f"{base}/token", **own}
-        return made
+            provider_endpoints = (
+                {"api": f"{base}/api"} if name == "github" else {"userinfo": f"{base}/userinfo", "issuer": base}
+            )
+            endpoints[name] = {"authorize": f"{base}/authorize", "token": f"{base}/token", **provider_endpoints}
+        return endpoints
 
     def person(self, name: str) -> Person:
         return self.people.setdefault(name, Person())
@@ -95,7 +97,7 @@ class FakeProviders:
             answer |= {"refresh_token": f"refresh-{name}{self.tail}", "expires_in": 3600}
         if name in OPENID:
             answer["id_token"] = self._id_token(name, form["client_id"], asked.get("nonce"))
-        self.issued += [answer[it] for it in answer if it.endswith("_token")]
+        self.issued += [answer[field] for field in answer if field.endswith("_token")]
         return 200, answer
 
     def _is_proved(self, name: str, asked: dict[str, str], form: dict[str, str]) -> bool:
@@ -110,7 +112,9 @@ class FakeProviders:
         if nonce:
             claims["nonce"] = nonce
         parts = [{"alg": "RS256"}, {**claims, **self.person(name).claims}]
-        return ".".join(base64.urlsafe_b64encode(json.dumps(it).encode()).rstrip(b"=").decode() for it in parts) + ".x"
+        return (
+            ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts) + ".x"
+        )
 
     def _claims(self, name: str) -> dict[str, Any]:
         person = self.person(name)
@@ -129,10 +133,10 @@ class FakeProviders:
                 return 200, {"id": int(person.id), "login": "ada", "name": person.name}
             case "github", "/api/user/emails":
                 addresses = {person.email: person.verified, **person.more}
-                return 200, [{"email": it, "verified": is_verified} for it, is_verified in addresses.items()]
+                return 200, [{"email": address, "verified": is_verified} for address, is_verified in addresses.items()]
             case "github", "/api/user/memberships/orgs":
-                found = person.organizations.items()
-                return 200, [{"state": state, "organization": {"login": login}} for login, state in found]
+                organizations = person.organizations.items()
+                return 200, [{"state": state, "organization": {"login": login}} for login, state in organizations]
             case "github", "/api/user/teams":
                 return 200, [{"slug": slug, "organization": {"login": login}} for login, slug in person.teams]
             case "facebook", "/userinfo":
@@ -164,7 +168,7 @@ def serve() -> Iterator[FakeProviders]:
         def _answer(self, form: dict[str, str]) -> None:
             url = urlsplit(self.path)
             _, name, *rest = url.path.split("/")
-            path, query = "/" + "/".join(rest), {key: it[0] for key, it in parse_qs(url.query).items()}
+            path, query = "/" + "/".join(rest), {key: values[0] for key, values in parse_qs(url.query).items()}
             fake.calls.append(f"{name}{path}")
             if name in fake.silent:
                 silenced.wait(20)

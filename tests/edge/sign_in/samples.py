@@ -24,5 +24,7 @@ _LISTS = ("email_addresses", "email_domains", "teams", "organizations")
 
 def module(name: str = "google", **fields: Any) -> dict[str, Any]:
     """Return a module with an application at a provider. Lists and scopes belong to the provider."""
-    own = {key: fields.pop(key) for key in list(fields) if key not in (*_LISTS, "scopes", "client_id", "client_secret")}
-    return {"provider": {name: {"client_id": "app", "client_secret": "very secret", **fields}}, **own}
+    module_fields = {
+        key: fields.pop(key) for key in list(fields) if key not in (*_LISTS, "scopes", "client_id", "client_secret")
+    }
+    return {"provider": {name: {"client_id": "app", "client_secret": "very secret", **fields}}, **module_fields}

@@ -57,7 +57,7 @@ def test_a_code_and_a_state_are_used_once(admin: Client, providers: FakeProvider
         cookies = {**browser.cookies[browser.host]}
         again = await browser.get(path)
         other_code = await browser.get(path.replace("code=", "code=x"))
-        assert [it.status for it in (first, again, other_code) if isinstance(it, Reply)] == [303, 403, 403]
+        assert [answer.status for answer in (first, again, other_code) if isinstance(answer, Reply)] == [303, 403, 403]
         assert browser.cookies[browser.host] == cookies
         assert isinstance(await browser.get("/", "POST"), Forward)  # the session goes on
 
@@ -69,8 +69,8 @@ def test_a_state_counts_only_where_and_by_whom_it_began(admin: Client, providers
 
     async def test(browser: Browser, clock: Clock) -> None:
         victim = replace(browser, cookies={})
-        for it in (browser, victim):
-            assert isinstance(await it.get("/", **NAVIGATES), Reply)
+        for each_browser in (browser, victim):
+            assert isinstance(await each_browser.get("/", **NAVIGATES), Reply)
         path = f"/_service/callback?code=x&state={browser.state}"
         (name, login), *_ = browser.cookies[browser.host].items()
         twice = f"{name}={login}; {name}={login}"
@@ -82,7 +82,7 @@ def test_a_state_counts_only_where_and_by_whom_it_began(admin: Client, providers
             await at_other_edge.get(path),
             await of_other_account.get(path),
         ]
-        assert [it.status for it in answers if isinstance(it, Reply)] == [400] * 4
+        assert [answer.status for answer in answers if isinstance(answer, Reply)] == [400] * 4
         assert providers.calls == []
 
     run(admin, providers, module("google"), test)
@@ -93,8 +93,8 @@ def test_a_session_belongs_to_a_route_and_not_to_a_host(admin: Client, providers
 
     async def test(browser: Browser, clock: Clock) -> None:
         assert isinstance(await browser.open("/"), Forward)
-        own, other = browser.cookies[browser.host], "other.tunnels.localhost"
-        elsewhere = replace(browser, host=other, cookies={other: own})
+        own_cookies, other = browser.cookies[browser.host], "other.tunnels.localhost"
+        elsewhere = replace(browser, host=other, cookies={other: own_cookies})
         assert isinstance(await elsewhere.get("/", "POST"), Forward)
 
     run(admin, providers, module("google"), test)
@@ -120,8 +120,8 @@ def test_a_sign_in_of_another_browser_host_or_time_is_refused(admin: Client, pro
         ]
         clock.now += 601
         answers.append(await browser.get(path))
-        assert [it.status for it in answers if isinstance(it, Reply)] == [400] * 7
-        assert not any("location" in it.headers for it in answers)
+        assert [answer.status for answer in answers if isinstance(answer, Reply)] == [400] * 7
+        assert not any("location" in answer.headers for answer in answers)
         assert providers.calls == []
 
     run(admin, providers, module("google"), test)

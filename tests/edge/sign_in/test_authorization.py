@@ -56,36 +56,36 @@ def test_the_route_is_what_envoy_was_configured_with() -> None:
     service = Service(Reply(401, {"cache-control": "no-store"}, ["a=1"], "page"))
     configured = {"account": "acct_1", "edge": "edghts_1", "route": "edghtsrt_1", "aud": "edghtsrt_1.d"}
     headers = {"cookie": "a=b", "route": "other"}
-    found = check(service, configured, method="GET", path="/a?b", host="App.example.com:8443", headers=headers)
+    response = check(service, configured, method="GET", path="/a?b", host="App.example.com:8443", headers=headers)
     assert service.visits == [
         Visit(
             "GET", "/a?b", "app.example.com", "192.0.2.9", headers, "acct_1", "edghts_1", "edghtsrt_1", "edghtsrt_1.d"
         )
     ]
-    assert found["status"] == {"code": 7}
-    denied = found["deniedResponse"]
+    assert response["status"] == {"code": 7}
+    denied = response["deniedResponse"]
     assert (denied["status"], denied["body"]) == ({"code": "Unauthorized"}, "page")
-    assert [it["header"] for it in denied["headers"]] == [
+    assert [header["header"] for header in denied["headers"]] == [
         {"key": "cache-control", "value": "no-store"},
         {"key": "set-cookie", "value": "a=1"},
     ]
 
 
 def test_a_request_that_passes_gets_headers_for_the_upstream_and_a_cookie_for_the_browser() -> None:
-    found = check(Service(Forward({"tunnel-auth-user-id": "1"}, ["a=1"])), {}, host="app.example.com:@evil.example")
-    allowed = found["okResponse"]
-    assert [it["header"] for it in allowed["headers"]] == [{"key": "tunnel-auth-user-id", "value": "1"}]
-    assert [it["header"] for it in allowed["responseHeadersToAdd"]] == [{"key": "set-cookie", "value": "a=1"}]
+    response = check(Service(Forward({"tunnel-auth-user-id": "1"}, ["a=1"])), {}, host="app.example.com:@evil.example")
+    allowed = response["okResponse"]
+    assert [header["header"] for header in allowed["headers"]] == [{"key": "tunnel-auth-user-id", "value": "1"}]
+    assert [header["header"] for header in allowed["responseHeadersToAdd"]] == [{"key": "set-cookie", "value": "a=1"}]
 
 
 def test_a_request_without_a_password_is_asked_for_one() -> None:
-    found = check(None, {"account": "acct_1", "edge": "", "holder": "rd_1", "passwords": "d"}, headers={"a": "b"})
-    denied = found["deniedResponse"]
+    response = check(None, {"account": "acct_1", "edge": "", "holder": "rd_1", "passwords": "d"}, headers={"a": "b"})
+    denied = response["deniedResponse"]
     assert denied["status"] == {"code": "Unauthorized"}
-    headers = {it["header"]["key"]: it["header"]["value"] for it in denied["headers"]}
+    headers = {header["header"]["key"]: header["header"]["value"] for header in denied["headers"]}
     assert headers["www-authenticate"] == 'Basic realm="restricted", charset="UTF-8"'
     assert headers["cache-control"] == "no-store"
-    assert "dynamicMetadata" not in found
+    assert "dynamicMetadata" not in response
 
 
 def test_a_key_that_cannot_be_decrypted_closes_oauth_and_nothing_else(
@@ -101,7 +101,7 @@ def test_a_key_that_cannot_be_decrypted_closes_oauth_and_nothing_else(
     async def run() -> None:
         serving = asyncio.create_task(authorization.serve(settings))
         async with asyncio.timeout(10):
-            while not any("oauth_unavailable" in it for it in said):
+            while not any("oauth_unavailable" in line for line in said):
                 await asyncio.sleep(0.02)
                 said.append(capfd.readouterr().err)
             assert await _status(settings, sign_in) == 503

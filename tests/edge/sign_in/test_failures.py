@@ -38,28 +38,30 @@ async def statuses(signed_in: Browser) -> Mapping[str, int]:
         "callback of the service": await signed_in.get_of_service(f"/callback?state={signed_in.state}"),
         "confirmation": await signed_in.get_of_service(f"/confirm?state={signed_in.state}"),
     }
-    return {name: 200 if isinstance(it, Forward) else it.status for name, it in answers.items()}
+    return {name: 200 if isinstance(answer, Forward) else answer.status for name, answer in answers.items()}
 
 
-@pytest.mark.parametrize("error", [AWAY, aws.Misconfigured("AccessDeniedException")], ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize(
+    "error", [AWAY, aws.Misconfigured("AccessDeniedException")], ids=lambda error: type(error).__name__
+)
 def test_without_the_store_no_session_passes_and_no_sign_in_succeeds(
     admin: Client, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
         assert isinstance(await browser.open("/"), Forward)
         with broken_keys.failing(monkeypatch, error, "dynamodb"):
-            found = await statuses(browser)
+            found_statuses = await statuses(browser)
             async with serving(providers, clock) as started:
                 cold = await statuses(replace(browser, service=started))
         begun = {"page": 302, "other": 401, "callback of the service": 302}  # which read nothing
-        assert found == {**dict.fromkeys(found, 503), **begun}
+        assert found_statuses == {**dict.fromkeys(found_statuses, 503), **begun}
         assert set(cold.values()) == {503}
         assert isinstance(await browser.get("/"), Forward)
 
     run(admin, providers, module("google"), test)
 
 
-@pytest.mark.parametrize("error", [AWAY, UNREADABLE], ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize("error", [AWAY, UNREADABLE], ids=lambda error: type(error).__name__)
 def test_without_the_key_service_a_service_that_starts_is_closed(
     admin: Client, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
@@ -67,8 +69,8 @@ def test_without_the_key_service_a_service_that_starts_is_closed(
         assert isinstance(await browser.open("/"), Forward)
         with broken_keys.failing(monkeypatch, error):
             async with serving(providers, clock) as started:
-                found = await statuses(replace(browser, service=started))
-        assert found == {**dict.fromkeys(found, 503), "other": 401, "sign-out": 303}
+                found_statuses = await statuses(replace(browser, service=started))
+        assert found_statuses == {**dict.fromkeys(found_statuses, 503), "other": 401, "sign-out": 303}
 
     run(admin, providers, module("google"), test)
 
@@ -79,12 +81,12 @@ def test_without_the_key_service_no_sign_in_and_no_check_succeeds(
     async def test(browser: Browser, clock: Clock) -> None:
         assert isinstance(await browser.open("/"), Forward)
         with broken_keys.failing(monkeypatch, AWAY):
-            found = await statuses(browser)
+            found_statuses = await statuses(browser)
             clock.now += 101
             checked = await browser.get("/")
             signed_in = await replace(browser, cookies={}).open("/")
-        assert (found["page of a session"], found["callback"]) == (200, 503)  # the keys are in memory
-        assert [it.status for it in (checked, signed_in) if isinstance(it, Reply)] == [503, 503]
+        assert (found_statuses["page of a session"], found_statuses["callback"]) == (200, 503)  # the keys are in memory
+        assert [answer.status for answer in (checked, signed_in) if isinstance(answer, Reply)] == [503, 503]
         clock.now += 1
         assert isinstance(await browser.get("/"), Forward)  # the failed check delays no other one
 
@@ -100,9 +102,9 @@ def test_without_a_provider_no_sign_in_succeeds(admin: Client, providers: FakePr
         code, issuer = next(iter(providers.granted)), f"http://127.0.0.1:{providers.port}/gitlab"
         unreachable = replace(providers, port=free_port())
         async with serving(unreachable, clock) as service:
-            own = f"http://127.0.0.1:{unreachable.port}/gitlab"
+            own_issuer = f"http://127.0.0.1:{unreachable.port}/gitlab"
             browser.service = service
-            state = f"state={browser.state}&code={code}&iss={own if name == 'gitlab' else issuer}"
+            state = f"state={browser.state}&code={code}&iss={own_issuer if name == 'gitlab' else issuer}"
             answer = await browser.get(f"/_service/callback?{state}")
         assert isinstance(answer, Reply)
         assert (answer.status, answer.headers["retry-after"], answer.cookies) == (503, "5", ())
@@ -134,11 +136,11 @@ def test_long_names_ids_and_answers_of_providers(admin: Client, providers: FakeP
     }
 
     async def test(browser: Browser, clock: Clock) -> None:
-        found = {}
+        statuses_by_case = {}
         for name, (providers.people["linkedin"], _) in cases.items():
             answer = await replace(browser, cookies={}).open("/")
-            found[name] = 200 if isinstance(answer, Forward) else answer.status
-        assert found == {name: status for name, (_, status) in cases.items()}
+            statuses_by_case[name] = 200 if isinstance(answer, Forward) else answer.status
+        assert statuses_by_case == {name: status for name, (_, status) in cases.items()}
 
     run(admin, providers, module("linkedin"), test)
 
@@ -179,6 +181,6 @@ def test_a_session_whose_tokens_cannot_be_decrypted_ends_with_its_interval(
         assert isinstance(await browser.get("/"), Forward)
         clock.now += 101
         answers = [await browser.get("/", "POST"), await browser.get("/", **NAVIGATES)]
-        assert [it.status for it in answers if isinstance(it, Reply)] == [401, 302]
+        assert [answer.status for answer in answers if isinstance(answer, Reply)] == [401, 302]
 
     run(admin, providers, module("google", auth_check_interval=100), test)

@@ -12,13 +12,13 @@ def test_texts_of_visitors_are_escaped() -> None:
         replies.sign_out_page(f"/{EVIL}"),
         replies.confirmation_page(EVIL, "github", [EVIL], f"/confirm?{EVIL}"),
     ]
-    assert not any("<script" in it.body or 'alert("' in it.body for it in pages)
+    assert not any("<script" in page.body or 'alert("' in page.body for page in pages)
 
 
 def test_no_page_is_stored_framed_or_redirects() -> None:
-    for it in (replies.page(503, "Wait."), replies.denied("a@b", "github", "/"), replies.sign_out_page("/")):
-        assert it.headers["cache-control"] == "no-store"
-        assert "default-src 'none'" in it.headers["content-security-policy"]
-        assert "frame-ancestors 'none'" in it.headers["content-security-policy"]
-        assert "location" not in it.headers
+    for reply in (replies.page(503, "Wait."), replies.denied("a@b", "github", "/"), replies.sign_out_page("/")):
+        assert reply.headers["cache-control"] == "no-store"
+        assert "default-src 'none'" in reply.headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in reply.headers["content-security-policy"]
+        assert "location" not in reply.headers
     assert replies.page(503, "Wait.").headers["retry-after"] == "5"

@@ -24,9 +24,9 @@ def application_error(browser: Browser) -> str:
     """Return the stored error of the application of a browser's route."""
     rule = browser.rule
     record = dynamodb.get(*application_errors.item_key(rule.account, rule.edge))
-    found = application_errors.decode(record["body"]).get(rule.route) if record else None
-    assert found is None or found.digest == rule.digest
-    return found.sentence if found else ""
+    application_result = application_errors.decode(record["body"]).get(rule.route) if record else None
+    assert application_result is None or application_result.digest == rule.digest
+    return application_result.sentence if application_result else ""
 
 
 @pytest.mark.parametrize("name", provider_table.PROVIDERS)
@@ -82,7 +82,7 @@ def test_only_page_requests_are_sent_to_the_provider(admin: Client, providers: F
             await browser.get("/", "GET", accept="text/html,*/*"),
             await browser.get("/", "HEAD", **navigates),
         ]
-        assert [it.status for it in answers if isinstance(it, Reply)] == [401] * 6 + [302] * 2
+        assert [answer.status for answer in answers if isinstance(answer, Reply)] == [401] * 6 + [302] * 2
         first = answers[0]
         assert isinstance(first, Reply)
         assert first.headers["cache-control"] == "no-store"
@@ -192,7 +192,7 @@ def test_twenty_requests_ask_the_provider_once(admin: Client, providers: FakePro
         providers.calls.clear()
         clock.now += 101
         answers = await asyncio.gather(*(browser.get("/") for _ in range(20)))
-        assert all(isinstance(it, Forward) for it in answers)
+        assert all(isinstance(answer, Forward) for answer in answers)
         assert providers.calls == ["github/api/user", "github/api/user/emails"]
 
     run(admin, providers, module("github", auth_check_interval=100), test)
@@ -216,7 +216,7 @@ def test_a_session_passes_at_another_host_after_all_keys_were_replaced(admin: Cl
 def test_sign_out_ends_the_session_and_its_copies(admin: Client, providers: FakeProviders) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
         assert isinstance(await browser.open("/"), Forward)
-        copy = {host: {**kept} for host, kept in browser.cookies.items()}
+        copy = {host: {**jar} for host, jar in browser.cookies.items()}
         other_site = await browser.get("/_service/sign-out?to=/bye", **{"sec-fetch-site": "cross-site"})
         assert isinstance(other_site, Reply)
         assert (other_site.status, "<button>" in other_site.body) == (200, True)

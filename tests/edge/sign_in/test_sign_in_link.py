@@ -67,7 +67,7 @@ async def ask(port: int, pair: KeyPair | None, trusted: Authority = LINK) -> str
 
 def test_only_edge_hosts_are_answered() -> None:
     link_authority.renew_sign_in_pair(LINK)
-    own = LINK.issue_for_server(server.SIGN_IN)
+    server_pair = LINK.issue_for_server(server.SIGN_IN)
 
     async def run() -> None:
         answering = Answering()
@@ -75,7 +75,7 @@ def test_only_edge_hosts_are_answered() -> None:
             await until(lambda: is_ready(link))
             assert await ask(port, LINK.issue(server.CLIENT)) == "OK"
             assert await ask(port, LINK.issue("gw-1")) == "PERMISSION_DENIED"
-            for refused in (None, own, OTHER.issue(server.CLIENT)):
+            for refused in (None, server_pair, OTHER.issue(server.CLIENT)):
                 assert await ask(port, refused) == "UNAVAILABLE"
             assert await ask(port, LINK.issue(server.CLIENT), OTHER) == "UNAVAILABLE"  # which trusts no other server
         assert answering.asked == 1

@@ -67,5 +67,5 @@ def test_pages_are_requested_by_browsers(method: str, headers: Mapping[str, str]
 
 def test_a_parameter_that_occurs_twice_has_no_value() -> None:
     visit = Visit("GET", "/_service/callback?state=a&code=&state=b", "app.example.com", "192.0.2.1")
-    assert [visit.parameter(it) for it in ("state", "code", "iss")] == [None, "", ""]
+    assert [visit.parameter(name) for name in ("state", "code", "iss")] == [None, "", ""]
     assert visit.endpoint == "/_service/callback"

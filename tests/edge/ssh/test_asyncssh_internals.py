@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 
 _FILE = "edge/ssh/asyncssh_internals.py"
 _PAGE = "docs/asyncssh.md"
-_OWN = {
+_OWN_NAMES = {
     "_channel",
     "_deliver",
     "_flush",
@@ -155,10 +155,10 @@ def _parameters(value: object) -> str | None:
     return " ".join(inspect.signature(value).parameters) if callable(value) else None
 
 
-@pytest.mark.parametrize("private", PRIVATES, ids=lambda it: f"{it.of}.{it.name}")
+@pytest.mark.parametrize("private", PRIVATES, ids=lambda private: f"{private.of}.{private.name}")
 def test_what_the_gateway_relies_on_is_there(private: Private) -> None:
-    found = change(private, owners()[private.of])
-    assert not found, found
+    difference = change(private, owners()[private.of])
+    assert not difference, difference
 
 
 def test_a_change_explains_itself() -> None:
@@ -166,7 +166,9 @@ def test_a_change_explains_itself() -> None:
         def _recv_packet(self, data: bytes) -> None:
             pass
 
-    reading, sending = (next(it for it in PRIVATES if it.name == name) for name in ("_recv_packet", "_send"))
+    reading, sending = (
+        next(private for private in PRIVATES if private.name == name) for name in ("_recv_packet", "_send")
+    )
     assert "_recv_packet of the connection has the parameters (data) instead of ()." in change(reading, Changed())
     assert "_send of the connection is gone. edge/ssh/asyncssh_internals.py uses it to write several packets" in change(
         sending, Changed()
@@ -185,22 +187,22 @@ def test_an_import_that_is_gone_explains_itself() -> None:
 
 def used() -> set[str]:
     """Return the private names that the file uses, with those that it imports from modules of asyncssh."""
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse((ROOT / _FILE).read_text())):
         match node:
             case ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.Constant(value=str(name)):
                 if name.startswith("_") and not name.startswith("__") and name.isidentifier():
-                    found.add(name)
+                    names.add(name)
             case ast.ImportFrom(module=str(module)) if module.startswith("asyncssh."):
-                found |= {it.name for it in node.names}
-    return found - _OWN
+                names |= {alias.name for alias in node.names}
+    return names - _OWN_NAMES
 
 
 def test_every_private_name_in_the_file_is_listed_and_on_the_page() -> None:
-    listed, page = {it.name for it in PRIVATES}, (ROOT / _PAGE).read_text()
+    listed, page = {private.name for private in PRIVATES}, (ROOT / _PAGE).read_text()
     assert used() - listed == {"_key_id"} - listed
-    assert {it for it in listed if it.startswith("_")} - used() == set()
-    assert [it for it in sorted(listed) if f"`{it}`" not in page] == []
+    assert {name for name in listed if name.startswith("_")} - used() == set()
+    assert [name for name in sorted(listed) if f"`{name}`" not in page] == []
 
 
 def test_only_this_file_uses_undocumented_parts_of_asyncssh() -> None:

@@ -24,7 +24,7 @@ from edge.store.records import (
 
 DOMAIN = "t.example.com"
 SETTINGS = Settings(tunnel_domain=DOMAIN, edge_port=8443, tcp_ports=range(20000, 20100))
-OTHERS = "80 (https) or 443 (TLS passthrough)."
+OTHER_PORTS = "80 (https) or 443 (TLS passthrough)."
 RESERVED = sorted(OPERATOR_NAMES - {"localhost"})  # which is also ssh's word for no name
 FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
 
@@ -78,7 +78,7 @@ def test_a_port_says_what_visitors_speak(host: str, port: int, asked: NamedTunne
     ("host", "port", "sentence"),
     [
         *(
-            (host, port, f"Port {port} is not served here: request a port from 20000 to 20099, 0, or {OTHERS}")
+            (host, port, f"Port {port} is not served here: request a port from 20000 to 20099, 0, or {OTHER_PORTS}")
             for host, port in (("", 22), ("demo", 81), ("app=web", 81), ("", 19999), ("", 20100))
         ),
         ("demo", 20022, "A TCP port belongs to the whole domain and has no name: write -R 20022:…."),
@@ -126,7 +126,7 @@ def test_what_is_not_offered_is_refused_with_a_sentence(host: str, port: int, se
 def test_where_no_ports_are_set_aside_none_is_served(port: int) -> None:
     with pytest.raises(TunnelRefused) as refused:
         forwarding.parse_request("", port, replace(SETTINGS, tcp_ports=range(0)))
-    assert str(refused.value) == f"TCP ports are not served here: request port {OTHERS}"
+    assert str(refused.value) == f"TCP ports are not served here: request port {OTHER_PORTS}"
 
 
 def opening_of(host: str, *acl: str, port: int = 80) -> Opening:
@@ -192,13 +192,13 @@ def test_a_credential_binds_the_ports_that_its_rules_permit(acl: tuple[str, ...]
 
 
 def test_a_port_of_chance_is_one_that_the_rules_permit() -> None:
-    some = Grant("acct_a", "sshcr_1", ("bind:t.example.com:20022", "bind:t.example.com:20050"))
-    assert forwarding.list_addresses(some, SETTINGS) == ["t.example.com:20022", "t.example.com:20050"]
-    assert len(forwarding.list_addresses(replace(some, acl=()), SETTINGS)) == 100
+    limited = Grant("acct_a", "sshcr_1", ("bind:t.example.com:20022", "bind:t.example.com:20050"))
+    assert forwarding.list_addresses(limited, SETTINGS) == ["t.example.com:20022", "t.example.com:20050"]
+    assert len(forwarding.list_addresses(replace(limited, acl=()), SETTINGS)) == 100
     with pytest.raises(
         TunnelRefused, match=r"^The ACL of sshcr_1 permits no random port: request a port, -R 20022:…\.$"
     ):
-        forwarding.list_addresses(replace(some, acl=("bind:*.t.example.com",)), SETTINGS)
+        forwarding.list_addresses(replace(limited, acl=("bind:*.t.example.com",)), SETTINGS)
 
 
 def test_an_opening_says_who_asks_for_what() -> None:
@@ -209,7 +209,11 @@ def test_an_opening_says_who_asks_for_what() -> None:
     assert opening_of("demo", port=443) == tls
     tcp = asked.with_name("t.example.com:20022", "tcp://t.example.com:20022", proto="tcp")
     assert opening_of("", port=20022) == tcp
-    assert [forwarding.get_port(it, port) for it, port in ((tls, 443), (tcp, 0), (tcp, 20022))] == [443, 20022, 20022]
+    assert [forwarding.get_port(address, port) for address, port in ((tls, 443), (tcp, 0), (tcp, 20022))] == [
+        443,
+        20022,
+        20022,
+    ]
     assert opening_of("b=2,a=1") == asked.with_labels((("a", "1"), ("b", "2")))
     drawn = {opening_of("").name for _ in range(20)}
     assert len(drawn) == 20

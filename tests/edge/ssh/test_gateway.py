@@ -93,7 +93,7 @@ class World:
 
     async def read_metric(self, name: str) -> float:
         text = (await metrics.read_instances(self.settings.gateway_sockets)()).decode()
-        return next(float(it.split()[-1]) for it in text.splitlines() if it.startswith(f"{name} "))
+        return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(f"{name} "))
 
     async def find_unready(self) -> str:
         return await metrics.find_unready("gateway", self.settings.gateway_sockets)
@@ -167,7 +167,7 @@ def test_a_drain_goes_through_its_steps(
             assert (second != first, open_since_before.has_ended) == (True, False)
             assert await world.find_unready() == "no gateway is ready"
             assert await world.read_metric("edge_gateway_draining") == 1
-            await until(lambda: forwarding.RESTART_SOON in [it.get("message") for it in world.events])
+            await until(lambda: forwarding.RESTART_SOON in [event.get("message") for event in world.events])
             with pytest.raises(asyncssh.ChannelListenError):
                 await client.forward_remote_port("other", 80, "127.0.0.1", 1)
             assert world.events[-1]["message"] == "This gateway restarts: connect again."
@@ -188,8 +188,8 @@ def test_a_drain_goes_through_its_steps(
     limits = replace(settings.limits, drain_timeout=8, switch_timeout=3, handover_timeout=3)  # for a busy machine
     run(work, replace(settings, limits=limits), edge_table)
     lines = map(json.loads, capsys.readouterr().err.splitlines())
-    ends = [it for it in lines if it["event"] == "drain_ended"]
-    assert [(it["handed_over"], it["handover_failed"]) for it in ends] == [(0, 1)]
+    ends = [line for line in lines if line["event"] == "drain_ended"]
+    assert [(line["handed_over"], line["handover_failed"]) for line in ends] == [(0, 1)]
 
 
 @pytest.mark.parametrize("is_over", [False, True])
@@ -206,7 +206,7 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
                 dynamodb.do(Write.delete(GATEWAYS, former))
             await until(lambda: world.client.is_lost)
         assert isinstance(world.client.error, asyncssh.DisconnectError)
-        (notice,) = [it for it in world.events if "retry_after" in it]
+        (notice,) = [event for event in world.events if "retry_after" in event]
         assert 0 <= notice["retry_after"] <= 10  # random, to one decimal place
         assert world.client.error.reason == notice["message"]
         assert "lost its lease: connect again in " in notice["message"]
@@ -224,7 +224,7 @@ def test_policies_that_come_after_a_tunnel_end_it(edge_table: EdgeTable, setting
     async def work(world: World) -> None:
         async with world.connected() as client:
             await client.forward_remote_port("demo", 80, "127.0.0.1", 1)
-            assert [it.ip_policies for it in world.store.online.values()] == [()]
+            assert [tunnel.ip_policies for tunnel in world.store.online.values()] == [()]
             await client.create_process(env={"OTHER": "x"})
             assert len(world.store.online) == 1
             await client.create_process(env={"TUNNEL_IP_POLICIES": ids.new("ipp")})
@@ -233,7 +233,7 @@ def test_policies_that_come_after_a_tunnel_end_it(edge_table: EdgeTable, setting
                 await client.forward_remote_port("other", 80, "127.0.0.1", 1)
             await until(lambda: world.events[-1]["event"] == "refused")
             assert world.events[-1]["message"].startswith("TUNNEL_IP_POLICIES came after the request for the tunnel")
-            assert [it["message"] for it in world.events if it["event"] == "ended"] == [
+            assert [event["message"] for event in world.events if event["event"] == "ended"] == [
                 "https://demo.tunnels.localhost:8443 has ended: its client sent TUNNEL_IP_POLICIES after the tunnel "
                 "was opened."
             ]
@@ -249,13 +249,13 @@ async def is_shut_before_events(world: World) -> bool:
         online.append(len(world.gateway.tunnels))
         is_handled.set()
 
-    one, other = socket.socketpair()
-    with one, other:
-        loop.add_reader(one, handle)
+    first, other = socket.socketpair()
+    with first, other:
+        loop.add_reader(first, handle)
         world.gateway.lease._ends_at = 0.0
         other.send(b"x")
         await is_handled.wait()
-        loop.remove_reader(one)
+        loop.remove_reader(first)
     return online[0] == 0
 
 
@@ -312,26 +312,29 @@ def test_two_instances_share_a_host(edge_table: EdgeTable, settings: Settings) -
 
 def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World) -> None:
-        made = Counter[str]()
-        world.store.before = lambda operation, body: made.update([name_call(operation, body)])
+        calls = Counter[str]()
+        world.store.before = lambda operation, body: calls.update([name_call(operation, body)])
         async with world.connected() as client:
             for number in range(10):
                 await client.forward_remote_port(f"demo{number}", 80, "127.0.0.1", 1)
             await asyncio.sleep(0.7)  # the openings themselves are in the log
-            made.clear()
+            calls.clear()
             began = time.monotonic()
             await asyncio.sleep(3)
-            counts, elapsed = dict(made), time.monotonic() - began
+            counts, elapsed = dict(calls), time.monotonic() - began
             assert await world.read_metric("edge_gateway_renewal_seconds") > 0
             assert len(world.store.online) == 10
         assert counts.pop("UpdateItem edge#/gateways", 0) <= elapsed / 2 + 2
         lists = {"/banned_patterns", "/blocked_networks", f"/gateways/{world.gateway.id}/tunnels"}
-        assert counts.keys() <= {*(f"Query edge#{it}" for it in lists), *(f"Query changes#{it}" for it in range(4))}
+        assert counts.keys() <= {
+            *(f"Query edge#{list_name}" for list_name in lists),
+            *(f"Query changes#{list_name}" for list_name in range(4)),
+        }
 
     run(work, replace(settings, limits=replace(settings.limits, lease=6)), edge_table)
 
 
 def name_call(operation: str, body: str) -> str:
     """Return the operation of a call, with the first scope that it names."""
-    found = re.search(r'"((?:edge|changes|acct_)[^"]*#[^"]*)"', body)
-    return f"{operation} {found[1] if found else body}"
+    match = re.search(r'"((?:edge|changes|acct_)[^"]*#[^"]*)"', body)
+    return f"{operation} {match[1] if match else body}"

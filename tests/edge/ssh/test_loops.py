@@ -11,20 +11,20 @@ def test_a_check_runs_before_the_events() -> None:
     order: list[str] = []
 
     async def run() -> None:
-        one, other = socket.socketpair()
+        first, other = socket.socketpair()
         done = asyncio.Event()
 
         def read() -> None:
             order.append("event")
             done.set()
 
-        asyncio.get_running_loop().add_reader(one, read)
+        asyncio.get_running_loop().add_reader(first, read)
         other.send(b"x")
         loops.check_before_events(lambda: order.append("check"))
         await done.wait()
         loops.check_before_events(None)
-        asyncio.get_running_loop().remove_reader(one)
-        one.close()
+        asyncio.get_running_loop().remove_reader(first)
+        first.close()
         other.close()
 
     with asyncio.Runner(loop_factory=CheckingLoop) as runner:

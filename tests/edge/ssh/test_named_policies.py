@@ -10,7 +10,10 @@ from edge.ssh import named_policies
 from edge.ssh.forwarding import LabelledTunnel, NamedTunnel, TunnelRefused
 from edge.ssh.named_policies import NamedPolicies
 
-ONE, TWO = "ipp_2TfXCSmBHSvnQdwvT1fBtQ1mFEY", "ipp_2TfXCSmBHSvnQdwvT1fBtQ1mFEZ"  # the same in each process of the tests
+FIRST_POLICY, SECOND_POLICY = (
+    "ipp_2TfXCSmBHSvnQdwvT1fBtQ1mFEY",
+    "ipp_2TfXCSmBHSvnQdwvT1fBtQ1mFEZ",
+)  # the same in each process of the tests
 DEMO = NamedTunnel("demo.tunnels.localhost")
 
 
@@ -67,22 +70,22 @@ def test_a_tunnel_waits_for_the_variables_of_a_session() -> None:
         assert await is_waiting(tunnel)
         is_open.set()
         assert await is_waiting(tunnel)
-        client.policies.set(f"{ONE}, {TWO}")
+        client.policies.set(f"{FIRST_POLICY}, {SECOND_POLICY}")
         await client.answer()
-        assert await tunnel == (ONE, TWO)
-        client.policies.set(f"{ONE}, {TWO}")  # a second session with the same value
-        assert (client.policies.refusal, await client.policies.read(DEMO)) == ("", (ONE, TWO))
+        assert await tunnel == (FIRST_POLICY, SECOND_POLICY)
+        client.policies.set(f"{FIRST_POLICY}, {SECOND_POLICY}")  # a second session with the same value
+        assert (client.policies.refusal, await client.policies.read(DEMO)) == ("", (FIRST_POLICY, SECOND_POLICY))
 
     run(work)
 
 
-@pytest.mark.parametrize("first", [None, ONE])
+@pytest.mark.parametrize("first", [None, FIRST_POLICY])
 def test_a_value_that_comes_too_late_refuses_all_tunnels(first: str | None) -> None:
     async def work(client: Client) -> None:
         if first:
             client.policies.set(first)
         await client.policies.read(DEMO)
-        client.policies.set(TWO)
+        client.policies.set(SECOND_POLICY)
         assert "came after the request for the tunnel" in client.policies.refusal
         with pytest.raises(TunnelRefused, match="came after the request for the tunnel"):
             await client.policies.read(DEMO)
@@ -92,9 +95,9 @@ def test_a_value_that_comes_too_late_refuses_all_tunnels(first: str | None) -> N
 
 def test_two_values_refuse_all_tunnels() -> None:
     async def work(client: Client) -> None:
-        client.policies.set(ONE)
-        client.policies.set(TWO)
-        client.policies.set(ONE)
+        client.policies.set(FIRST_POLICY)
+        client.policies.set(SECOND_POLICY)
+        client.policies.set(FIRST_POLICY)
         with pytest.raises(TunnelRefused, match="has two values"):
             await client.policies.read(DEMO)
 
@@ -119,7 +122,7 @@ def test_a_tunnel_with_labels_is_not_restricted_by_the_variable() -> None:
         labels = LabelledTunnel((("app", "shop"),))
         assert await client.policies.read(labels) == ()
         client = Client()
-        client.policies.set(ONE)
+        client.policies.set(FIRST_POLICY)
         with pytest.raises(TunnelRefused, match="set ip_restriction on the edge"):
             await client.policies.read(labels)
 
@@ -127,7 +130,17 @@ def test_a_tunnel_with_labels_is_not_restricted_by_the_variable() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", f"{ONE},", "office", f"{ONE} {TWO}", f"{ONE};{TWO}", ONE.replace("ipp", "rd"), "*"]
+    "text",
+    [
+        "",
+        ",",
+        f"{FIRST_POLICY},",
+        "office",
+        f"{FIRST_POLICY} {SECOND_POLICY}",
+        f"{FIRST_POLICY};{SECOND_POLICY}",
+        FIRST_POLICY.replace("ipp", "rd"),
+        "*",
+    ],
 )
 def test_a_text_that_is_no_list_of_policies_is_refused(text: str) -> None:
     with pytest.raises(TunnelRefused, match="must be ids of IP policies"):

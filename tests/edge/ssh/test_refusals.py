@@ -23,10 +23,10 @@ class Client(sessions.Client):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: asyncio.Queue[str] = asyncio.Queue()
+        self.refusals: asyncio.Queue[str] = asyncio.Queue()
 
     def on_port_refusal(self, tunnel: OnlineTunnel) -> None:
-        self.heard.put_nowait(tunnel.refusal)
+        self.refusals.put_nowait(tunnel.refusal)
 
 
 def test_a_refusal_is_reported_that_the_store_does_not_return_at_once(edge_table: EdgeTable) -> None:
@@ -47,10 +47,10 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once(edge_table
         tunnel = await tunnels.open(opening, ("", 20000), client)
         store.record_refusal(tunnel.record, "cannot bind")
         checks = RightsChecks(tunnels, store, Limits(), GatewayLease(store, 60, lambda: None))
-        work = (it.run() for it in checks.tasks("gw-1", follower))
+        work = (task.run() for task in checks.tasks("gw-1", follower))
         following = asyncio.create_task(tasks.run_all(*work))
         try:
-            return await asyncio.wait_for(client.heard.get(), 5)
+            return await asyncio.wait_for(client.refusals.get(), 5)
         finally:
             following.cancel()
 

@@ -50,9 +50,9 @@ class World:
         if operation == "Query" and "changes#" in body:
             self.read_at = time.monotonic()
             time.sleep(0.01)
-        found = re.search(r"(acct_[a-z0-9]+)#/ssh_credentials", body)
-        if operation == "GetItem" and found:
-            self.checked.append(found[1])
+        match = re.search(r"(acct_[a-z0-9]+)#/ssh_credentials", body)
+        if operation == "GetItem" and match:
+            self.checked.append(match[1])
 
     def _on_log_read(self, started: float) -> None:
         self.log_read_at = started
@@ -80,7 +80,7 @@ def run(work: Callable[[World], Awaitable[None]], store: EdgeTable, limits: Limi
 def test_the_own_list_is_read_with_every_third_renewal(edge_table: EdgeTable) -> None:
     limits = Limits(lease=60)
     world = World(limits, edge_table)
-    intervals = {it.name: it.interval for it in world.checks.tasks(HERE, world.follower)}
+    intervals = {task.name: task.interval for task in world.checks.tasks(HERE, world.follower)}
     assert intervals["own_list"] == 3 * GatewayLease(world.store, limits.lease, lambda: None).task().interval == 60
     assert intervals["changes"] < 1
 
@@ -100,9 +100,9 @@ def test_the_lease_is_told_when_a_read_of_the_log_began_and_only_if_it_succeeded
 
 def test_a_tunnel_that_is_missing_in_the_own_list_is_closed(edge_table: EdgeTable) -> None:
     async def work(world: World) -> None:
-        gone = await world.open("acct_gone")
+        closed_tunnel = await world.open("acct_gone")
         await world.open("acct_there")
-        tunnels.close_tunnel("acct_gone", gone.id)
+        tunnels.close_tunnel("acct_gone", closed_tunnel.id)
         await world.checks.check_list(HERE)
         assert world.reasons() == {"acct_gone": ["another connection has taken its name, or the operator has ended it"]}
 

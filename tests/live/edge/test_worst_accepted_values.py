@@ -16,7 +16,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from edge.link.authority import KeyPair
 from tests import openssl
 from tests.edge.edge_modules import enabled, extended, requested
-from tests.edge.worst_values import DOMAIN, EVERY, Worst
+from tests.edge.worst_values import DOMAIN, WORST_VALUES, Worst
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until, uploaded
 
@@ -96,7 +96,7 @@ class Good:
 
 def in_turns(count: int) -> Iterator[list[Worst]]:
     """Yield all of the worst values in so many lots, each of every kind."""
-    ordered = [value for _, kind in groupby(EVERY, key=lambda value: value.at) for value in kind]
+    ordered = [value for _, kind in groupby(WORST_VALUES, key=lambda value: value.at) for value in kind]
     yield from (ordered[index::count] for index in range(count))
 
 

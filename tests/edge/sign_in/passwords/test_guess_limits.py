@@ -19,10 +19,10 @@ def clock() -> Clock:
     return Clock()
 
 
-def guess(limits: GuessLimits, holder: str = ROUTE, address: str = VISITOR) -> bool:
-    if limits.pause(holder, address):
+def guess(limits: GuessLimits, resource: str = ROUTE, address: str = VISITOR) -> bool:
+    if limits.pause(resource, address):
         return False
-    limits.take(holder, address)
+    limits.take(resource, address)
     return True
 
 
@@ -39,11 +39,11 @@ def test_ten_guesses_are_free_and_then_one_each_six_seconds(clock: Clock) -> Non
 
 
 def test_in_an_hour_a_visitor_guesses_610_times(clock: Clock) -> None:
-    limits, made = GuessLimits(clock), 0
+    limits, guesses = GuessLimits(clock), 0
     for _ in range(3600):
-        made += sum(guess(limits) for _ in range(5))
+        guesses += sum(guess(limits) for _ in range(5))
         clock.now += 1
-    assert 605 <= made <= 610
+    assert 605 <= guesses <= 610
 
 
 def test_a_password_that_is_right_costs_nothing(clock: Clock) -> None:
@@ -67,7 +67,7 @@ def test_a_visitor_is_an_address(clock: Clock, other: str, is_same: bool) -> Non
     limits = GuessLimits(clock)
     assert all(guess(limits) for _ in range(10))
     assert guess(limits, address=other) is not is_same
-    assert guess(limits, holder="edghtsrt_2")
+    assert guess(limits, resource="edghtsrt_2")
 
 
 def test_a_network_of_ipv6_is_one_visitor(clock: Clock) -> None:

@@ -21,7 +21,7 @@ from tests.edge.sign_in import broken_keys
 from tests.modules.samples import on_a_holder
 from tests.transports import Client
 
-ON_ROUTE = next(it for it in basic_auth.MODULES if "routes" in it.path)
+ON_ROUTE = next(candidate for candidate in basic_auth.MODULES if "routes" in candidate.path)
 USERS = [{"username": "ada", "password": "correct horse"}, {"username": "grace", "password": "p:ss wörd"}]
 PASSES = PasswordAnswer(200, is_current=True)
 
@@ -33,14 +33,14 @@ def header(username: str, password: str) -> str:
 def request(admin: Client, module: str) -> PasswordRequest:
     """Return a request with the first password, with the digest of the module now."""
     is_route = "/routes/" in module
-    edge, holder = (module.split("/")[3] if is_route else ""), module.split("/")[-2]
+    edge, resource = (module.split("/")[3] if is_route else ""), module.split("/")[-2]
     scope = items.scope(admin.account, (kinds.HTTPS_EDGES if is_route else kinds.RESERVED_DOMAINS).path)
-    item = table.find(edges.routes_scope(scope, edge) if is_route else scope, holder)
+    item = table.find(edges.routes_scope(scope, edge) if is_route else scope, resource)
     assert item
-    found = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES if is_route else kinds.RESERVED_DOMAINS)
-    rule = found.get(MODULE)
+    item_modules = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES if is_route else kinds.RESERVED_DOMAINS)
+    rule = item_modules.get(MODULE)
     digest = rule.digest if rule else ""
-    return PasswordRequest(admin.account, edge, holder, digest, "192.0.2.1", header("ada", "correct horse"))
+    return PasswordRequest(admin.account, edge, resource, digest, "192.0.2.1", header("ada", "correct horse"))
 
 
 def check(checks: PasswordChecks, *requests: PasswordRequest) -> list[PasswordAnswer]:
@@ -74,8 +74,8 @@ def test_the_password_of_a_user_passes(admin: Client, module: str) -> None:
 
 def test_passwords_at_once_are_counted_before_they_are_verified(admin: Client, module: str) -> None:
     checks, right = PasswordChecks(lambda: 0.0), request(admin, module)
-    guesses = [replace(right, authorization=header("ada", f"guess {it}")) for it in range(30)]
-    statuses = [it.status for it in check(checks, *guesses)]
+    guesses = [replace(right, authorization=header("ada", f"guess {number}")) for number in range(30)]
+    statuses = [response.status for response in check(checks, *guesses)]
     assert statuses == [401] * 10 + [429] * 20
     assert check(checks, right) == [PasswordAnswer(429, 6)]
     assert check(checks, replace(right, address="192.0.2.2")) == [PASSES]
@@ -89,9 +89,9 @@ def test_one_password_many_times_at_once_is_verified_once(admin: Client, module:
 
 def test_passwords_that_wait_have_a_bound(admin: Client, module: str) -> None:
     checks, right = PasswordChecks(), request(admin, module)
-    found = check(checks, *(replace(right, address=f"10.0.0.{it}") for it in range(100)))
-    assert {it.status for it in found} == {200, 503}
-    assert sum(it.status == 200 for it in found) >= 16
+    responses = check(checks, *(replace(right, address=f"10.0.0.{number}") for number in range(100)))
+    assert {response.status for response in responses} == {200, 503}
+    assert sum(response.status == 200 for response in responses) >= 16
     assert check(checks, right) == [PASSES]
 
 

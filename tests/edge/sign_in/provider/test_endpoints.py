@@ -22,10 +22,12 @@ def test_without_a_file_there_are_the_eight_providers() -> None:
 
 
 def test_endpoints_are_replaced(tmp_path: Path) -> None:
-    made = read(tmp_path, {"github": {"api": "https://git.example/api"}, "gitlab": {"issuer": "http://127.0.0.1:1"}})
-    assert (made["github"].facts, made["gitlab"].issuer) == ("https://git.example/api", "http://127.0.0.1:1")
-    assert made["github"].token == PROVIDERS["github"].token
-    assert made["google"] == PROVIDERS["google"]
+    providers = read(
+        tmp_path, {"github": {"api": "https://git.example/api"}, "gitlab": {"issuer": "http://127.0.0.1:1"}}
+    )
+    assert (providers["github"].facts, providers["gitlab"].issuer) == ("https://git.example/api", "http://127.0.0.1:1")
+    assert providers["github"].token == PROVIDERS["github"].token
+    assert providers["google"] == PROVIDERS["google"]
 
 
 @pytest.mark.parametrize(

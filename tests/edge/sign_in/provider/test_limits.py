@@ -20,11 +20,11 @@ def count(limits: ExchangeLimits, account: str, *addresses: str) -> int:
 
 def test_an_account_may_use_a_quarter_and_an_address_eight() -> None:
     limits = ExchangeLimits(40)
-    assert count(limits, "a", *(f"192.0.2.{it}" for it in range(40))) == 10
+    assert count(limits, "a", *(f"192.0.2.{number}" for number in range(40))) == 10
     assert count(limits, "a", *["192.0.2.1"] * 20) == 8
     assert count(limits, "a", *[""] * 20) == 10  # checks have no address
-    assert count(limits, "a", *(f"2001:db8::{it:x}" for it in range(20))) == 8  # one visitor has a whole /64
-    assert count(limits, "a", *(f"2001:db8:0:{it:x}::1" for it in range(20))) == 10
+    assert count(limits, "a", *(f"2001:db8::{number:x}" for number in range(20))) == 8  # one visitor has a whole /64
+    assert count(limits, "a", *(f"2001:db8:0:{number:x}::1" for number in range(20))) == 10
 
 
 def test_accounts_share_the_rest() -> None:
@@ -35,4 +35,4 @@ def test_accounts_share_the_rest() -> None:
                 running.enter_context(limits.one(account))
         with pytest.raises(TooManyExchanges), limits.one("e"):
             pass
-    assert count(limits, "e", *(f"192.0.2.{it}" for it in range(3))) == 2
+    assert count(limits, "e", *(f"192.0.2.{number}" for number in range(3))) == 2

@@ -20,7 +20,7 @@ MEMBER = Person(
     teams=[("Acme", "ops"), ("other", "dev"), ("waiting", "dev")],
     organizations={"acme": "active", "Other": "active", "waiting": "pending"},
 )
-OTHERS = {
+OTHER_LISTS = {
     "email_addresses": ("a@b.c",),
     "email_domains": ("x.example",),
     "teams": ("a/b",),
@@ -46,11 +46,11 @@ OTHERS = {
         ({"email_addresses": ("ADA@Work.Example",)}, "ada@work.example"),
         ({"email_domains": ("sold.example",)}, ""),
         ({"email_addresses": ("ada@sold.example",)}, ""),
-        ({**OTHERS, "organizations": ("b", "acme")}, "ada@home.example"),
-        ({**OTHERS, "teams": ("a/b", "other/dev")}, "ada@home.example"),
-        ({**OTHERS, "email_addresses": ("ada@home.example",)}, "ada@home.example"),
-        ({**OTHERS, "email_domains": ("x.example", "work.example")}, "ada@work.example"),
-        (OTHERS, ""),
+        ({**OTHER_LISTS, "organizations": ("b", "acme")}, "ada@home.example"),
+        ({**OTHER_LISTS, "teams": ("a/b", "other/dev")}, "ada@home.example"),
+        ({**OTHER_LISTS, "email_addresses": ("ada@home.example",)}, "ada@home.example"),
+        ({**OTHER_LISTS, "email_domains": ("x.example", "work.example")}, "ada@work.example"),
+        (OTHER_LISTS, ""),
     ],
     ids=str,
 )
@@ -58,8 +58,8 @@ def test_one_entry_of_one_list_admits(lists: dict[str, Any], address: str) -> No
     fake, rule = FakeProviders(1, people={"github": MEMBER}), SignInRule("github", "digest", **lists)
 
     async def ask(url: str, parameters: Mapping[str, str] = {}) -> Any:
-        _, found = fake.api("github", urlsplit(url).path.removeprefix("/github"), {}, "Bearer access-github")
-        return found
+        _, document = fake.api("github", urlsplit(url).path.removeprefix("/github"), {}, "Bearer access-github")
+        return document
 
     provider = provider_table.with_endpoints(fake.endpoints())["github"]
     facts = asyncio.run(reading.read_facts(ProviderAnswer(provider, "access-github", None, "secret"), rule, ask))

@@ -31,19 +31,19 @@ def test_every_provider_has_a_title_and_can_have_an_application() -> None:
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_endpoints_are_https_and_requests_carry_what_the_row_says(name: str) -> None:
-    it = PROVIDERS[name]
-    assert all(url.startswith("https://") for url in (it.authorize, it.token, it.facts))
+    provider = PROVIDERS[name]
+    assert all(url.startswith("https://") for url in (provider.authorize, provider.token, provider.facts))
     sent = query(name, SignInRule(name, "digest"), fresh=True)
     expected = {
         "response_type": "code",
         "client_id": "id",
         "redirect_uri": "https://sign-in.example/callback",
-        "scope": " ".join(it.scopes),
+        "scope": " ".join(provider.scopes),
         "state": "s&t",
-        **({"nonce": "n"} if it.has_nonce else {}),
-        **({"code_challenge": "c", "code_challenge_method": "S256"} if it.has_pkce else {}),
+        **({"nonce": "n"} if provider.has_nonce else {}),
+        **({"code_challenge": "c", "code_challenge_method": "S256"} if provider.has_pkce else {}),
     }
-    assert sent == {**expected, **it.authorize_parameters, **it.fresh_parameters}
+    assert sent == {**expected, **provider.authorize_parameters, **provider.fresh_parameters}
 
 
 def test_scopes_are_added_and_never_removed() -> None:

@@ -1,4 +1,4 @@
-"""The cookie of sites for which a visitor has confirmed the managed application."""
+"""The cookie of sites for which a visitor has confirmed_sites the managed application."""
 
 from edge.sign_in.sealed import confirmations, state
 from edge.sign_in.sealed.confirmations import VALIDITY, Confirmations
@@ -7,30 +7,32 @@ from edge.sign_in.sealed.state import State
 KEYS = {"one": b"1" * 32}
 
 
-def value(made: Confirmations) -> str:
-    return confirmations.build_cookie(made, "one", KEYS["one"]).partition("=")[2].partition(";")[0]
+def value(confirmed_sites: Confirmations) -> str:
+    return confirmations.build_cookie(confirmed_sites, "one", KEYS["one"]).partition("=")[2].partition(";")[0]
 
 
 def test_a_confirmation_counts_for_thirty_days() -> None:
-    made = Confirmations().adding("acct_1 a.example.com", 1000)
-    assert confirmations.read(value(made), KEYS, 1000 + VALIDITY - 1) == made
-    assert confirmations.read(value(made), KEYS, 1000 + VALIDITY) == Confirmations()
+    confirmed_sites = Confirmations().adding("acct_1 a.example.com", 1000)
+    assert confirmations.read(value(confirmed_sites), KEYS, 1000 + VALIDITY - 1) == confirmed_sites
+    assert confirmations.read(value(confirmed_sites), KEYS, 1000 + VALIDITY) == Confirmations()
 
 
 def test_the_cookie_stays_small_with_fifty_long_names() -> None:
-    made = Confirmations()
+    confirmed_sites = Confirmations()
     for number in range(60):
-        made = made.adding(f"acct_1 {number}.{'a' * 63}.{'b' * 63}.{'c' * 63}.example.com", 1_900_000_000)
-    assert len(confirmations.build_cookie(made, "6a2b3c4d", KEYS["one"])) <= 2560
+        confirmed_sites = confirmed_sites.adding(
+            f"acct_1 {number}.{'a' * 63}.{'b' * 63}.{'c' * 63}.example.com", 1_900_000_000
+        )
+    assert len(confirmations.build_cookie(confirmed_sites, "6a2b3c4d", KEYS["one"])) <= 2560
 
 
 def test_the_newest_fifty_stay() -> None:
-    made = Confirmations()
+    confirmed_sites = Confirmations()
     for number in range(60):
-        made = made.adding(f"acct_1 {number}.example.com", 1000)
-    made = made.adding("acct_1 10.example.com", 2000).adding("acct_1 another.example.com", 2000)
-    stay = [number for number in range(60) if made.has(f"acct_1 {number}.example.com")]
-    assert (stay, len(made.sites)) == ([10, *range(12, 60)], 50)
+        confirmed_sites = confirmed_sites.adding(f"acct_1 {number}.example.com", 1000)
+    confirmed_sites = confirmed_sites.adding("acct_1 10.example.com", 2000).adding("acct_1 another.example.com", 2000)
+    stay = [number for number in range(60) if confirmed_sites.has(f"acct_1 {number}.example.com")]
+    assert (stay, len(confirmed_sites.sites)) == ([10, *range(12, 60)], 50)
 
 
 def test_nothing_else_is_a_confirmation() -> None:
@@ -40,5 +42,5 @@ def test_nothing_else_is_a_confirmation() -> None:
 
 
 def test_a_token_belongs_to_a_browser_and_a_sign_in() -> None:
-    tokens = {confirmations.token_for(*it) for it in (("a", "x"), ("a", "y"), ("b", "x"))}
+    tokens = {confirmations.token_for(*arguments) for arguments in (("a", "x"), ("a", "y"), ("b", "x"))}
     assert len(tokens) == 3

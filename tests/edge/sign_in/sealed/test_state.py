@@ -22,7 +22,7 @@ def test_a_state_counts_for_ten_minutes(now: float, counts: bool) -> None:
 def test_nothing_else_is_a_state() -> None:
     sealed = state.seal(BEGUN, "one", KEYS["one"])
     cookie = confirmations.build_cookie(Confirmations({"acct_1 app.example.com": 5000}), "one", KEYS["one"])
-    others = [
+    other_texts = [
         "",
         "one.",
         "one",
@@ -33,9 +33,9 @@ def test_nothing_else_is_a_state() -> None:
         "one.ä",
         cookie.partition("=")[2].partition(";")[0],
     ]
-    assert [state.unseal(it, KEYS, 1000) for it in others] == [None] * len(others)
+    assert [state.unseal(text, KEYS, 1000) for text in other_texts] == [None] * len(other_texts)
 
 
 def test_the_challenge_is_that_of_rfc_7636() -> None:
-    made = replace(BEGUN, verifier="dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
-    assert made.challenge == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    sealed_state = replace(BEGUN, verifier="dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+    assert sealed_state.challenge == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"

@@ -53,16 +53,16 @@ LIMITS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_no_copy_of_a_token_outlives_a_limit_by_more_than_a_second(limit: dict[str, Any]) -> None:
     rule = replace(RULE, **limit)
-    hard = [limit[it] for it in ("maximum_duration", "auth_check_interval") if it in limit]
+    hard = [limit[name] for name in ("maximum_duration", "auth_check_interval") if name in limit]
     for step in range(0, 20 * min(limit.values()), 3):
         now = 1000 + step / 10
-        made = decisions.decide(SESSION, rule, "app", now)
-        if made.access is Access.PASS and made.lifetime:
-            last = int(now) + made.lifetime + 2  # Envoy compares whole seconds, with a second of skew
-            assert made.lifetime <= 59
-            assert all(last <= 1000 + it + 1 for it in hard), (now, made.lifetime)
+        decision = decisions.decide(SESSION, rule, "app", now)
+        if decision.access is Access.PASS and decision.lifetime:
+            last = int(now) + decision.lifetime + 2  # Envoy compares whole seconds, with a second of skew
+            assert decision.lifetime <= 59
+            assert all(last <= 1000 + seconds + 1 for seconds in hard), (now, decision.lifetime)
             if idle := limit.get("inactivity_timeout"):
-                assert last <= now + idle + 1, (now, made.lifetime)
+                assert last <= now + idle + 1, (now, decision.lifetime)
 
 
 def test_a_use_that_is_not_stored_ends_before_the_next_one_is() -> None:
@@ -70,7 +70,7 @@ def test_a_use_that_is_not_stored_ends_before_the_next_one_is() -> None:
     for step in range(90):
         now = 1000 + step / 10
         if not decisions.is_seen_late(SESSION, rule, now):
-            made = decisions.decide(SESSION, rule, "app", now)
-            assert int(now) + made.lifetime <= 1010
+            decision = decisions.decide(SESSION, rule, "app", now)
+            assert int(now) + decision.lifetime <= 1010
     assert decisions.is_seen_late(SESSION, rule, 1009)
     assert not decisions.is_seen_late(SESSION, RULE, 9999)

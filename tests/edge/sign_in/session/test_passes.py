@@ -20,10 +20,10 @@ from tests.edge.sign_in.samples import RULE, SESSION
 def test_a_token_that_would_outlive_a_limit_is_not_made(lifetime: int) -> None:
     key = SigningKey("kid", ec.generate_private_key(ec.SECP256R1()))
     decision = Decision(Access.PASS, permission=Permission("ada@example.com"), lifetime=lifetime)
-    made = passes.make_pass(SESSION, RULE, decision, key, 1000)
-    assert made.headers["tunnel-auth-user-email"] == "ada@example.com"
-    assert len(made.cookies) == bool(lifetime)
-    for cookie in made.cookies:
+    built_pass = passes.make_pass(SESSION, RULE, decision, key, 1000)
+    assert built_pass.headers["tunnel-auth-user-email"] == "ada@example.com"
+    assert len(built_pass.cookies) == bool(lifetime)
+    for cookie in built_pass.cookies:
         name, _, value = cookie.partition(";")[0].partition("=")
         assert name == RULE.session_cookie
         claims = jwt.decode(value, options={"verify_signature": False})
@@ -36,7 +36,7 @@ def test_the_cookies_of_a_route_take_at_most_two_and_a_half_kib() -> None:
     session = replace(SESSION, subject="\0" * 1000, name="\u20ac" * 1000)  # each character is encoded
     decision = Decision(Access.PASS, permission=Permission(f"{'a' * 242}@example.com"), lifetime=59)
     key = SigningKey("6a2b3c4d", ec.generate_private_key(ec.SECP256R1()))
-    made = passes.make_pass(session, rule, decision, key, 1_900_000_000)
+    built_pass = passes.make_pass(session, rule, decision, key, 1_900_000_000)
     login = cookies.build(rule.login_cookie, secrets.token_urlsafe(16), lifetime=cookies.LOGIN_TIME)
-    every = [*made.cookies, cookies.build(rule.id_cookie, secrets.token_urlsafe(32)), login]
-    assert sum(map(len, every)) <= 2560
+    all_cookies = [*built_pass.cookies, cookies.build(rule.id_cookie, secrets.token_urlsafe(32)), login]
+    assert sum(map(len, all_cookies)) <= 2560

@@ -37,5 +37,5 @@ def test_headers_are_printable_ascii_and_absent_without_a_value() -> None:
     headers = tokens.list_headers(claims)
     assert headers["tunnel-auth-user-id"] == "1%0A2"
     assert headers["tunnel-auth-user-name"].startswith("%C3%84d%C3%A4%0D%0Ax-admin: 1%C3%BC")
-    assert all(it.isascii() and it.isprintable() and len(it) <= 200 for it in headers.values())
+    assert all(header.isascii() and header.isprintable() and len(header) <= 200 for header in headers.values())
     assert "tunnel-auth-user-email" not in headers

@@ -75,7 +75,7 @@ def is_accepted(provider: WebhookProvider, headers: Headers, body: bytes = BODY,
     return schemes.verify(provider, secret_of(provider), headers, body, now)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda it: it.provider)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.provider)
 def test_published_examples_are_accepted(example: Example) -> None:
     assert schemes.verify(example.provider, example.secret, example.headers, example.body, example.at)
     assert not schemes.verify(example.provider, example.secret, example.headers, example.body + b" ", example.at)
@@ -124,7 +124,7 @@ def test_a_malformed_timestamp_is_refused(provider: WebhookProvider, time: bytes
 @each_provider
 def test_a_signature_of_another_time_is_refused(provider: WebhookProvider) -> None:
     early, late = sign(provider, BODY, NOW - 1000), sign(provider, BODY, NOW)
-    mixed = [late[place] if "time" in late[place][0] else early[place] for place in range(len(late))]
+    mixed = [late[index] if "time" in late[index][0] else early[index] for index in range(len(late))]
     assert is_accepted(provider, mixed) == (provider not in SIGNED_TIMES)
 
 
@@ -149,7 +149,7 @@ def test_one_of_several_signatures_suffices(provider: WebhookProvider) -> None:
     assert not is_accepted(provider, more(16))
 
 
-@pytest.mark.parametrize("provider", [it for it in PROVIDERS if it not in ("PAGERDUTY", "STRIPE", "SVIX")])
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name not in ("PAGERDUTY", "STRIPE", "SVIX")])
 def test_other_providers_send_one_signature(provider: WebhookProvider) -> None:
     headers, scheme = sign(provider, BODY, NOW), schemes.SCHEMES[provider]
     for separator in (b",", b", ", b" "):

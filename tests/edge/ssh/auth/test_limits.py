@@ -31,7 +31,9 @@ def test_a_tunnel_and_its_account_have_so_many_channels(
     tunnel = OnlineTunnel(
         ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
     )
-    another, of_other = (replace(tunnel, record=replace(tunnel.record, account=it)) for it in ("acct_a", "acct_b"))
+    another, of_other = (
+        replace(tunnel, record=replace(tunnel.record, account=account)) for account in ("acct_a", "acct_b")
+    )
     for taking in [tunnel] * of_tunnel + [another] * (of_account - of_tunnel) + [of_other] * of_others:
         tunnels.channels.take(taking)
     assert tunnels.channels.has_room(tunnel) is has_room

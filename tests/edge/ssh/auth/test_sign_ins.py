@@ -39,7 +39,7 @@ LIMITS = Limits(max_sign_ins=12, max_sign_ins_per_address=4, max_sign_ins_per_ne
 
 
 @pytest.mark.parametrize(
-    ("held", "left", "reasons"),
+    ("count_by_address", "remaining", "reasons"),
     [
         ({"192.0.2.1": 4}, 4, set()),
         ({"192.0.2.1": 5}, 4, {"too many sign-ins from its address"}),
@@ -49,10 +49,12 @@ LIMITS = Limits(max_sign_ins=12, max_sign_ins_per_address=4, max_sign_ins_per_ne
         ({"2001:db8:1:1::1": 4, "2001:db8:1:2::1": 4, "2001:db8:1:3::1": 4}, 12, set()),
     ],
 )
-def test_of_too_many_one_is_dropped_and_told_why(held: dict[str, int], left: int, reasons: set[str]) -> None:
+def test_of_too_many_one_is_dropped_and_told_why(
+    count_by_address: dict[str, int], remaining: int, reasons: set[str]
+) -> None:
     waiting = SignIns(LIMITS, lambda: 0)
-    begun = [connection for address, count in held.items() for connection in _of(waiting, address, count)]
-    assert (len(waiting), _dropped(begun)) == (left, reasons)
+    begun = [connection for address, count in count_by_address.items() for connection in _of(waiting, address, count)]
+    assert (len(waiting), _dropped(begun)) == (remaining, reasons)
 
 
 def test_whoever_is_dropped_is_random_over_all() -> None:
@@ -70,7 +72,7 @@ def test_an_address_that_floods_is_refused_and_those_around_it_are_not() -> None
     waiting = SignIns(LIMITS, lambda: 0)
     good = _of(waiting, "192.0.2.2", 1)
     bad = _of(waiting, "192.0.2.1", 20)
-    assert (len(waiting), _dropped(good), sum(len(it.reasons) for it in bad)) == (5, set(), 16)
+    assert (len(waiting), _dropped(good), sum(len(connection.reasons) for connection in bad)) == (5, set(), 16)
     assert waiting.check_refusal("192.0.2.1")
     assert not waiting.check_refusal("192.0.2.2")
 
@@ -105,8 +107,8 @@ def test_a_refusal_grows_with_each_attempt_and_ends_with_its_time() -> None:
 def test_whoever_leaves_without_an_offence_has_no_penalty() -> None:
     waiting = SignIns(LIMITS, lambda: 0)
     for _ in range(1000):
-        (left,) = _of(waiting, "192.0.2.1", 1)
-        waiting.on_end(left, 0)
+        (connection,) = _of(waiting, "192.0.2.1", 1)
+        waiting.on_end(connection, 0)
     assert waiting.check_refusal("192.0.2.1") == 0
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from edge.ssh.data.buffers import MIN_WINDOW, Buffers, Window
 
-MOST = 2 << 20  # bytes of one channel
+MAX_BYTES = 2 << 20  # bytes of one channel
 
 
 def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
@@ -17,17 +17,17 @@ def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
 
 
 @pytest.mark.parametrize(
-    ("most", "channels", "taken"),
+    ("max_bytes", "channels", "taken"),
     [
-        (64 << 20, 1, MOST),
+        (64 << 20, 1, MAX_BYTES),
         (3 * MIN_WINDOW, 1, MIN_WINDOW),
         (4 * MIN_WINDOW, 1, 2 * MIN_WINDOW),
         (64 << 20, 16, 32 << 20),  # half of all
         (64 << 20, 400, 400 * MIN_WINDOW),  # each has the least, whatever is left
     ],
 )
-def test_a_tunnel_has_what_it_leaves_for_the_others(most: int, channels: int, taken: int) -> None:
-    buffers = Buffers(most)
+def test_a_tunnel_has_what_it_leaves_for_the_others(max_bytes: int, channels: int, taken: int) -> None:
+    buffers = Buffers(max_bytes)
     _grown(buffers, "tn_1", channels)
     assert buffers.taken == taken
 
@@ -50,9 +50,9 @@ def test_what_is_given_back_is_everybodys() -> None:
     assert buffers.taken == 32 << 20
 
 
-@pytest.mark.parametrize(("most", "grows"), [(3 * MIN_WINDOW, False), (4 * MIN_WINDOW, True)])
-def test_a_window_tells_whether_it_has_become_larger(most: int, grows: bool) -> None:
-    window = Buffers(most).open_window("tn_1")
+@pytest.mark.parametrize(("max_bytes", "grows"), [(3 * MIN_WINDOW, False), (4 * MIN_WINDOW, True)])
+def test_a_window_tells_whether_it_has_become_larger(max_bytes: int, grows: bool) -> None:
+    window = Buffers(max_bytes).open_window("tn_1")
     assert (window.on_read(MIN_WINDOW - 1), window.on_read(1)) == (False, grows)
 
 

@@ -6,9 +6,9 @@ from chalicelib.model.tunnels.tunnels import Traffic
 from edge.ssh.data.metering import Meter, MeteredConnection
 
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
-TOLD = b"GET / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 192.0.2.1\r\n\r\n"
-OTHER = TOLD.replace(b"192.0.2.1", b"192.0.2.2")
-LONG = TOLD.replace(b"\r\n\r\n", b"\r\ncontent-length: 4\r\n\r\n")
+FORWARDED = b"GET / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 192.0.2.1\r\n\r\n"
+OTHER = FORWARDED.replace(b"192.0.2.1", b"192.0.2.2")
+LONG = FORWARDED.replace(b"\r\n\r\n", b"\r\ncontent-length: 4\r\n\r\n")
 PUT = b"PUT /a HTTP/1.1\r\nexpect: 100-continue\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
@@ -17,16 +17,16 @@ class Observer:
     """The observer behind the counts."""
 
     def __init__(self) -> None:
-        self.heard: list[bytes] = []
+        self.chunks: list[bytes] = []
 
     def on_request(self, data: bytes) -> None:
-        self.heard.append(data)
+        self.chunks.append(data)
 
     def on_response(self, data: bytes) -> None:
-        self.heard.append(data)
+        self.chunks.append(data)
 
     def on_close(self) -> None:
-        self.heard.append(b"closed")
+        self.chunks.append(b"closed")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
             sizes[is_answer] += len(data)
         counted.on_close()
     assert meter.usage() == Traffic(sizes[False], sizes[True], requests)
-    assert observer.heard == [data for connection in connections for data in [*connection, b"closed"]]
+    assert observer.chunks == [data for connection in connections for data in [*connection, b"closed"]]
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
     [
         ("", [], ""),
         ("", [GET], ""),
-        ("", [TOLD], "192.0.2.1"),
-        ("", [TOLD, ANSWER, OTHER], "192.0.2.2"),
-        ("", [TOLD, OTHER], "192.0.2.1"),  # which is of the first one's body
+        ("", [FORWARDED], "192.0.2.1"),
+        ("", [FORWARDED, ANSWER, OTHER], "192.0.2.2"),
+        ("", [FORWARDED, OTHER], "192.0.2.1"),  # which is of the first one's body
         ("192.0.2.9", [], "192.0.2.9"),
-        ("192.0.2.9", [TOLD], "192.0.2.9"),
+        ("192.0.2.9", [FORWARDED], "192.0.2.9"),
     ],
 )
 def test_a_connection_is_whose_its_last_request_was_unless_that_is_known_before(

@@ -310,10 +310,10 @@ def test_a_visitor_who_has_sent_all_before_the_channel_is_open_is_heard_in_order
 @pytest.mark.parametrize("ended", ["eof_received", "on_upstream_end"])
 def test_what_is_half_closed_ends_when_nothing_moves_any_more(trial: Trial, ended: str, moves: str) -> None:
     getattr(trial.joined().relay, ended)()
-    assert [it.seconds for it in trial.timers if not it.is_cancelled] == [300]
+    assert [timer.seconds for timer in trial.timers if not timer.is_cancelled] == [300]
     trial.relay.on_stalled("session")
     trial.relay.on_drained("session")  # which does not end the wait
-    idle = next(it for it in reversed(trial.timers) if not it.is_cancelled)
+    idle = next(timer for timer in reversed(trial.timers) if not timer.is_cancelled)
     assert idle.seconds == 300
     if moves:
         getattr(trial.relay, moves)(b"a")
@@ -339,7 +339,7 @@ def _answered_early(trial: Trial) -> Watch:
     trial.relay.on_upstream_end()
     trial.relay.on_channel_closed()
     trial.done.clear()
-    return next(it for it in trial.timers if it.seconds == 0.5)
+    return next(timer for timer in trial.timers if timer.seconds == 0.5)
 
 
 def test_a_response_before_the_end_of_its_request_waits_for_that_end_and_what_follows_the_channel_is_dropped(

@@ -36,4 +36,4 @@ REFUSED = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 4\r\n\r\n"
 )
 def test_an_early_end_waits_and_all_of_a_response_other_than_2xx(data: list[bytes], waits: list[bool]) -> None:
     response = Response()
-    assert [response.must_wait(it) for it in data] == waits
+    assert [response.must_wait(chunk) for chunk in data] == waits

@@ -89,9 +89,9 @@ def test_a_drain_without_a_successor_ends_what_it_has_served_and_held(
                 assert await served.read() == b""
             await gateway.client.was_sent_away.wait()
             assert (gateway.tunnels.find_online(tunnel.id), tunnel.id in store.online) == (None, True)
-            held = [await visit(context, port, tunnel) for port in gateway.ports]
+            visitors = [await visit(context, port, tunnel) for port in gateway.ports]
             await draining
-            assert [it.is_closed for it in held] == [True, True]
+            assert [visitor.is_closed for visitor in visitors] == [True, True]
         assert drain.counts() == {"handed_over": 0, "handover_failed": 2}
         assert (gateway.client.was_notified, gateway.client.ended_for, tunnel.id in store.online) == (True, [], False)
 

@@ -162,7 +162,7 @@ def test_a_successor_that_cannot_be_reached_is_tried_until_the_time_is_over(
 def test_one_tunnel_has_at_most_as_many_held_connections_as_channels(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World, tunnel: OnlineTunnel, port: int) -> None:
         wires = [(await world.visit(port, tunnel.id))[0] for _ in range(3)]
-        await until(lambda: [it.is_closed for it in wires] == [False, False, True])
+        await until(lambda: [wire.is_closed for wire in wires] == [False, False, True])
         assert world.handover.held == 2
         world.handover.close_held()
 
@@ -185,32 +185,35 @@ def test_the_successor_of_a_labelled_tunnel_has_its_credential_and_labels(
     store = edge_table
     store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))
-    held = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
+    held_tunnel = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
     other = replace(store.open(replace(labelled, gateway="gw-2"), most=10), **changes)
     successor = Successor(other, credential, Gateway("gw-2", "127.0.0.1", 1))
-    assert held.is_succeeded_by(successor, since=0) is is_successor
+    assert held_tunnel.is_succeeded_by(successor, since=0) is is_successor
 
 
 @pytest.mark.parametrize(
-    ("own", "others", "is_successor"),
+    ("own_policies", "other_policies", "is_successor"),
     [((), (), True), (("ipp_1",), ("ipp_1",), True), (("ipp_1",), (), True), ((), ("ipp_1",), False)],
 )
 def test_a_successor_has_no_ip_policies_that_visitors_have_not_passed(
-    edge_table: EdgeTable, own: tuple[str, ...], others: tuple[str, ...], is_successor: bool
+    edge_table: EdgeTable, own_policies: tuple[str, ...], other_policies: tuple[str, ...], is_successor: bool
 ) -> None:
     store = edge_table
     store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(NAME, f"https://{NAME}")
-    held = HeldTunnel(online(store, opening), cast(Handover, None), 1)
-    held.tunnel.record = replace(held.tunnel.record, ip_policies=own)
-    other = replace(store.open(replace(opening, gateway="gw-2"), most=10), ip_policies=others)
-    assert held.is_succeeded_by(Successor(other, "sshcr_1", Gateway("gw-2", "127.0.0.1", 1)), since=0) is is_successor
+    held_tunnel = HeldTunnel(online(store, opening), cast(Handover, None), 1)
+    held_tunnel.tunnel.record = replace(held_tunnel.tunnel.record, ip_policies=own_policies)
+    other = replace(store.open(replace(opening, gateway="gw-2"), most=10), ip_policies=other_policies)
+    assert (
+        held_tunnel.is_succeeded_by(Successor(other, "sshcr_1", Gateway("gw-2", "127.0.0.1", 1)), since=0)
+        is is_successor
+    )
 
 
 def test_a_tunnel_from_before_the_drain_is_no_successor_of_a_labelled_one(edge_table: EdgeTable) -> None:
     store = edge_table
     store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))
-    held = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
+    held_tunnel = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
     other = store.open(replace(labelled, gateway="gw-2"), most=10)
-    assert not held.is_succeeded_by(Successor(other, "sshcr_1", Gateway("gw-2", "127.0.0.1", 1)), since=1e11)
+    assert not held_tunnel.is_succeeded_by(Successor(other, "sshcr_1", Gateway("gw-2", "127.0.0.1", 1)), since=1e11)

@@ -68,17 +68,17 @@ def test_each_stage_has_a_port_and_the_socket_belongs_to_the_last(settings: Sett
 
 def test_a_connection_at_the_socket_belongs_to_the_stage_in_which_it_began(settings: Settings) -> None:
     async def run() -> None:
-        stages, served, held = LinkStages(settings, authority.make("link"), "gw-1"), Silent(), Silent()
+        stages, served, unused = LinkStages(settings, authority.make("link"), "gw-1"), Silent(), Silent()
         async with stages.serve():
             await stages.open({"tn_1": served}.get)
             _, writer = await asyncio.open_unix_connection(str(settings.link_socket("gw-1")))
             await until_open(stages, [1])
-            await stages.open({"tn_1": held}.get)  # before the header
+            await stages.open({"tn_1": unused}.get)  # before the header
             writer.write(LOCAL_HEADER)
             async with asyncio.timeout(5):
-                while not (served.count or held.count):
+                while not (served.count or unused.count):
                     await asyncio.sleep(0.01)
-            assert (served.count, held.count) == (1, 0)
+            assert (served.count, unused.count) == (1, 0)
             assert (stages.count(0), stages.count(1)) == (1, 0)
             writer.close()
 

@@ -119,7 +119,7 @@ def accounts(store: None) -> Mapping[str, Account]:
 
 
 @pytest.fixture(autouse=True)
-def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
+def reset_store(accounts: Mapping[str, Account]) -> Iterator[None]:
     """Empty the table after each test."""
     yield
     empty_table()
@@ -141,7 +141,7 @@ def note(items: Iterable[Any]) -> None:
 
 
 @pytest.fixture(scope="session")
-def denied(store: None) -> Iterator[list[str]]:
+def denials(store: None) -> Iterator[list[str]]:
     """Hold each call of this process to DynamoDB and KMS against the rights of the role whose code makes it."""
     denials: list[str] = []
 
@@ -154,12 +154,12 @@ def denied(store: None) -> Iterator[list[str]]:
 
 
 @pytest.fixture(autouse=True)
-def within_rights(denied: list[str]) -> Iterator[None]:
+def within_rights(denials: list[str]) -> Iterator[None]:
     """Fail where a call of the test was not within the rights of who made it."""
     yield
-    earlier = denied[:]
-    denied.clear()
-    assert earlier == []
+    denials_of_test = denials[:]
+    denials.clear()
+    assert denials_of_test == []
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -254,14 +254,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the first test of the deployed package the time in which that is made; pytest counts it as the test's."""
     for item in items:
-        if "deployed" in getattr(item, "fixturenames", ()):
+        if "deployed_api" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(PACKAGING + DEPLOYING + 120))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
         needs.need(*marker.args)
-    if _not_deployed and "deployed" in getattr(item, "fixturenames", ()):
+    if _not_deployed and "deployed_api" in getattr(item, "fixturenames", ()):
         pytest.skip("The package could not be deployed: the first error says why.")
 
 
@@ -442,7 +442,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def deployed_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Deploy the package behind the gateway of a cloud that checks every request against the policies."""
     needs.need("the embedded cloud", "the environment of make", "the page of the reference")
     local, port = tmp_path_factory.mktemp("deployed"), free_port()

@@ -63,8 +63,8 @@ class Deployment:
 
 
 @pytest.fixture(scope="module")
-def deployment(deployed: Served) -> Deployment:
-    environment = {**deployed.cloud, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
+def deployment(deployed_api: Served) -> Deployment:
+    environment = {**deployed_api.cloud, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
     called: list[tuple[str, Mapping[str, Any]]] = []
 
     def note(params: Mapping[str, Any], model: Any, **_: object) -> None:
@@ -92,10 +92,10 @@ def deployment(deployed: Served) -> Deployment:
         command, env={**os.environ, **environment}, cwd=ROOT, check=True, capture_output=True, text=True
     )
     token = said.stdout.split()[-1]
-    url = f"{deployed.cloud['AWS_ENDPOINT_URL']}/restapis/{outputs['RestAPIId']}/dev/_user_request_"
-    iam = client_of(deployed.cloud, "iam")
+    url = f"{deployed_api.cloud['AWS_ENDPOINT_URL']}/restapis/{outputs['RestAPIId']}/dev/_user_request_"
+    iam = client_of(deployed_api.cloud, "iam")
     roles = [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith(f"{NAME}-api-")]
-    return Deployment(Client(Http(url)).with_token(token), deployed.cloud, called, roles)
+    return Deployment(Client(Http(url)).with_token(token), deployed_api.cloud, called, roles)
 
 
 def without_conditions(statements: tuple[Statement, ...]) -> list[Statement]:

@@ -9,6 +9,6 @@ from tests.conftest import Served
 
 
 @pytest.mark.needs("bash", "curl", "jq", "ssh", "sshd")
-def test_the_main_job_works_on_the_deployed_package(deployed: Served, tmp_path: Path) -> None:
+def test_the_main_job_works_on_the_deployed_package(deployed_api: Served, tmp_path: Path) -> None:
     job = [block for block in blocks("README.md", "The main job: from a key to a login") if not block.startswith("te ")]
-    assert_logged_in(paste(job, project(tmp_path, deployed)))
+    assert_logged_in(paste(job, project(tmp_path, deployed_api)))

@@ -38,7 +38,7 @@ def said_by(action: str, settings: Mapping[str, str]) -> tuple[int, str]:
 
 
 def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothing_left(
-    deployed: Served, tmp_path: Path
+    deployed_api: Served, tmp_path: Path
 ) -> None:
     port = free_port()
     settings = {**environment(tmp_path, port), "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}

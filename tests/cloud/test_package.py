@@ -19,7 +19,7 @@ ARCHIVE = ROOT / "build" / "dev" / "deployment.zip"
 
 
 @pytest.fixture(scope="module")
-def unpacked(deployed: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked(deployed_api: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("package")
     with zipfile.ZipFile(ARCHIVE) as packed:
         packed.extractall(folder)
@@ -66,7 +66,7 @@ print(pydantic.__file__)
     assert str(unpacked) in done.stdout
 
 
-def test_it_is_made_again_only_if_something_changed(deployed: Served, tmp_path: Path) -> None:
+def test_it_is_made_again_only_if_something_changed(deployed_api: Served, tmp_path: Path) -> None:
     written_at = ARCHIVE.stat().st_mtime_ns
     command = [sys.executable, "-m", "infra.deploy.package", "dev"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)

@@ -41,7 +41,7 @@ REQUIRED = {401: ("WWW-Authenticate", "'Bearer'"), 429: ("Retry-After", "'1'"), 
 
 
 @pytest.fixture(scope="module")
-def api(deployed: Served) -> Resources:
+def api(deployed_api: Served) -> Resources:
     """Return the API's stack as SAM makes it of the package that was deployed."""
     resources: Resources = json.loads((ROOT / "build" / "dev" / "translated.json").read_text())["Resources"]
     return resources

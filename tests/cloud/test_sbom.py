@@ -16,7 +16,7 @@ from tests.conftest import ROOT, Served
 PACKAGE = ROOT / "build" / "dev"
 
 
-def test_the_bill_has_every_library_of_the_package_and_no_other(deployed: Served) -> None:
+def test_the_bill_has_every_library_of_the_package_and_no_other(deployed_api: Served) -> None:
     bill = json.loads((PACKAGE / "sbom.json").read_text())
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
     with zipfile.ZipFile(PACKAGE / "deployment.zip") as package:

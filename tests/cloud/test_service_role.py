@@ -116,7 +116,7 @@ def allowed(calls: list[Call], policy: tuple[Statement, ...]) -> list[Call]:
     return [call for call in calls if allows(call, policy)]
 
 
-def test_every_type_of_resource_that_is_deployed_has_its_handlers_here(deployed: Served) -> None:
+def test_every_type_of_resource_that_is_deployed_has_its_handlers_here(deployed_api: Served) -> None:
     stacks = (ROOT / "infra" / "deploy" / "data.yaml", ROOT / "build" / "dev" / "translated.json")
     types = {resource["Type"] for stack in stacks for resource in yaml_parse(stack.read_text())["Resources"].values()}
     assert types == HANDLERS.keys()

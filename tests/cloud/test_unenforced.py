@@ -14,7 +14,7 @@ CALLERS = {"APIHandler": "/*", "Authorizer": "/authorizers/*"}  # the part of th
 
 
 @pytest.fixture(scope="module")
-def resources(deployed: Served) -> Mapping[str, Any]:
+def resources(deployed_api: Served) -> Mapping[str, Any]:
     """Return the resources of the API's stack, as SAM makes them of the package that was deployed."""
     stack = json.loads((ROOT / "build" / "dev" / "translated.json").read_text())
     resources: Mapping[str, Any] = stack["Resources"]

@@ -40,7 +40,7 @@ def _local_server(request: pytest.FixtureRequest) -> Entrance:
 
 
 def _deployed(request: pytest.FixtureRequest) -> Entrance:
-    return _served("emulated_gateway", request.getfixturevalue("deployed"))
+    return _served("emulated_gateway", request.getfixturevalue("deployed_api"))
 
 
 def _served(name: str, api: Served) -> Entrance:

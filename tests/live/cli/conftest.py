@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import User, api, issuer, other_issuer, served, te, user
 from tests.conftest import Served, free_port
-from tests.live.edge.processes import Started, start_edge
+from tests.live.edge.processes import Platform, start_edge
 from tests.live.edge.running import Key, until
 
 __all__ = ["api", "issuer", "other_issuer", "served", "te", "user"]
@@ -56,21 +56,21 @@ def _collect(lines: Any, collected: list[str]) -> None:
 
 @contextlib.contextmanager
 def running_te(user: User, *arguments: str) -> Iterator[Te]:
-    started = Te(user, *arguments)
+    te = Te(user, *arguments)
     try:
-        yield started
+        yield te
     finally:
-        started.end(signal.SIGKILL)
+        te.end(signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")
-def started(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+def platform(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """Run an edge beside the served API."""
     ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
     folder = tmp_path_factory.mktemp("edge")
     edge = start_edge(served, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"})
     try:
-        yield Started(served.__class__(**{**vars(served), "local": folder}), ports, edge, Key(folder, ""))
+        yield Platform(served.__class__(**{**vars(served), "local": folder}), ports, edge, Key(folder, ""))
     finally:
         edge.send_signal(signal.SIGINT)
         edge.wait(20)

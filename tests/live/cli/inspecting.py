@@ -18,13 +18,13 @@ from tunnel_edge.inspector.server import Inspector
 
 
 @dataclass
-class Inspected:
-    """A running inspector. `arrived` has the heads of requests at the local server, `notes` what the person sees."""
+class RunningInspector:
+    """A running inspector. `upstream_requests` are heads that the local server got, `notes` what the person sees."""
 
     inspector: Inspector
     journal: Journal
     loop: asyncio.AbstractEventLoop
-    arrived: list[tuple[str, str, dict[str, str]]]
+    upstream_requests: list[tuple[str, str, dict[str, str]]]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -79,13 +79,13 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def inspecting(exchanges: Sequence[tuple[bytes, bytes]] = ()) -> Iterator[Inspected]:
+def inspecting(exchanges: Sequence[tuple[bytes, bytes]] = ()) -> Iterator[RunningInspector]:
     """Run an inspector with recorded exchanges."""
-    arrived: list[tuple[str, str, dict[str, str]]] = []
+    upstream_requests: list[tuple[str, str, dict[str, str]]] = []
 
     class Upstream(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            arrived.append((self.command, self.path, dict(self.headers)))
+            upstream_requests.append((self.command, self.path, dict(self.headers)))
             self.rfile.read(int(self.headers.get("content-length", 0)))
             self.send_response(200)
             self.send_header("content-length", "6")
@@ -108,11 +108,11 @@ def inspecting(exchanges: Sequence[tuple[bytes, bytes]] = ()) -> Iterator[Inspec
         inspector = Inspector(recording.journal, replay, address, lambda: "https://demo.example.com", notes.append)
         listener = socket.create_server(("127.0.0.1", 0))
         asyncio.run_coroutine_threadsafe(inspector.listen(listener), loop).result(10)
-        inspected = Inspected(inspector, recording.journal, loop, arrived, notes)
+        running_inspector = RunningInspector(inspector, recording.journal, loop, upstream_requests, notes)
         for request, response in exchanges:
-            inspected.record(request, response)
+            running_inspector.record(request, response)
         try:
-            yield inspected
+            yield running_inspector
         finally:
             asyncio.run_coroutine_threadsafe(_end(inspector), loop).result(10)
             loop.call_soon_threadsafe(loop.stop)

@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 
 from infra.build import browser
 from tests import accessibility
-from tests.live.cli.inspecting import Inspected, inspecting, serving
+from tests.live.cli.inspecting import RunningInspector, inspecting, serving
 from tests.live.edge.running import until
 from tests.needs import need
 
@@ -92,10 +92,10 @@ def chrome() -> Iterator[Chrome]:
 
 
 @pytest.fixture
-def inspected(chrome: Chrome) -> Iterator[Inspected]:
-    with inspecting([(REQUEST, OK)]) as started:
+def running_inspector(chrome: Chrome) -> Iterator[RunningInspector]:
+    with inspecting([(REQUEST, OK)]) as running_inspector:
         chrome.delete_all_cookies()
-        yield started
+        yield running_inspector
         chrome.get("about:blank")
         chrome.get_log("browser")  # type: ignore[no-untyped-call]
 
@@ -115,23 +115,25 @@ def texts(chrome: Chrome, selector: str) -> list[str]:
 
 
 @pytest.mark.parametrize("address", ["http://evil.example:{}", "http://127.0.0.1:{}", f"http://{REBOUND}:{{}}"])
-def test_another_page_reads_nothing_and_replays_nothing(chrome: Chrome, inspected: Inspected, address: str) -> None:
-    used = inspected.link.removeprefix(inspected.origin)
-    chrome.get(inspected.link)
+def test_another_page_reads_nothing_and_replays_nothing(
+    chrome: Chrome, running_inspector: RunningInspector, address: str
+) -> None:
+    used = running_inspector.link.removeprefix(running_inspector.origin)
+    chrome.get(running_inspector.link)
     assert texts(chrome, "#rows .path") == ["/private"]
-    access = inspected.inspector.access
+    access = running_inspector.inspector.access
     with serving(Evil) as port:
         chrome.get(address.format(port))
-        read = chrome.execute_async_script(_ATTACK, inspected.origin, access.folder, access.token, used)
+        read = chrome.execute_async_script(_ATTACK, running_inspector.origin, access.folder, access.token, used)
     assert read == []
-    assert inspected.arrived == []
-    assert len([*inspected.journal.newest_first()]) == 1
+    assert running_inspector.upstream_requests == []
+    assert len([*running_inspector.journal.newest_first()]) == 1
 
 
-def test_a_rebound_name_reads_nothing(chrome: Chrome, inspected: Inspected) -> None:
-    chrome.get(inspected.link)
-    port = inspected.origin.rpartition(":")[2]
-    for target in (inspected.link, inspected.page):
+def test_a_rebound_name_reads_nothing(chrome: Chrome, running_inspector: RunningInspector) -> None:
+    chrome.get(running_inspector.link)
+    port = running_inspector.origin.rpartition(":")[2]
+    for target in (running_inspector.link, running_inspector.page):
         chrome.get(target.replace("127.0.0.1", REBOUND))
         assert chrome.find_elements(By.CSS_SELECTOR, "#rows") == []
         assert SECRET not in chrome.page_source
@@ -139,15 +141,17 @@ def test_a_rebound_name_reads_nothing(chrome: Chrome, inspected: Inspected) -> N
 
 
 def test_a_server_on_another_port_cannot_use_the_cookie_that_the_browser_sends_it(
-    chrome: Chrome, inspected: Inspected
+    chrome: Chrome, running_inspector: RunningInspector
 ) -> None:
-    chrome.get(inspected.link)
+    chrome.get(running_inspector.link)
     Evil.cookies.clear()
     with serving(Evil) as port:
         chrome.get(f"http://127.0.0.1:{port}/")
     (stolen, *_) = [cookie for cookie in Evil.cookies if "te-inspector-" in cookie]
     chrome.delete_all_cookies()
-    denied = inspected.inspector.access.decide("GET", "/", [("Host", inspected.origin[7:]), ("Cookie", stolen)])
+    denied = running_inspector.inspector.access.decide(
+        "GET", "/", [("Host", running_inspector.origin[7:]), ("Cookie", stolen)]
+    )
     assert denied == "denied"
 
 
@@ -202,33 +206,33 @@ def active_content(page: str) -> list[str]:
     return tags.active
 
 
-def test_two_hundred_hostile_answers_run_no_script(chrome: Chrome, inspected: Inspected) -> None:
+def test_two_hundred_hostile_answers_run_no_script(chrome: Chrome, running_inspector: RunningInspector) -> None:
     for request, response in hostile_answers():
-        inspected.record(request, response)
-    chrome.get(inspected.link)
+        running_inspector.record(request, response)
+    chrome.get(running_inspector.link)
     logged(chrome)
     browser.requested(chrome)
     assert chrome.execute_script("return document.querySelectorAll('#rows li').length") == 201
     (cookie,) = [f"{cookie['name']}={cookie['value']}" for cookie in chrome.get_cookies()]
     for id in range(2, 202):
-        assert active_content(inspected.read(f"requests/{id}?reveal=response.2", cookie)) == []
+        assert active_content(running_inspector.read(f"requests/{id}?reveal=response.2", cookie)) == []
     for id in range(2, 202, 20):  # one of each text, as a whole page with its script
-        chrome.get(f"{inspected.page}requests/{id}")
+        chrome.get(f"{running_inspector.page}requests/{id}")
         assert chrome.title.startswith("POST /")
         assert texts(chrome, "h3") == ["Request", "Response"]
-    inspected.record(*next(hostile_answers()))
+    running_inspector.record(*next(hostile_answers()))
     until(lambda: texts(chrome, "#rows li:first-child .method") == ["POST"])
     assert logged(chrome) == []
     assert {url.partition("/requests")[0].rpartition("/")[0] for url in browser.requested(chrome)} <= {
-        inspected.page.rstrip("/"),
-        inspected.page.rstrip("/").rpartition("/")[0],
+        running_inspector.page.rstrip("/"),
+        running_inspector.page.rstrip("/").rpartition("/")[0],
     }
 
 
-def test_the_list_is_live_and_the_keyboard_suffices(chrome: Chrome, inspected: Inspected) -> None:
-    chrome.get(inspected.link)
+def test_the_list_is_live_and_the_keyboard_suffices(chrome: Chrome, running_inspector: RunningInspector) -> None:
+    chrome.get(running_inspector.link)
     until(lambda: texts(chrome, "#state") == ["live"])
-    inspected.record(REQUEST.replace(b"/private", b"/second"), OK)
+    running_inspector.record(REQUEST.replace(b"/private", b"/second"), OK)
     until(lambda: texts(chrome, "#rows .path") == ["/second", "/private"])
     body = chrome.find_element(By.TAG_NAME, "body")
     body.send_keys("/")
@@ -243,7 +247,7 @@ def test_the_list_is_live_and_the_keyboard_suffices(chrome: Chrome, inspected: I
     until(lambda: SECRET in chrome.page_source)
     chrome.find_element(By.XPATH, "//button[.='Replay']").send_keys(Keys.ENTER)
     until(lambda: "Differences" in texts(chrome, "h3"))
-    assert [headers["X-Te-Replay"] for *_, headers in inspected.arrived] == ["1"]
+    assert [headers["X-Te-Replay"] for *_, headers in running_inspector.upstream_requests] == ["1"]
     assert logged(chrome) == []
 
 
@@ -281,18 +285,20 @@ return [...controls].filter((it) => it.checkVisibility() && !isNamed(it)).map((i
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_pages_fit_the_window_and_are_readable(chrome: Chrome, inspected: Inspected, width: int, scheme: str) -> None:
+def test_pages_fit_the_window_and_are_readable(
+    chrome: Chrome, running_inspector: RunningInspector, width: int, scheme: str
+) -> None:
     long = b"GET /" + b"long-path/" * 30 + b" HTTP/1.1\r\nhost: x\r\nx-long: " + b"v" * 400 + b"\r\n\r\n"
-    inspected.record(long, b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 900\r\n\r\n" + b"y" * 900)
-    inspected.record(REQUEST, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+    running_inspector.record(long, b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 900\r\n\r\n" + b"y" * 900)
+    running_inspector.record(REQUEST, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     try:
-        chrome.get(inspected.link)
+        chrome.get(running_inspector.link)
         for path in ("", "requests/2", "requests/1/edit", "requests/2?view=hex"):
-            chrome.get(inspected.page + path)
+            chrome.get(running_inspector.page + path)
             assert chrome.execute_script("return document.documentElement.scrollWidth") <= width
             assert _contrast(chrome) == []
             assert chrome.execute_script(_NAMELESS) == []
@@ -302,10 +308,10 @@ def test_pages_fit_the_window_and_are_readable(chrome: Chrome, inspected: Inspec
         chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_without_script_everything_is_there(chrome: Chrome, inspected: Inspected) -> None:
+def test_without_script_everything_is_there(chrome: Chrome, running_inspector: RunningInspector) -> None:
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        chrome.get(inspected.link)
+        chrome.get(running_inspector.link)
         chrome.find_element(By.CSS_SELECTOR, "#rows a").click()
         assert texts(chrome, "h2") == ["GET /private"]
         chrome.find_element(By.XPATH, "//button[.='Replay']").click()

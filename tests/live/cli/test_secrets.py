@@ -19,7 +19,7 @@ from tests.conftest import Served
 from tests.live.cli.conftest import running_te
 from tests.live.cli.inspecting import serving
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.processes import Started
+from tests.live.edge.processes import Platform
 from tests.live.edge.running import until
 
 pytestmark = needs_envoy
@@ -103,7 +103,7 @@ def pages(link: str) -> str:
     return text
 
 
-def test_each_secret_is_in_its_place_only(user: User, api: Served, started: Started, issuer: OidcIssuer) -> None:
+def test_each_secret_is_in_its_place_only(user: User, api: Served, platform: Platform, issuer: OidcIssuer) -> None:
     admin = api.client()
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     owner = admin.create("/bot_users", {"name": f"ada-{time.monotonic_ns()}"})["id"]
@@ -129,7 +129,7 @@ def test_each_secret_is_in_its_place_only(user: User, api: Served, started: Star
         with running_te(user, "http", str(port), "--name", "kept-secrets") as client:
             client.address()
             sent = ("-H", f"Authorization: Bearer {AUTHORIZATION}", "-H", f"Cookie: sid={COOKIE}")
-            until(lambda: started.status("kept-secrets", "/", *sent) == "200")
+            until(lambda: platform.status("kept-secrets", "/", *sent) == "200")
             for words in (("list",), ("show", "1"), ("replay", "1"), ("export", "1", "--as", "curl")):
                 run("requests", *words, "--pid", str(client.process.pid))
             run("requests", "export", "1", "--as", "har")

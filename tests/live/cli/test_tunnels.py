@@ -15,7 +15,7 @@ from tests.cli.conftest import User
 from tests.conftest import Served
 from tests.live.cli.conftest import running_te
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.processes import Started
+from tests.live.edge.processes import Platform
 from tests.live.edge.running import listens, until, upstream
 
 pytestmark = needs_envoy
@@ -23,7 +23,7 @@ KILLS = os.environ.get("TE_KILLS")  # how often the gateway is killed, with noth
 
 
 @pytest.fixture
-def running(user: User, api: Served, started: Started) -> User:
+def configured_user(user: User, api: Served, platform: Platform) -> User:
     """Return a user of the API with the edge."""
     return user.with_settings(TE_URL=api.base_url, TE_TOKEN=api.token)
 
@@ -32,44 +32,46 @@ def state(user: User) -> Path:
     return user.home / ".local/state/te"
 
 
-def test_a_tunnel_has_an_address_and_a_credential_of_its_own(running: User, started: Started, api: Served) -> None:
-    with upstream() as port, running_te(running, "http", str(port), "--name", "first") as client:
-        assert client.address() == f"https://first.tunnels.localhost:{started.ports['EDGE_PORT']}"
-        until(lambda: started.status("first") == "200")
+def test_a_tunnel_has_an_address_and_a_credential_of_its_own(
+    configured_user: User, platform: Platform, api: Served
+) -> None:
+    with upstream() as port, running_te(configured_user, "http", str(port), "--name", "first") as client:
+        assert client.address() == f"https://first.tunnels.localhost:{platform.ports['EDGE_PORT']}"
+        until(lambda: platform.status("first") == "200")
         link = next(line for line in client.noted if "http://127.0.0.1" in line)
         assert link.startswith("Inspector: http://127.0.0.1:")
-        said = running.run("requests", "list", "-o", "json")
+        said = configured_user.run("requests", "list", "-o", "json")
         assert said.stdout, said.stderr
         rows = json.loads(said.stdout)
         assert [(row["method"], row["path"], row["status"]) for row in rows][-1:] == [("GET", "/", 200)]
-        replayed = json.loads(running.run("requests", "replay", str(rows[-1]["id"]), "-o", "json").stdout)
+        replayed = json.loads(configured_user.run("requests", "replay", str(rows[-1]["id"]), "-o", "json").stdout)
         assert (replayed["status"], replayed["replay_of"]) == (200, rows[-1]["id"])
         assert "x-te-replay: 1" in replayed["response"]["body"]
-        exported = running.run("requests", "export", str(rows[-1]["id"]), "--as", "curl").stdout
+        exported = configured_user.run("requests", "export", str(rows[-1]["id"]), "--as", "curl").stdout
         assert exported.startswith("curl --globoff")
-        assert running.run("requests", "show", "99").returncode == 3
-        edited = running.run("requests", "replay", "1", "--edit")
+        assert configured_user.run("requests", "show", "99").returncode == 3
+        edited = configured_user.run("requests", "replay", "1", "--edit")
         assert (edited.returncode, edited.stderr.count("\n")) == (2, 1)  # no editor waits for nobody
-        key = (state(running) / "ssh" / "default-tunnels").read_text()
+        key = (state(configured_user) / "ssh" / "default-tunnels").read_text()
         shown = [Path(f"/proc/{client.process.pid}/cmdline").read_text(), *client.printed, *client.noted]
         for secret in (api.token, key.splitlines()[1]):
             assert not [line for line in shown if secret in line]
-        for file in state(running).rglob("*"):
+        for file in state(configured_user).rglob("*"):
             assert stat.S_IMODE(file.stat().st_mode) == (0o700 if file.is_dir() else 0o600), file
-        (sock,) = (state(running) / "run").iterdir()
+        (sock,) = (state(configured_user) / "run").iterdir()
         assert client.end() == 130
         assert not sock.exists()
         assert not [line for line in client.noted if "Traceback" in line]
     assert client.printed == [client.address()]
-    assert started.ports["SSH_PORT"] in (state(running) / "ssh/known_hosts").read_text()
+    assert platform.ports["SSH_PORT"] in (state(configured_user) / "ssh/known_hosts").read_text()
 
-    with running_te(running, "http", "1", "--label", "Region=EU", "--no-inspect") as client:
+    with running_te(configured_user, "http", "1", "--label", "Region=EU", "--no-inspect") as client:
         assert client.address().startswith("tn_")
     (credential,) = api.client().get("/ssh_credentials").json["ssh_credentials"]
     assert credential["acl"] == ["bind:first.tunnels.localhost", "bind:Region=EU"]
 
 
-def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, api: Served, started: Started) -> None:
+def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, api: Served, platform: Platform) -> None:
     user.login(api)
     authority = api.client().create("/ssh_certificate_authorities", {})["id"]
     api.client().send("PUT", f"/ssh_certificate_authorities/{authority}/policy", {"user": {"max_lifetime": 3600}})
@@ -77,7 +79,7 @@ def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, ap
     config.write_text(config.read_text() + f'authority = "{authority}"\n')
     with upstream() as port, running_te(user, "http", str(port)) as client:
         name = client.address().removeprefix("https://").partition(".")[0]
-        until(lambda: started.status(name) == "200")
+        until(lambda: platform.status(name) == "200")
     (certificate,) = api.client().get("/ssh_user_certificates").json["ssh_user_certificates"]
     assert certificate["extensions"] == {"permit-port-forwarding": "", "bind@tunnel-edge": "bind:*.tunnels.localhost"}
     assert certificate["principals"] == ["tunnel-edge"]
@@ -97,17 +99,17 @@ def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, ap
     ],
 )
 def test_what_cannot_be_opened_has_a_sentence_and_a_code(
-    running: User, arguments: tuple[str, ...], code: int, sentence: str
+    configured_user: User, arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
-    done = running.run(*arguments)
+    done = configured_user.run(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.splitlines()[-1].startswith(sentence)
 
 
-def test_a_tcp_port_is_drawn(running: User) -> None:
+def test_a_tcp_port_is_drawn(configured_user: User) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as local,
-        running_te(running, "tcp", str(local.getsockname()[1])) as client,
+        running_te(configured_user, "tcp", str(local.getsockname()[1])) as client,
     ):
         port = int(client.address().rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), 10) as visitor:
@@ -117,25 +119,25 @@ def test_a_tcp_port_is_drawn(running: User) -> None:
                 assert visitor.recv(5) == b"hello"
 
 
-def test_a_killed_gateway_gets_the_same_name_back(running: User, started: Started) -> None:
+def test_a_killed_gateway_gets_the_same_name_back(configured_user: User, platform: Platform) -> None:
     stop, codes = threading.Event(), []
 
     def load() -> None:
         while not stop.is_set():
-            codes.append(started.visit("steady"))
+            codes.append(platform.visit("steady"))
 
-    with upstream() as port, running_te(running, "http", str(port), "--name", "steady") as client:
+    with upstream() as port, running_te(configured_user, "http", str(port), "--name", "steady") as client:
         client.address()
-        until(lambda: started.status("steady") == "200")
+        until(lambda: platform.status("steady") == "200")
         loading = threading.Thread(target=load)
         loading.start()
         try:
             for _ in range(int(KILLS or "1")):
                 noted = len(client.noted)
-                os.kill(started.child("gateway"), signal.SIGKILL)
+                os.kill(platform.child("gateway"), signal.SIGKILL)
                 killed = time.monotonic()
-                until(lambda: not listens(int(started.ports["SSH_PORT"])))
-                until(lambda: listens(int(started.ports["SSH_PORT"])), within=30)
+                until(lambda: not listens(int(platform.ports["SSH_PORT"])))
+                until(lambda: listens(int(platform.ports["SSH_PORT"])), within=30)
                 back = time.monotonic()
                 codes.clear()
                 until(lambda: "200" in codes, within=30)

@@ -23,8 +23,8 @@ needs_envoy = pytest.mark.needs("the live edge")
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """Run an edge, with Envoy where it is installed."""
-    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None) as started:
-        yield started
+    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None) as running_edge:
+        yield running_edge
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,7 +35,7 @@ def emptied_at_the_end(accounts: Mapping[str, Account]) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
+def reset_store(accounts: Mapping[str, Account]) -> Iterator[None]:
     """Remove the records of each test after it. What edges store of themselves stays while they run."""
     before = {scope: {*records} for scope, records in stored().items()}
     yield
@@ -67,7 +67,7 @@ def origin() -> Iterator[int]:
 
 
 @pytest.fixture(autouse=True)
-def clients_end(request: pytest.FixtureRequest, emptied: None) -> Iterator[None]:
+def clients_end(request: pytest.FixtureRequest, reset_store: None) -> Iterator[None]:
     """End the clients that a test started, and wait until their tunnels have gone: the next test finds none of them."""
     if "edge" not in request.fixturenames:
         yield
@@ -75,8 +75,8 @@ def clients_end(request: pytest.FixtureRequest, emptied: None) -> Iterator[None]
     edge: Edge = request.getfixturevalue("edge")
     before = edge.open_tunnels()
     yield
-    while edge.started:
-        edge.started.pop().kill()
+    while edge.clients:
+        edge.clients.pop().kill()
     until(lambda: edge.open_tunnels() <= before)
 
 

@@ -51,7 +51,7 @@ class GatewayProcess:
 @contextlib.contextmanager
 def gateways(api: Served, folder: Path, count: int, **settings: str) -> Iterator[list[GatewayProcess]]:
     """Run gateways beside an edge, each with a folder of its own."""
-    started: list[GatewayProcess] = []
+    processes: list[GatewayProcess] = []
     try:
         for number in range(count):
             directory = folder / f"gateway-{number}"
@@ -65,12 +65,12 @@ def gateways(api: Served, folder: Path, count: int, **settings: str) -> Iterator
                     env={**os.environ, **api.cloud, "METRICS_BY": "gateway", **variables},
                     stderr=output,
                 )
-            started.append(GatewayProcess(process, ports["SSH_PORT"], ports["METRICS_PORT"], log))
-        for gateway in started:
+            processes.append(GatewayProcess(process, ports["SSH_PORT"], ports["METRICS_PORT"], log))
+        for gateway in processes:
             until(gateway.is_ready, within=20)
-        yield started
+        yield processes
     finally:
-        for gateway in started:
+        for gateway in processes:
             gateway.end()
 
 

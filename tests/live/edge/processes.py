@@ -20,7 +20,7 @@ PYTHON = ROOT / ".venv-edge" / "bin" / "python"
 
 
 @dataclass
-class Started:
+class Platform:
     """An API with an edge beside it."""
 
     api: Served
@@ -87,7 +87,7 @@ class Started:
 
 
 @contextmanager
-def run_edge(folder: Path, **settings: str) -> Iterator[Started]:
+def run_edge(folder: Path, **settings: str) -> Iterator[Platform]:
     """Run an API and an edge beside it in a folder, with a credential, until both have ended."""
     names = ("SSH_PORT", "EDGE_PORT", "HTTP_PORT", "METRICS_PORT")
     ports = {name: str(free_port()) for name in names}
@@ -96,7 +96,7 @@ def run_edge(folder: Path, **settings: str) -> Iterator[Started]:
         key, printed = credential(api, "key"), list[str]()
         edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), **settings}, printed)
         try:
-            yield Started(api, ports, edge, key, tuple(printed))
+            yield Platform(api, ports, edge, key, tuple(printed))
         finally:
             edge.send_signal(signal.SIGINT)
             edge.wait(20)

@@ -151,7 +151,7 @@ class Edge:
     control: Control
     controlling: "asyncio.Task[None]"
     keys: dict[str, Key] = field(default_factory=dict)
-    started: list[Ssh] = field(default_factory=list)
+    clients: list[Ssh] = field(default_factory=list)
 
     def key(self, account: str, *acl: str) -> Key:
         """Return a fresh key with a credential of the account."""
@@ -170,9 +170,9 @@ class Edge:
     ) -> Ssh:
         """Start a client; it is ended with the test."""
         port = self.settings.ssh_port
-        started = Ssh(ssh_command(port, key, terminal, *arguments, "127.0.0.1", *command), reads=reads)
-        self.started.append(started)
-        return started
+        client = Ssh(ssh_command(port, key, terminal, *arguments, "127.0.0.1", *command), reads=reads)
+        self.clients.append(client)
+        return client
 
     def url(self, name: str, path: str = "/") -> str:
         return self.settings.url(f"{name}.{self.settings.tunnel_domain}") + path
@@ -298,7 +298,7 @@ def running(
         until(lambda: not with_envoy or listens(settings.edge_port), within=20)
         yield edge
     finally:
-        for client in edge.started:
+        for client in edge.clients:
             client.kill()
         asyncio.run_coroutine_threadsafe(_stop(child, work, edge.controlling), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)

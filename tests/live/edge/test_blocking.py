@@ -189,8 +189,8 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Run an edge without and with trusted proxies."""
     need("the live edge")
     believed = "127.0.0.9/32" if request.param else ""
-    with running(tmp_path_factory.mktemp("guarded"), with_envoy=True, believed=believed) as started:
-        yield started
+    with running(tmp_path_factory.mktemp("guarded"), with_envoy=True, believed=believed) as guarded_edge:
+        yield guarded_edge
 
 
 @needs_envoy

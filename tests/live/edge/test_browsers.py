@@ -51,7 +51,7 @@ def page(edge: Edge, origin: int, chrome: Chrome, request: pytest.FixtureRequest
     if name == "uploaded":
         edge.upload("cert_uploaded", "acct_A", "uploaded.tunnels.localhost")
     client = edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}")
-    edge.started.remove(client)  # it stays from test to test
+    edge.clients.remove(client)  # it stays from test to test
     until(lambda: edge.status(name, "--insecure") == "200")
     chrome.get(edge.url(name))
     assert run(chrome, "arguments[0](performance.getEntriesByType('navigation')[0].nextHopProtocol)") == "h2"

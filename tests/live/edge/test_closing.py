@@ -94,7 +94,7 @@ def tunnels(edge: Edge) -> Iterator[None]:
     with closing() as port:
         forwards = [part for name in ("operators", "uploaded") for part in ("-R", f"{name}:80:127.0.0.1:{port}")]
         client = edge.ssh(edge.key("acct_A"), *forwards)
-        edge.started.remove(client)  # it stays from test to test
+        edge.clients.remove(client)  # it stays from test to test
         until(lambda: edge.status("operators") == edge.status("uploaded", "--insecure", "--http2") == "200")
         yield
         client.kill()

@@ -69,7 +69,7 @@ def tunnel(edge: Edge) -> Iterator[None]:
     """Open a tunnel for all tests."""
     with _server() as port:
         client = edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{port}")
-        edge.started.remove(client)  # it stays from test to test
+        edge.clients.remove(client)  # it stays from test to test
         until(lambda: edge.status("demo") == "200")
         yield
         client.kill()

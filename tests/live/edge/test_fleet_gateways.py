@@ -11,7 +11,7 @@ import pytest
 
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.fleet import Balancer, ClientLoop, gateways
-from tests.live.edge.processes import Started, credential, run_edge
+from tests.live.edge.processes import Platform, credential, run_edge
 from tests.live.edge.running import Key, Ssh, ssh_command, until, upstream
 from tests.live.edge.visitors import Download, Http2Visitor, SlowUpstream, Visitors, tls_upstream
 
@@ -21,89 +21,89 @@ SENTENCE = "This gateway restarts: connect again."
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """Run an API, an edge beside it, and a credential."""
-    with run_edge(tmp_path_factory.mktemp("local")) as started:
-        yield started
+    with run_edge(tmp_path_factory.mktemp("local")) as platform:
+        yield platform
 
 
 @contextmanager
 def looping(
-    started: Started, name: str, ports: list[int], port: int, *more: str, labels: str = ""
+    platform: Platform, name: str, ports: list[int], port: int, *more: str, labels: str = ""
 ) -> Iterator[ClientLoop]:
     """Run a client in a loop behind a balancer, until a name is served. With labels, it opens a backend tunnel."""
     with closing(Balancer(ports)) as balancer:
-        client = ClientLoop(balancer.port, started.key, "-R", f"{labels or name}:80:127.0.0.1:{port}", *more)
+        client = ClientLoop(balancer.port, platform.key, "-R", f"{labels or name}:80:127.0.0.1:{port}", *more)
         try:
-            until(lambda: started.visit(name) == "200", within=15)
+            until(lambda: platform.visit(name) == "200", within=15)
             yield client
         finally:
             client.end()
 
 
-def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_another(started: Started) -> None:
+def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_another(platform: Platform) -> None:
     with (
         upstream(SlowUpstream) as port,
-        tls_upstream("whole.tunnels.localhost", started.api.local) as (tls_port, tls_authority),
-        gateways(started.api, started.api.local, 2) as (first, second),
+        tls_upstream("whole.tunnels.localhost", platform.api.local) as (tls_port, tls_authority),
+        gateways(platform.api, platform.api.local, 2) as (first, second),
         looping(
-            started, "drained", [first.ssh_port, second.ssh_port], port, "-R", f"whole:443:127.0.0.1:{tls_port}"
+            platform, "drained", [first.ssh_port, second.ssh_port], port, "-R", f"whole:443:127.0.0.1:{tls_port}"
         ) as client,
     ):
-        tls_address = replace(started.address("whole"), authority=tls_authority)
+        tls_address = replace(platform.address("whole"), authority=tls_authority)
         until(tls_address.answers)
         with (
-            Visitors(started.address("drained"), persistent=20, fresh=5) as visitors,
+            Visitors(platform.address("drained"), persistent=20, fresh=5) as visitors,
             Visitors(tls_address, persistent=0, fresh=3) as of_bytes,
-            Http2Visitor(started.address("drained")) as http2,
+            Http2Visitor(platform.address("drained")) as http2,
         ):
             until(lambda: visitors.done > 100 and of_bytes.done > 10)
-            download = Download(started.address("drained"), "/slow/60")
+            download = Download(platform.address("drained"), "/slow/60")
             first.process.send_signal(signal.SIGTERM)
             until(lambda: not first.is_ready(), within=5)
             assert first.process.wait(45) == 0
             assert download.wait(1) == 60 << 10
             count = visitors.done
             until(lambda: visitors.done > count + 100)
-    assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), started.unanswered()
+    assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), platform.unanswered()
     assert http2.done > 20
     assert max(visitors.slowest, of_bytes.slowest) < 5
     assert any(SENTENCE in line for line in client.said), client.said
 
 
-def test_an_endless_download_ends_with_the_time_of_a_drain(started: Started) -> None:
+def test_an_endless_download_ends_with_the_time_of_a_drain(platform: Platform) -> None:
     bounds = {"DRAIN_TIMEOUT": "3"}
     with (
         upstream(SlowUpstream) as port,
-        gateways(started.api, started.api.local, 2, **bounds) as (first, second),
-        looping(started, "endless", [first.ssh_port, second.ssh_port], port),
+        gateways(platform.api, platform.api.local, 2, **bounds) as (first, second),
+        looping(platform, "endless", [first.ssh_port, second.ssh_port], port),
     ):
-        Download(started.address("endless"), "/endless")
+        Download(platform.address("endless"), "/endless")
         first.process.send_signal(signal.SIGTERM)
         assert first.process.wait(20) == 0
-        until(lambda: started.visit("endless") == "200", within=5)
+        until(lambda: platform.visit("endless") == "200", within=5)
 
 
-def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(started: Started) -> None:
-    api = started.api.client()
+def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(platform: Platform) -> None:
+    api = platform.api.client()
     group = api.create("/backends/tunnel_group", {"labels": {"app": "fleet"}})["id"]
     path = f"/edges/https/{api.create('/edges/https', {'hostports': ['group.tunnels.localhost:443']})['id']}"
     api.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": group}})
     with (
         upstream(SlowUpstream) as port,
-        gateways(started.api, started.api.local, 2) as (first, second),
-        looping(started, "group", [second.ssh_port], port, labels="app=fleet"),
-        looping(started, "group", [first.ssh_port, second.ssh_port], port, labels="app=fleet") as client,
+        gateways(platform.api, platform.api.local, 2) as (first, second),
+        looping(platform, "group", [second.ssh_port], port, labels="app=fleet"),
+        looping(platform, "group", [first.ssh_port, second.ssh_port], port, labels="app=fleet") as client,
     ):
         until(lambda: len(api.get(f"/backends/tunnel_group/{group}").json["tunnels"]) == 2)
-        with Visitors(started.address("group"), persistent=20, fresh=5) as visitors:
+        with Visitors(platform.address("group"), persistent=20, fresh=5) as visitors:
             until(lambda: visitors.done > 100)
             first.process.send_signal(signal.SIGTERM)
             assert first.process.wait(45) == 0
             count = visitors.done
             until(lambda: visitors.done > count + 100)
         assert any(SENTENCE in line for line in client.said), client.said
-    assert visitors.failures == [], started.unanswered()
+    assert visitors.failures == [], platform.unanswered()
     assert visitors.slowest < 5
     api.delete(path)
 
@@ -119,23 +119,23 @@ class FarUpstream(SlowUpstream):
             super().do_GET()
 
 
-def test_a_group_uses_another_region_only_without_tunnels_of_its_own(started: Started) -> None:
-    api, name = started.api.client(), started.address("regions")
+def test_a_group_uses_another_region_only_without_tunnels_of_its_own(platform: Platform) -> None:
+    api, name = platform.api.client(), platform.address("regions")
     group = api.create("/backends/tunnel_group", {"labels": {"app": "regions"}})["id"]
     path = f"/edges/https/{api.create('/edges/https', {'hostports': ['regions.tunnels.localhost:443']})['id']}"
     api.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": group}})
-    elsewhere = started.api.local / "far"
+    elsewhere = platform.api.local / "far"
     elsewhere.mkdir()
     with (
         upstream(SlowUpstream) as near_port,
         upstream(FarUpstream) as far_port,
-        gateways(started.api, started.api.local, 1) as (near,),
-        gateways(started.api, elsewhere, 1, REGION="far") as (far,),
+        gateways(platform.api, platform.api.local, 1) as (near,),
+        gateways(platform.api, elsewhere, 1, REGION="far") as (far,),
     ):
-        connect_group(far.ssh_port, started.key, far_port)
+        connect_group(far.ssh_port, platform.key, far_port)
         until(lambda: {name.read() for _ in range(3)} == {b"far\n"})
         download = Download(name, "/slow/40")
-        client = connect_group(near.ssh_port, started.key, near_port)
+        client = connect_group(near.ssh_port, platform.key, near_port)
         until(lambda: {name.read() for _ in range(5)} == {b"hello\n"})
         assert {tunnel["region"] for tunnel in api.get("/tunnels").json["tunnels"]} >= {"local", "far"}
         assert download.wait(10) == 40 << 10  # of the other region, before and after the change
@@ -151,18 +151,18 @@ def connect_group(port: int, key: Key, service: int) -> Ssh:
     return client
 
 
-def test_a_client_behind_a_proxy_has_its_own_address_in_events(started: Started) -> None:
-    api = started.api.client()
+def test_a_client_behind_a_proxy_has_its_own_address_in_events(platform: Platform) -> None:
+    api = platform.api.client()
     header = b"PROXY TCP4 203.0.113.7 127.0.0.1 50000 22\r\n"
-    with gateways(started.api, started.api.local, 1, SSH_PROXY_PROTOCOL_FROM="127.0.0.0/8") as (gateway,):
+    with gateways(platform.api, platform.api.local, 1, SSH_PROXY_PROTOCOL_FROM="127.0.0.0/8") as (gateway,):
         with closing(Balancer([gateway.ssh_port], header)) as balancer:
-            command = ssh_command(balancer.port, started.key, "-tt", "-R", "behind:80:localhost:1", "127.0.0.1")
+            command = ssh_command(balancer.port, platform.key, "-tt", "-R", "behind:80:localhost:1", "127.0.0.1")
             client = Ssh(command)
             client.says("is online")
             events = api.get("/audit_events?action=tunnel.create").json["audit_events"]
             assert "203.0.113.7" in json.dumps(events[0])
             client.kill()
-        direct = Ssh(ssh_command(gateway.ssh_port, started.key, "-R", "direct:80:localhost:1", "127.0.0.1"))
+        direct = Ssh(ssh_command(gateway.ssh_port, platform.key, "-R", "direct:80:localhost:1", "127.0.0.1"))
         assert direct.ends() == 255
 
 
@@ -173,38 +173,38 @@ def connect(port: int, key: Key, *names: str) -> Ssh:
     return client
 
 
-def ended(started: Started) -> list[str]:
-    events = started.api.client().all("/audit_events", "audit_events")
+def ended(platform: Platform) -> list[str]:
+    events = platform.api.client().all("/audit_events", "audit_events")
     return sorted(event["resource_id"] for event in events if event["action"] == "tunnel.delete")
 
 
-def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(started: Started) -> None:
+def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(platform: Platform) -> None:
     names = [f"dead{number}" for number in range(8)]
-    before = ended(started)
-    with gateways(started.api, started.api.local, 2, LEASE=_LEASE) as (first, second):
-        connect(first.ssh_port, started.key, *names)
-        until(lambda: all(started.tunnels(name) for name in names))
-        ids = sorted(started.tunnels(name)[0]["id"] for name in names)
+    before = ended(platform)
+    with gateways(platform.api, platform.api.local, 2, LEASE=_LEASE) as (first, second):
+        connect(first.ssh_port, platform.key, *names)
+        until(lambda: all(platform.tunnels(name) for name in names))
+        ids = sorted(platform.tunnels(name)[0]["id"] for name in names)
         first.process.kill()
         began = time.monotonic()
-        connect(second.ssh_port, started.key, names[0])
+        connect(second.ssh_port, platform.key, names[0])
         assert time.monotonic() - began < 6
-        until(lambda: not any(started.tunnels(name) for name in names[1:]), within=10)
-        until(lambda: sorted({*ended(started)} - {*before}) == ids, within=35)
-        assert len(ended(started)) == len(before) + len(ids)
+        until(lambda: not any(platform.tunnels(name) for name in names[1:]), within=10)
+        until(lambda: sorted({*ended(platform)} - {*before}) == ids, within=35)
+        assert len(ended(platform)) == len(before) + len(ids)
 
 
-def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(started: Started) -> None:
-    other = credential(started.api, "other")
-    with gateways(started.api, started.api.local, 2, LEASE=_LEASE) as (first, second):
-        client = connect(first.ssh_port, started.key, "paused")
-        until(lambda: bool(started.tunnels("paused")))
+def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(platform: Platform) -> None:
+    other = credential(platform.api, "other")
+    with gateways(platform.api, platform.api.local, 2, LEASE=_LEASE) as (first, second):
+        client = connect(first.ssh_port, platform.key, "paused")
+        until(lambda: bool(platform.tunnels("paused")))
         first.process.send_signal(signal.SIGSTOP)
-        until(lambda: not started.tunnels("paused"), within=15)
+        until(lambda: not platform.tunnels("paused"), within=15)
         time.sleep(7)  # the clock skew
         connect(second.ssh_port, other, "paused")
-        (taken,) = started.tunnels("paused")
+        (taken,) = platform.tunnels("paused")
         first.process.send_signal(signal.SIGCONT)
         client.says("This gateway has lost its lease: connect again in ")
         client.ends(within=10)
-        assert [tunnel["id"] for tunnel in started.tunnels("paused")] == [taken["id"]]
+        assert [tunnel["id"] for tunnel in platform.tunnels("paused")] == [taken["id"]]

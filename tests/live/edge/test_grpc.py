@@ -59,7 +59,7 @@ def channel(edge: Edge, service: Service, request: pytest.FixtureRequest) -> Ite
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     client = edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{port}")
-    edge.started.remove(client)  # it stays from test to test
+    edge.clients.remove(client)  # it stays from test to test
     with opened(edge, name) as channel:
         until(lambda: answers(channel))
         yield channel

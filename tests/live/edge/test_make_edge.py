@@ -31,7 +31,7 @@ from tests.conftest import ROOT, free_port
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.processes import PYTHON, Started, credential, run_edge, start_edge
+from tests.live.edge.processes import PYTHON, Platform, credential, run_edge, start_edge
 from tests.live.edge.running import Ssh, free_ports, listens, ssh_command, until, upstream
 
 pytestmark = needs_envoy
@@ -44,42 +44,44 @@ def providers() -> Iterator[FakeProviders]:
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory, providers: FakeProviders) -> Iterator[Started]:
+def platform(tmp_path_factory: pytest.TempPathFactory, providers: FakeProviders) -> Iterator[Platform]:
     """Run an API, an edge beside it, and a credential."""
     folder = tmp_path_factory.mktemp("local") / ("deep" * 30)  # no socket can have so long a name
     folder.mkdir()
     endpoints = tmp_path_factory.mktemp("providers") / "endpoints.json"
     endpoints.write_text(json.dumps(providers.endpoints()))
-    with run_edge(folder, LEASE="60", OAUTH_ENDPOINTS=str(endpoints)) as started:
-        yield started
+    with run_edge(folder, LEASE="60", OAUTH_ENDPOINTS=str(endpoints)) as platform:
+        yield platform
 
 
-def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started: Started) -> None:
+def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(platform: Platform) -> None:
     with upstream() as port:
-        client = started.ssh("-R", f"demo:80:127.0.0.1:{port}")
+        client = platform.ssh("-R", f"demo:80:127.0.0.1:{port}")
         client.says("is online")
-        until(lambda: started.status("demo") == "200", within=10)
-        (tunnel,) = started.tunnels("demo")
+        until(lambda: platform.status("demo") == "200", within=10)
+        (tunnel,) = platform.tunnels("demo")
         assert (tunnel["public_url"], tunnel["proto"]) == (
-            f"https://demo.tunnels.localhost:{started.ports['EDGE_PORT']}",
+            f"https://demo.tunnels.localhost:{platform.ports['EDGE_PORT']}",
             "https",
         )
         client.kill()
-        until(lambda: started.status("demo") == "404" and started.tunnels("demo") == [], within=5)
+        until(lambda: platform.status("demo") == "404" and platform.tunnels("demo") == [], within=5)
 
 
 def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_question(
-    started: Started, tmp_path: Path
+    platform: Platform, tmp_path: Path
 ) -> None:
     known_hosts = tmp_path / "known_hosts"
-    (fingerprint,) = [line for line in started.welcome if line.startswith("SHA256:")]
-    (entry,) = [line for line in started.welcome if line.startswith(f"[127.0.0.1]:{started.ports['SSH_PORT']} ssh-")]
+    (fingerprint,) = [line for line in platform.welcome if line.startswith("SHA256:")]
+    (entry,) = [line for line in platform.welcome if line.startswith(f"[127.0.0.1]:{platform.ports['SSH_PORT']} ssh-")]
     known_hosts.write_text(f"{entry}\n")
-    for file in (known_hosts, started.api.local / "edge" / "ssh_host_ed25519_key.pub"):
+    for file in (known_hosts, platform.api.local / "edge" / "ssh_host_ed25519_key.pub"):
         listed = subprocess.run(["ssh-keygen", "-lf", file], check=True, capture_output=True, text=True).stdout
         assert listed.split()[1] == fingerprint
 
-    command = ssh_command(int(started.ports["SSH_PORT"]), started.key, "-tt", "-R", "known:80:localhost:1", "127.0.0.1")
+    command = ssh_command(
+        int(platform.ports["SSH_PORT"]), platform.key, "-tt", "-R", "known:80:localhost:1", "127.0.0.1"
+    )
     replaced = {"UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={known_hosts}"}
     strict = {"StrictHostKeyChecking=no": "StrictHostKeyChecking=yes", **replaced}
     client = Ssh([strict.get(argument, argument) for argument in command])
@@ -106,18 +108,18 @@ def visiting(*visits: Callable[[], str]) -> Iterator[list[Counter[str]]]:
         task.result()
 
 
-def create_page(started: Started, name: str, **application: str) -> None:
+def create_page(platform: Platform, name: str, **application: str) -> None:
     """Create a page behind OAuth."""
-    api = started.api.client()
+    api = platform.api.client()
     backend = api.create("/backends/http_response", {"body": "welcome"})["id"]
     path = f"/edges/https/{api.create('/edges/https', {'hostports': [f'{name}.tunnels.localhost:443']})['id']}/routes"
     route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend}}
     api.create(path, {**route, "oauth": {"provider": {"google": application}}})
 
 
-def sign_in(started: Started, name: str, jar: Path) -> tuple[str, str]:
+def sign_in(platform: Platform, name: str, jar: Path) -> tuple[str, str]:
     """Sign in at a page. Return the cookies with the session id and with the session token."""
-    until(lambda: started.status(name, "/", *NAVIGATES, "-L", "-b", str(jar), "-c", str(jar)) == "200")
+    until(lambda: platform.status(name, "/", *NAVIGATES, "-L", "-b", str(jar), "-c", str(jar)) == "200")
     pairs = [line.split()[-2:] for line in jar.read_text().splitlines() if "service." in line]
     (id,), (token,) = ([f"{key}={value}" for key, value in pairs if part in key] for part in ("id.", "session."))
     return id, token
@@ -129,10 +131,10 @@ def cpu_of(process: int) -> float:
 
 
 @contextlib.contextmanager
-def sign_in_host(started: Started, folder: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
+def sign_in_host(platform: Platform, folder: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
     """Run the sign-in service of another host, which serves edge hosts at a port."""
     variables = {"EDGE_DIR": str(folder), "SIGN_IN_PORT": str(port)}
-    environment = {**os.environ, **started.api.cloud, "EDGE_PORT": started.ports["EDGE_PORT"], **variables}
+    environment = {**os.environ, **platform.api.cloud, "EDGE_PORT": platform.ports["EDGE_PORT"], **variables}
     process = subprocess.Popen([PYTHON, "-m", "edge", "sign-in"], cwd=ROOT, env=environment)
     try:
         yield process
@@ -142,13 +144,13 @@ def sign_in_host(started: Started, folder: Path, port: int) -> Iterator["subproc
 
 
 @contextlib.contextmanager
-def edge_host(started: Started, folder: Path, *sign_in_ports: int) -> Iterator[Started]:
+def edge_host(platform: Platform, folder: Path, *sign_in_ports: int) -> Iterator[Platform]:
     """Run another edge host, which uses the sign-in services at some ports."""
     ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
     variables = {"EDGE_DIR": str(folder), "SIGN_IN_HOSTS": ",".join(f"127.0.0.1:{port}" for port in sign_in_ports)}
-    edge = start_edge(started.api, {**ports, "LOCAL_DIR": str(started.api.local), **variables})
+    edge = start_edge(platform.api, {**ports, "LOCAL_DIR": str(platform.api.local), **variables})
     try:
-        yield replace(started, ports={**started.ports, **ports}, edge=edge, directory=folder)
+        yield replace(platform, ports={**platform.ports, **ports}, edge=edge, directory=folder)
     finally:
         edge.send_signal(signal.SIGINT)
         edge.wait(20)
@@ -159,40 +161,42 @@ NAVIGATES = ("-H", "sec-fetch-mode: navigate")
 STARTED = 2  # seconds of CPU until the sign-in service is back: less than five seconds, also on a busy machine
 
 
-def test_sessions_continue_while_the_sign_in_service_is_killed(started: Started, tmp_path: Path) -> None:
-    create_page(started, "signed-in", **APPLICATION)
-    _, token = sign_in(started, "signed-in", tmp_path / "jar")
-    until(lambda: started.visit("signed-in", token) == "200")  # without a session id: Envoy has the key
-    visits = partial(started.visit, "signed-in", token), partial(started.visit, "signed-in")
+def test_sessions_continue_while_the_sign_in_service_is_killed(platform: Platform, tmp_path: Path) -> None:
+    create_page(platform, "signed-in", **APPLICATION)
+    _, token = sign_in(platform, "signed-in", tmp_path / "jar")
+    until(lambda: platform.visit("signed-in", token) == "200")  # without a session id: Envoy has the key
+    visits = partial(platform.visit, "signed-in", token), partial(platform.visit, "signed-in")
     with visiting(*visits, *visits) as (signed_in, strangers, *_):
         until(lambda: min(signed_in.total(), strangers.total()) > 20)
         assert strangers.keys() == {"401"}
-        os.kill(started.child("edge sign-in"), signal.SIGKILL)
+        os.kill(platform.child("edge sign-in"), signal.SIGKILL)
         until(lambda: strangers["503"] > 0)
         refused = strangers["401"]
         until(lambda: strangers["401"] > refused, within=30)
-        assert cpu_of(started.child("edge sign-in")) < STARTED
-        until(lambda: started.status("signed-in", "/", *NAVIGATES) == "302")
+        assert cpu_of(platform.child("edge sign-in")) < STARTED
+        until(lambda: platform.status("signed-in", "/", *NAVIGATES) == "302")
     assert [{*statuses} for statuses in (signed_in, strangers)] == [{"200"}, {"401", "503"}]
 
 
 def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_in_hosts_are_killed(
-    started: Started, providers: FakeProviders, tmp_path: Path
+    platform: Platform, providers: FakeProviders, tmp_path: Path
 ) -> None:
-    create_page(started, "both", **APPLICATION)
-    id, token = sign_in(started, "both", tmp_path / "jar")
+    create_page(platform, "both", **APPLICATION)
+    id, token = sign_in(platform, "both", tmp_path / "jar")
     sign_ins = providers.calls.count("google/token")
     first, second = (free_port() for _ in range(2))
     with contextlib.ExitStack() as stack:
         first_host, second_host = (
-            stack.enter_context(sign_in_host(started, tmp_path / str(port), port)) for port in (first, second)
+            stack.enter_context(sign_in_host(platform, tmp_path / str(port), port)) for port in (first, second)
         )
-        here = stack.enter_context(edge_host(started, tmp_path / "edge", first, second))
+        here = stack.enter_context(edge_host(platform, tmp_path / "edge", first, second))
         until(lambda: here.visit("both", id) == "200")
-        with visiting(*(partial(edge_host.visit, "both", f"{id}; {token}") for edge_host in (started, here))) as visits:
-            started.operator("edge", "rotate-sign-in-keys", "--now")
+        with visiting(
+            *(partial(edge_host.visit, "both", f"{id}; {token}") for edge_host in (platform, here))
+        ) as visits:
+            platform.operator("edge", "rotate-sign-in-keys", "--now")
             until(
-                lambda: [edge_host.visit("both", token) for edge_host in (started, here)] == ["401", "401"]
+                lambda: [edge_host.visit("both", token) for edge_host in (platform, here)] == ["401", "401"]
             )  # by the new keys
             until(lambda: min(map(Counter.total, visits)) > 20)
         assert [{*statuses} for statuses in visits] == [{"200"}, {"200"}]
@@ -205,51 +209,51 @@ def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_
         assert [here.visit("both") for _ in range(8)] == ["401"] * 8
         second_host.kill()
         until(lambda: here.visit("both") == "503")
-        again = stack.enter_context(sign_in_host(started, tmp_path / str(first), first))
+        again = stack.enter_context(sign_in_host(platform, tmp_path / str(first), first))
         until(lambda: here.visit("both") == "401", within=30)
         assert cpu_of(again.pid) < STARTED
 
 
 def test_a_managed_application_opens_its_routes_within_eight_seconds(
-    started: Started, providers: FakeProviders, tmp_path: Path
+    platform: Platform, providers: FakeProviders, tmp_path: Path
 ) -> None:
-    create_page(started, "managed")
-    until(lambda: started.visit("managed") == "503")
+    create_page(platform, "managed")
+    until(lambda: platform.visit("managed") == "503")
     calls, cookies = len(providers.calls), ("-b", str(tmp_path / "jar"), "-c", str(tmp_path / "jar"))
-    started.operator("oauth-apps", "set", "google", "--client-id", "app", typed="very secret\n")
-    until(lambda: started.status("managed", "/", *NAVIGATES, *cookies, "-L") == "200", within=8)  # the service's page
+    platform.operator("oauth-apps", "set", "google", "--client-id", "app", typed="very secret\n")
+    until(lambda: platform.status("managed", "/", *NAVIGATES, *cookies, "-L") == "200", within=8)  # the service's page
     assert len(providers.calls) == calls
 
 
-def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:
-    log = started.api.local / "edge" / "access.log"
+def test_the_access_log_is_opened_anew_on_sighup(platform: Platform) -> None:
+    log = platform.api.local / "edge" / "access.log"
     with upstream() as port:
-        client = started.ssh("-R", f"rotated:80:127.0.0.1:{port}")
+        client = platform.ssh("-R", f"rotated:80:127.0.0.1:{port}")
         client.says("is online")
-        until(lambda: started.status("rotated") == "200", within=10)
+        until(lambda: platform.status("rotated") == "200", within=10)
         log.rename(log.with_name("access.log.1"))
-        started.edge.send_signal(signal.SIGHUP)
+        platform.edge.send_signal(signal.SIGHUP)
 
-        until(lambda: started.visit("rotated") == "200" and log.exists(), within=15)
+        until(lambda: platform.visit("rotated") == "200" and log.exists(), within=15)
         client.kill()
 
 
-def test_what_was_counted_outlives_a_kill_of_the_gateway(started: Started) -> None:
+def test_what_was_counted_outlives_a_kill_of_the_gateway(platform: Platform) -> None:
     size, visits = 200_000, 10
-    account = json.loads(started.operator("accounts", "list", "--json").splitlines()[0])["id"]
+    account = json.loads(platform.operator("accounts", "list", "--json").splitlines()[0])["id"]
 
     def used() -> Traffic:
-        days = [json.loads(line) for line in started.operator("usage", account, "--json").splitlines()]
+        days = [json.loads(line) for line in platform.operator("usage", account, "--json").splitlines()]
         return sum((Traffic(day["bytes_in"], day["bytes_out"], day["requests"]) for day in days), start=Traffic())
 
     with upstream() as port:
-        client = started.ssh("-R", f"billed:80:127.0.0.1:{port}")
+        client = platform.ssh("-R", f"billed:80:127.0.0.1:{port}")
         client.says("is online")
-        until(lambda: started.status("billed") == "200", within=10)
+        until(lambda: platform.status("billed") == "200", within=10)
         for _ in range(visits):
-            assert started.status("billed", f"/bytes/{size}") == "200"
+            assert platform.status("billed", f"/bytes/{size}") == "200"
         time.sleep(1)
-        os.kill(started.child("edge gateway"), signal.SIGKILL)
+        os.kill(platform.child("edge gateway"), signal.SIGKILL)
         assert client.ends(within=10) == 255
 
         until(lambda: used().bytes_out >= size * visits, within=90)  # a busy machine starts the gateway slowly
@@ -257,17 +261,19 @@ def test_what_was_counted_outlives_a_kill_of_the_gateway(started: Started) -> No
         assert visits < used().requests < visits + 20  # of the tests before, too
 
 
-def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(started: Started, tmp_path: Path) -> None:
+def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(
+    platform: Platform, tmp_path: Path
+) -> None:
     (api, *_), edge = blocks("docs/guide.md"), blocks("docs/edge.md", "An edge in ten lines")
-    port, ssh = started.ports["EDGE_PORT"], " ".join(ssh_command(int(started.ports["SSH_PORT"]), started.key))
+    port, ssh = platform.ports["EDGE_PORT"], " ".join(ssh_command(int(platform.ports["SSH_PORT"]), platform.key))
     text = "\n".join([api.partition("\n")[2].partition("\nPROJECT")[0], *edge]).replace("ssh -p 2222", ssh)
     for old, new in (
-        (".local/edge/authority.crt", str(started.api.local / "edge" / "authority.crt")),
+        (".local/edge/authority.crt", str(platform.api.local / "edge" / "authority.crt")),
         ("tunnels.localhost:8443", f"tunnels.localhost:{port}"),
         *((default_port, str(free_port())) for default_port in ("3001", "3002")),
     ):
         text = text.replace(old, new)
-    settings = {"PATH": os.environ["PATH"], "BASE_URL": started.api.base_url, "API_KEY": started.api.token}
+    settings = {"PATH": os.environ["PATH"], "BASE_URL": platform.api.base_url, "API_KEY": platform.api.token}
 
     done = subprocess.run(
         ["bash", "-euc", text],
@@ -286,9 +292,9 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(st
 
 
 @pytest.mark.needs("redis")
-def test_the_page_s_database_behind_a_nat_answers_its_own_client(started: Started, tmp_path: Path) -> None:
+def test_the_page_s_database_behind_a_nat_answers_its_own_client(platform: Platform, tmp_path: Path) -> None:
     (text,) = blocks("docs/edge.md", "Ports and TLS passthrough")
-    ssh = " ".join(ssh_command(int(started.ports["SSH_PORT"]), started.key))
+    ssh = " ".join(ssh_command(int(platform.ports["SSH_PORT"]), platform.key))
     for old, new in (("ssh -p 2222", ssh), ("6399", str(free_port())), ("20033", str(free_ports(1)[0]))):
         text = text.replace(old, new)
     command = ["bash", "-euc", f"{text}\nkill $(jobs -p)"]
@@ -297,24 +303,24 @@ def test_the_page_s_database_behind_a_nat_answers_its_own_client(started: Starte
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: Started) -> None:
-    client = started.api.client()
+def test_an_edge_does_what_the_api_says_also_where_control_is_killed(platform: Platform) -> None:
+    client = platform.api.client()
     answer = client.create("/backends/http_response", {"status_code": 202})["id"]
     path = f"/edges/https/{client.create('/edges/https', {'hostports': ['said.tunnels.localhost:443']})['id']}"
     route = client.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
     client.put(f"{path}/routes/{route}/backend", {"backend_id": answer})
-    until(lambda: started.visit("said") == "202")
+    until(lambda: platform.visit("said") == "202")
     until(lambda: client.get(f"{path}/status").json["state"] == "live")
     said = client.get(f"{path}/status").json
     assert (said["revision"], said["hosts"]) == (3, 1)
 
-    os.kill(started.child("control"), signal.SIGKILL)
+    os.kill(platform.child("control"), signal.SIGKILL)
     client.put(
         f"{path}/routes/{route}/oauth",
         {"provider": {"github": {"scopes": ["user"], "client_id": "a", "client_secret": "b"}}},
     )
 
-    until(lambda: started.visit("said") == "401")  # by the sign-in service
+    until(lambda: platform.visit("said") == "401")  # by the sign-in service
     until(lambda: client.get(f"{path}/status").json["state"] == "live")
     now = client.get(f"{path}/status").json
     assert [{**hostport, "since": ""} for hostport in now["hostports"]] == [
@@ -322,14 +328,14 @@ def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: St
     ]
     assert (now["routes"][0]["state"], now["routes"][0]["error"]) == ("live", "")
     client.delete(path)
-    until(lambda: started.visit("said") == "404")
+    until(lambda: platform.visit("said") == "404")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_edge_host_that_ends_leaves_its_results_and_another_one_tries_edges(
-    started: Started, tmp_path: Path, number: signal.Signals
+    platform: Platform, tmp_path: Path, number: signal.Signals
 ) -> None:
-    client = started.api.client()
+    client = platform.api.client()
     answer = client.create("/backends/http_response", {})["id"]
     fields = {"hostports": [f"ends-by-{number}.tunnels.localhost:443"]}
     path = f"/edges/https/{client.create('/edges/https', fields)['id']}"
@@ -345,7 +351,9 @@ def test_an_edge_host_that_ends_leaves_its_results_and_another_one_tries_edges(
 
     until(lambda: counted() == (1, "live"))
     ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-    other = start_edge(started.api, {**ports, "LOCAL_DIR": str(started.api.local), "EDGE_DIR": str(tmp_path / "edge")})
+    other = start_edge(
+        platform.api, {**ports, "LOCAL_DIR": str(platform.api.local), "EDGE_DIR": str(tmp_path / "edge")}
+    )
     try:
         change("tried by one of two hosts")
     finally:
@@ -357,40 +365,40 @@ def test_an_edge_host_that_ends_leaves_its_results_and_another_one_tries_edges(
     client.delete(path)
 
 
-def test_it_may_have_as_many_connections_as_the_system_permits(started: Started) -> None:
+def test_it_may_have_as_many_connections_as_the_system_permits(platform: Platform) -> None:
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     for name in ("gateway", "bootstrap"):
-        assert resource.prlimit(started.child(name), resource.RLIMIT_NOFILE) == (limit, limit)
+        assert resource.prlimit(platform.child(name), resource.RLIMIT_NOFILE) == (limit, limit)
 
 
-def test_envoys_environment_holds_nothing(started: Started) -> None:
-    environments = [Path(f"/proc/{started.child(name)}/environ").read_bytes() for name in ("control", "bootstrap")]
+def test_envoys_environment_holds_nothing(platform: Platform) -> None:
+    environments = [Path(f"/proc/{platform.child(name)}/environ").read_bytes() for name in ("control", "bootstrap")]
     assert b"AWS_ACCESS_KEY_ID=" in environments[0]
     assert environments[1] == b""
 
 
-def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
-    newcomer = started.api.newcomer()
+def test_a_name_is_had_ended_and_seen_by_nobody_else(platform: Platform) -> None:
+    newcomer = platform.api.newcomer()
     key, stranger = credential(newcomer, "stranger"), newcomer.client()
-    mine = started.ssh("-R", "mine:80:localhost:1")
+    mine = platform.ssh("-R", "mine:80:localhost:1")
     mine.says("is online")
-    other = started.ssh("-R", "mine:80:localhost:1", key=key)
+    other = platform.ssh("-R", "mine:80:localhost:1", key=key)
     assert other.ends() == 1
     assert other.said == ["mine.tunnels.localhost is in use already: choose another name."]
     assert stranger.get("/tunnels").json["tunnels"] == []
-    (tunnel,) = started.tunnels("mine")
+    (tunnel,) = platform.tunnels("mine")
     assert stranger.get(f"/tunnels/{tunnel['id']}").status == 404
     mine.kill()
 
 
-def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
-    client = started.ssh("-R", "banned:80:localhost:1")
+def test_the_operator_ends_a_tunnel_and_bans_its_name(platform: Platform) -> None:
+    client = platform.ssh("-R", "banned:80:localhost:1")
     client.says("is online")
     ban = [sys.executable, "-m", "chalicelib", "names", "ban", "banned.tunnels.localhost"]
-    subprocess.run(ban, cwd=ROOT, env={**os.environ, **started.api.cloud}, check=True, capture_output=True)
-    assert started.tunnels("banned") == []
+    subprocess.run(ban, cwd=ROOT, env={**os.environ, **platform.api.cloud}, check=True, capture_output=True)
+    assert platform.tunnels("banned") == []
     assert client.ends(within=2) == 1
-    again = started.ssh("-R", "banned:80:localhost:1")
+    again = platform.ssh("-R", "banned:80:localhost:1")
     assert again.ends() == 1
     assert again.said == ["The operator has banned banned.tunnels.localhost: choose another name."]
 
@@ -398,11 +406,11 @@ def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
 NAME_OF_THE_PAGE = "demo.tunnels.example.com"
 
 
-def operate(started: Started, command: str, *words: tuple[str, str]) -> dict[str, str]:
+def operate(platform: Platform, command: str, *words: tuple[str, str]) -> dict[str, str]:
     """Run a command of docs/edge-operations.md with other words in it; return what it tells, by name."""
     for old, new in words:
         command = command.replace(old, new)
-    settings = {**os.environ, **started.api.cloud}
+    settings = {**os.environ, **platform.api.cloud}
     done = subprocess.run(
         [sys.executable, *shlex.split(command)[1:]], cwd=ROOT, env=settings, check=True, capture_output=True, text=True
     )
@@ -410,40 +418,40 @@ def operate(started: Started, command: str, *words: tuple[str, str]) -> dict[str
 
 
 def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_has_closed(
-    started: Started,
+    platform: Platform,
 ) -> None:
-    newcomer = started.api.newcomer()
+    newcomer = platform.api.newcomer()
     key, edge = credential(newcomer, "abuser"), {"hostports": ["bank.tunnels.localhost:443"]}
     page = newcomer.client().create("/backends/http_response", {"status_code": 202})["id"]
     path = f"/edges/https/{newcomer.client().create('/edges/https', edge)['id']}"
     route = newcomer.client().create(f"{path}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
     newcomer.client().put(f"{path}/routes/{route}/backend", {"backend_id": page})
-    first = started.ssh("-R", "phish:80:localhost:1", key=key)
-    until(lambda: (started.status("phish"), started.visit("bank")) == ("502", "202"))
+    first = platform.ssh("-R", "phish:80:localhost:1", key=key)
+    until(lambda: (platform.status("phish"), platform.visit("bank")) == ("502", "202"))
     seen_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     first.kill()
-    until(lambda: started.status("phish") == "404")
-    other = started.ssh("-R", "other:80:localhost:1", key=key)
-    until(lambda: started.status("other") == "502")
+    until(lambda: platform.status("phish") == "404")
+    other = platform.ssh("-R", "other:80:localhost:1", key=key)
+    until(lambda: platform.status("other") == "502")
     who, suspend = blocks("docs/edge-operations.md", "The operator's commands")[0].splitlines()
 
     at = ("2026-11-22T03:00:00Z", seen_at)
-    ids = operate(started, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
-    operate(started, suspend, ("sshcr_…", ids["credential"]))
+    ids = operate(platform, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
+    operate(platform, suspend, ("sshcr_…", ids["credential"]))
     assert other.ends(within=5) == 1
-    assert started.ssh("-R", "other:80:localhost:1", key=key).ends() == 255
+    assert platform.ssh("-R", "other:80:localhost:1", key=key).ends() == 255
 
-    ids = operate(started, who.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
-    operate(started, suspend, ("sshcr_…", ids["account"]))
-    until(lambda: started.visit("bank") == "404", within=5)
+    ids = operate(platform, who.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
+    operate(platform, suspend, ("sshcr_…", ids["account"]))
+    until(lambda: platform.visit("bank") == "404", within=5)
 
 
-def served_with(started: Started, name: str) -> str:
+def served_with(platform: Platform, name: str) -> str:
     """Return the common name in the certificate of an address, "" where there is no handshake."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        with socket.create_connection(("127.0.0.1", int(started.ports["EDGE_PORT"])), 5) as raw:
+        with socket.create_connection(("127.0.0.1", int(platform.ports["EDGE_PORT"])), 5) as raw:
             secure = context.wrap_socket(raw, server_hostname=f"{name}.tunnels.localhost")
             der = secure.getpeercert(binary_form=True) or b""
     except OSError:
@@ -452,21 +460,21 @@ def served_with(started: Started, name: str) -> str:
     return str(common_names[0].value)
 
 
-def test_what_the_api_has_answered_is_live_within_two_seconds(started: Started) -> None:
-    newcomer = started.api.newcomer()
+def test_what_the_api_has_answered_is_live_within_two_seconds(platform: Platform) -> None:
+    newcomer = platform.api.newcomer()
     api = newcomer.client()
     bot = api.create("/bot_users", {"name": "bot"})
     key = credential(newcomer, "live", owner_id=bot["id"])
-    client = started.ssh("-R", "live:80:localhost:1", key=key)
-    until(lambda: started.status("live") == "502")
+    client = platform.ssh("-R", "live:80:localhost:1", key=key)
+    until(lambda: platform.status("live") == "502")
     issued = openssl.issue("/CN=uploaded", extensions=("subjectAltName=DNS:live.tunnels.localhost",))
 
     certificate = api.create("/tls_certificates", issued.upload)
-    until(lambda: served_with(started, "live") == "uploaded", within=2)
+    until(lambda: served_with(platform, "live") == "uploaded", within=2)
     api.delete(f"/tls_certificates/{certificate['id']}")
-    until(lambda: served_with(started, "live") == "*.tunnels.localhost", within=2)
+    until(lambda: served_with(platform, "live") == "*.tunnels.localhost", within=2)
     api.patch(f"/bot_users/{bot['id']}", {"active": False})
-    until(lambda: started.status("live") == "404", within=2)
+    until(lambda: platform.status("live") == "404", within=2)
     assert client.ends(within=2) == 1
 
 
@@ -490,14 +498,14 @@ class Visits:
 
 
 @contextlib.contextmanager
-def visited(started: Started, name: str) -> Iterator[Visits]:
+def visited(platform: Platform, name: str) -> Iterator[Visits]:
     """Ask for an address again and again, each time over a connection of its own; yield what was answered."""
     visits, is_over = Visits(), threading.Event()
 
     def visit() -> None:
         while not is_over.wait(0.02):
             answers = visits.answers
-            answers[started.visit(name)] += 1
+            answers[platform.visit(name)] += 1
 
     with ThreadPoolExecutor(2) as threads:
         visitors = [threads.submit(visit) for _ in range(2)]
@@ -511,26 +519,26 @@ def visited(started: Started, name: str) -> Iterator[Visits]:
 
 @pytest.mark.parametrize("names", [*([part] for part in PARTS), *map(list, combinations(PARTS, 2))])
 def test_whatever_is_killed_comes_back_with_its_names_and_gives_no_wrong_answer(
-    started: Started, names: list[str]
+    platform: Platform, names: list[str]
 ) -> None:
-    with upstream() as port, visited(started, "back") as visits:
-        first = started.ssh("-R", f"back:80:127.0.0.1:{port}")
+    with upstream() as port, visited(platform, "back") as visits:
+        first = platform.ssh("-R", f"back:80:127.0.0.1:{port}")
         first.says("is online", within=30)
         until(visits.are_all_answered, within=30)  # also by each of Envoy's threads
         visits.begin()
         for name in names:
-            os.kill(started.child(name), signal.SIGKILL)
-        until(lambda: all(started.child(name) for name in names), within=30)
+            os.kill(platform.child(name), signal.SIGKILL)
+        until(lambda: all(platform.child(name) for name in names), within=30)
         if "gateway" in names:
             first.ends()
-            until(lambda: _online(started, f"back:80:127.0.0.1:{port}"), within=60)
-        until(lambda: started.status("back") == "200", within=60)  # each restart waits longer than the last
+            until(lambda: _online(platform, f"back:80:127.0.0.1:{port}"), within=60)
+        until(lambda: platform.status("back") == "200", within=60)  # each restart waits longer than the last
         until(lambda: visits.answers["200"] > 0)
     # Without a connection, and where the gateway was away without a tunnel or an answer; never a 404 else.
     assert visits.answers.keys() <= {"", "200", *({"404", "502"} if "gateway" in names else ())}
 
 
-def _online(started: Started, forward: str) -> bool:
-    client = started.ssh("-R", forward)
+def _online(platform: Platform, forward: str) -> bool:
+    client = platform.ssh("-R", forward)
     until(lambda: client.is_over or any("is online" in line for line in client.said), within=30)
     return not client.is_over

@@ -19,7 +19,7 @@ from tests import openssl
 from tests.conftest import ROOT, Served, free_port, serve
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.nameservers import NameServer, serving
-from tests.live.edge.processes import Started, credential, start_edge
+from tests.live.edge.processes import Platform, credential, start_edge
 from tests.live.edge.running import Key, Ssh, listens, until
 
 pytestmark = needs_envoy
@@ -55,7 +55,7 @@ class World:
     settings: dict[str, str]
     servers: tuple[NameServer, NameServer]
     run: "subprocess.Popen[bytes]"
-    started: Started
+    platform: Platform
     stranger: Served
     account: str
     key: Key
@@ -70,14 +70,14 @@ class World:
         said = _operate(api, "accounts", "create", "stranger")
         account, token = (re.findall(f"^{label} (.*)$", said, re.MULTILINE)[0] for label in ("account", "token"))
         stranger = replace(api, token=token)
-        started = Started(api, ports, start_edge(api, settings), credential(api, "key"))
-        return World(folder, settings, servers, run, started, stranger, account, credential(stranger, "strange"))
+        platform = Platform(api, ports, start_edge(api, settings), credential(api, "key"))
+        return World(folder, settings, servers, run, platform, stranger, account, credential(stranger, "strange"))
 
     def end(self) -> None:
         if self.due:
             self.due.communicate(timeout=30)
             self.due = None
-        for process in (self.started.edge, self.run):
+        for process in (self.platform.edge, self.run):
             process.send_signal(signal.SIGINT)
             process.wait(30)
 
@@ -86,20 +86,20 @@ class World:
         self.end()
         self.run, api = serve(self.folder)
         self.stranger = replace(api, token=self.stranger.token)
-        self.started = replace(self.started, api=api, edge=start_edge(api, self.settings))
+        self.platform = replace(self.platform, api=api, edge=start_edge(api, self.settings))
 
     def operate(self, *words: str) -> None:
-        _operate(self.started.api, *words)
+        _operate(self.platform.api, *words)
 
     def opens(self, name: str) -> Ssh:
         """Return the owner's client, with a tunnel of the name."""
-        client = self.started.ssh("-R", f"{name}:80:localhost:1")
+        client = self.platform.ssh("-R", f"{name}:80:localhost:1")
         client.says("is online.")
         return client
 
     def refused(self, name: str) -> list[str]:
         """Return what the other account is told, which asks for a name."""
-        client = self.started.ssh("-R", f"{name}:80:localhost:1", key=self.key)
+        client = self.platform.ssh("-R", f"{name}:80:localhost:1", key=self.key)
         assert client.ends() == 1
         return client.said
 
@@ -108,7 +108,7 @@ class World:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
-            raw = socket.create_connection(("127.0.0.1", int(self.started.ports["EDGE_PORT"])), 5)
+            raw = socket.create_connection(("127.0.0.1", int(self.platform.ports["EDGE_PORT"])), 5)
             with raw, context.wrap_socket(raw, server_hostname=host) as secure:
                 return ssl.DER_cert_to_PEM_cert(secure.getpeercert(binary_form=True) or b"")
         except OSError:
@@ -128,7 +128,7 @@ class World:
     def make_due(self, id: str) -> None:
         """Make the check of a reservation due now, as if its time had come."""
         if self.due is None:
-            command, environment = [sys.executable, "-c", DUE_NOW], {**os.environ, **self.started.api.cloud}
+            command, environment = [sys.executable, "-c", DUE_NOW], {**os.environ, **self.platform.api.cloud}
             pipe = subprocess.PIPE
             self.due = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True)
         assert self.due.stdin
@@ -137,12 +137,12 @@ class World:
         assert self.due.stdout.readline() == f"{id}\n"
 
     def proof(self, id: str) -> dict[str, Any]:
-        proof: dict[str, Any] = self.started.api.client().get(f"/reserved_domains/{id}").json["verification"]
+        proof: dict[str, Any] = self.platform.api.client().get(f"/reserved_domains/{id}").json["verification"]
         return proof
 
     def events(self, id: str) -> list[tuple[str, str]]:
         """Return what was done with a resource, and who did it, the first first."""
-        listed = self.started.api.client().get(f"/audit_events?resource_id={id}").json["audit_events"]
+        listed = self.platform.api.client().get(f"/audit_events?resource_id={id}").json["audit_events"]
         return [(event["action"].rpartition(".")[2], event["actor"]["type"]) for event in listed][::-1]
 
 
@@ -164,7 +164,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) -> None:
-    api = world.started.api.client()
+    api = world.platform.api.client()
     reservation = api.create("/reserved_domains", {"domain": "App.Example.com."})
     id, claimed = reservation["id"], reservation["verification"]
     assert (reservation["domain"], claimed["name"], claimed["status"]) == (DOMAIN, TXT, "pending")
@@ -192,13 +192,13 @@ def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) ->
 
 
 def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) -> None:
-    api = world.started.api.client()
+    api = world.platform.api.client()
     (mine,) = api.get("/reserved_domains").json["reserved_domains"]
     unproved = f"Your account has not proved that it owns {DOMAIN}: reserve it and set its TXT record first."
     assert world.refused(DOMAIN) == [unproved]
-    assert world.started.ssh("-R", f"x.{DOMAIN}:80:localhost:1").ends() == 1
+    assert world.platform.ssh("-R", f"x.{DOMAIN}:80:localhost:1").ends() == 1
     client = world.opens(f"{DOMAIN.upper()}.")
-    assert client.said == [f"https://{DOMAIN}:{world.started.ports['EDGE_PORT']} is online."]
+    assert client.said == [f"https://{DOMAIN}:{world.platform.ports['EDGE_PORT']} is online."]
     assert (world.shown(DOMAIN), bool(world.shown("nobody.tunnels.localhost"))) == ("", True)
 
     exact, wildcard = (
@@ -214,16 +214,16 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) 
     until(lambda: world.shown(DOMAIN) == exact.certificate, within=2)
     assert (world.shown(f"x.{DOMAIN}"), world.shown("example.com")) == ("", "")
 
-    plain = f"http://127.0.0.1:{world.started.ports['HTTP_PORT']}/a"
+    plain = f"http://127.0.0.1:{world.platform.ports['HTTP_PORT']}/a"
     asked = ["curl", "-s", "-o", "/dev/null", "-w", "%{redirect_url}", "-H", f"Host: {DOMAIN}", plain]
     redirected = subprocess.run(asked, capture_output=True, text=True).stdout
-    assert redirected == f"https://{DOMAIN}:{world.started.ports['EDGE_PORT']}/a"
+    assert redirected == f"https://{DOMAIN}:{world.platform.ports['EDGE_PORT']}/a"
     client.kill()
     until(lambda: world.shown(DOMAIN) == "")
 
 
 def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(world: World) -> None:
-    api = world.started.api.client()
+    api = world.platform.api.client()
     (mine,) = api.get("/reserved_domains").json["reserved_domains"]
     theirs = world.stranger.client().create("/reserved_domains", {"domain": DOMAIN})
 
@@ -247,31 +247,31 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
     until(lambda: world.shown(DOMAIN) == "", within=5)
     assert client.ends(within=5) == 1
     assert world.events(mine["id"])[-1] == ("lapsed", "edge")
-    other = world.started.ssh("-R", f"{DOMAIN}:80:localhost:1", key=world.key)
+    other = world.platform.ssh("-R", f"{DOMAIN}:80:localhost:1", key=world.key)
     other.says("is online.")
     other.kill()
 
 
 def test_a_reserved_name_is_its_accounts_online_or_not(world: World) -> None:
-    api = world.started.api.client()
+    api = world.platform.api.client()
     api.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
     refusals = [world.refused(name) for name in SPELLINGS]  # while its owner is offline
     client = world.opens("kept")
     refusals.append(world.refused("kept"))
     client.kill()
-    until(lambda: world.started.tunnels("kept") == [])
+    until(lambda: world.platform.tunnels("kept") == [])
     refusals.append(world.refused("kept"))
     assert world.stranger.client().post("/reserved_domains", {"domain": "x.kept.tunnels.localhost"}).status == 409
     assert refusals == [[TAKEN]] * (len(SPELLINGS) + 2)
-    assert client.said == [f"https://kept.tunnels.localhost:{world.started.ports['EDGE_PORT']} is online."]
+    assert client.said == [f"https://kept.tunnels.localhost:{world.platform.ports['EDGE_PORT']} is online."]
 
 
 def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everything(world: World) -> None:
     client = world.opens("kept")
-    os.kill(world.started.child("gateway"), signal.SIGKILL)
+    os.kill(world.platform.child("gateway"), signal.SIGKILL)
     client.ends()
-    until(lambda: world.started.tunnels("kept") == [], within=LEASE + 10)
-    until(lambda: listens(int(world.started.ports["SSH_PORT"])), within=30)
+    until(lambda: world.platform.tunnels("kept") == [], within=LEASE + 10)
+    until(lambda: listens(int(world.platform.ports["SSH_PORT"])), within=30)
     assert world.refused("kept") == [TAKEN]
     world.restart()
     assert [world.refused(name) for name in SPELLINGS] == [[TAKEN]] * len(SPELLINGS)
@@ -282,28 +282,28 @@ def test_a_name_that_nobody_reserved_is_free_again_and_that_is_said(world: World
     client = world.opens("loose")
     client.says('To reserve it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}')
     client.kill()
-    until(lambda: world.started.tunnels("loose") == [])
-    other = world.started.ssh("-R", "loose:80:localhost:1", key=world.key)
+    until(lambda: world.platform.tunnels("loose") == [])
+    other = world.platform.ssh("-R", "loose:80:localhost:1", key=world.key)
     other.says("is online.")
     other.kill()
 
 
 def test_an_edge_wins_over_a_tunnel_and_keeps_the_name_from_others(world: World) -> None:
     client = world.opens("page")
-    edge = world.started.api.client().create("/edges/https", {"hostports": ["page.tunnels.localhost:443"]})
+    edge = world.platform.api.client().create("/edges/https", {"hostports": ["page.tunnels.localhost:443"]})
     assert client.ends(within=5) == 1
-    again = world.started.ssh("-R", "page:80:localhost:1")
+    again = world.platform.ssh("-R", "page:80:localhost:1")
     assert again.ends() == 1
     listens = "An edge of your account listens on page.tunnels.localhost"
     assert again.said == [f"{listens}: choose another name, or remove it from the edge."]
     assert world.refused("page") == ["page.tunnels.localhost is in use already: choose another name."]
-    world.started.api.client().delete(f"/edges/https/{edge['id']}")
+    world.platform.api.client().delete(f"/edges/https/{edge['id']}")
 
 
 def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     world.stranger.client().create("/reserved_domains", {"domain": "theirs.tunnels.localhost"})
     command = ["accounts", "limits", world.account]
-    open_before = world.started.ssh("-R", "free:80:localhost:1", key=world.key)
+    open_before = world.platform.ssh("-R", "free:80:localhost:1", key=world.key)
     open_before.says("is online.")
     world.operate(*command, "--only-reserved")
     assert open_before.ends(within=5) == 1
@@ -311,7 +311,7 @@ def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     assert world.refused("free") == [
         "Your account can use only reserved names, and free.tunnels.localhost is not reserved: reserve it first."
     ]
-    client = world.started.ssh("-R", "theirs:80:localhost:1", key=world.key)
+    client = world.platform.ssh("-R", "theirs:80:localhost:1", key=world.key)
     client.says("is online.")
     client.kill()
     world.operate(*command, "--no-only-reserved")
@@ -325,7 +325,7 @@ def _blocks(title: str) -> list[str]:
 
 def _pasted(world: World, block: str, folder: Path, **variables: str) -> dict[str, Any]:
     """Return the answer that a block of the page shows in a shell with the variables of the blocks before it."""
-    api = world.started.api
+    api = world.platform.api
     settings = {
         "PATH": os.environ["PATH"],
         "BASE_URL": api.base_url,

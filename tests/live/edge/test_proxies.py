@@ -37,8 +37,8 @@ UNBELIEVED = {
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """Run an edge that believes one address who its visitors are."""
-    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None, believed=f"{PROXY}/32") as started:
-        yield started
+    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None, believed=f"{PROXY}/32") as running_edge:
+        yield running_edge
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ def test_a_tunnel_answers_over_both_versions_of_http_within_a_second(edge: Edge,
 def who(edge: Edge, origin: int) -> Iterator[str]:
     """Open a tunnel to a server that says what it reads; yield its name."""
     client = edge.ssh(edge.key("acct_A"), "-R", f"who:80:127.0.0.1:{origin}")
-    edge.started.remove(client)  # it stays from test to test
+    edge.clients.remove(client)  # it stays from test to test
     until(lambda: edge.status("who") == "200")
     yield "who"
     client.kill()

@@ -29,8 +29,8 @@ PORTS = (free_port(), free_port())
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None, sign_in_ports=PORTS) as started:
-        yield started
+    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None, sign_in_ports=PORTS) as running_edge:
+        yield running_edge
 
 
 @contextlib.contextmanager

@@ -75,7 +75,7 @@ def opens_a_tunnel(edge: Edge, command: list[str], known_hosts: Path) -> bool:
         "StrictHostKeyChecking=no": "StrictHostKeyChecking=yes",
     }
     client = Ssh([strict.get(part, part) for part in command])
-    edge.started.append(client)
+    edge.clients.append(client)
     until(lambda: client.is_over or bool(edge.open_tunnels()))
     has_opened = bool(edge.open_tunnels())
     client.kill()
@@ -95,7 +95,7 @@ def printed(edge: Edge, *keys: Key) -> list[str]:
     key_arguments = [part for key in keys[1:] for part in ("-i", str(key.file))]
     command = ssh_command(edge.settings.ssh_port, keys[0], *key_arguments, "-N", "-R", "printed:80:localhost:1")
     client = Ssh([*(argument.replace("=ERROR", "=INFO") for argument in command), "somebody@127.0.0.1"])
-    edge.started.append(client)
+    edge.clients.append(client)
     until(lambda: client.is_over or bool(edge.store.online))
     client.kill()
     client.ends()
@@ -105,8 +105,8 @@ def printed(edge: Edge, *keys: Key) -> list[str]:
 @pytest.fixture
 def forgiving(tmp_path: Path) -> Iterator[Edge]:
     """Run an edge that refuses no address, however many of its sign-ins fail."""
-    with running(tmp_path, with_envoy=False, max_penalty=1) as started:
-        yield started
+    with running(tmp_path, with_envoy=False, max_penalty=1) as forgiving_edge:
+        yield forgiving_edge
 
 
 def test_every_key_that_does_not_sign_in_gets_the_same_sentence(forgiving: Edge, authority: Key) -> None:

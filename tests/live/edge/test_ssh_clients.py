@@ -51,7 +51,7 @@ def libssh(edge: Edge, key: Key, forwarding: str) -> list[str]:
 def test_each_client_signs_in_and_opens_a_tunnel(edge: Edge, command: Command) -> None:
     with serving(echoing) as port:
         client = Ssh(command(edge, edge.key("acct_A"), f"other:80:127.0.0.1:{port}"))
-        edge.started.append(client)
+        edge.clients.append(client)
         until(lambda: len(edge.store.online) == 1 or client.is_over)
         assert not client.is_over, client.said
         (tunnel,) = edge.store.online

@@ -20,12 +20,12 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     """Run an edge with an edge "open" without a filter, and one for each of the worst filters."""
     with running(
         tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None, max_requests_per_visitor=1_000_000
-    ) as started:
+    ) as running_edge:
         if ENVOY:
-            serve(started, "open", None)
+            serve(running_edge, "open", None)
             for index, rules in enumerate(WORST.values()):
-                serve(started, f"worst{index}", rules)
-        yield started
+                serve(running_edge, f"worst{index}", rules)
+        yield running_edge
 
 
 def test_a_user_agent_above_the_bound_is_refused_where_a_filter_reads_it(edge: Edge) -> None:

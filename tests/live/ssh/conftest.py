@@ -34,8 +34,8 @@ class Sign(Protocol):
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with sshd.running(tmp_path_factory.mktemp("sshd")) as started:
-        yield started
+    with sshd.running(tmp_path_factory.mktemp("sshd")) as running_server:
+        yield running_server
 
 
 @pytest.fixture(scope="session")

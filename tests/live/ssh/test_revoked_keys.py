@@ -30,10 +30,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     """Yield a server that trusts all authorities and reads the list of revoked keys at every login."""
     folder = tmp_path_factory.mktemp("revoking")
     (folder / "revoked").write_bytes(revocations())
-    with sshd.running(folder, f"RevokedKeys {folder}/revoked") as started:
+    with sshd.running(folder, f"RevokedKeys {folder}/revoked") as running_server:
         for authority in AUTHORITIES.values():
-            started.trust({"public_key": line(authority)})
-        yield started
+            running_server.trust({"public_key": line(authority)})
+        yield running_server
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from tests.live.edge.acme import faulty_ca, zones
 from tests.live.edge.acme.faulty_ca import FaultyCa
 from tests.live.edge.acme.zones import UpdatedZone
 from tests.live.edge.nameservers import NameServer
-from tests.live.edge.processes import Started, credential, start_edge
+from tests.live.edge.processes import Platform, credential, start_edge
 from tests.live.edge.running import until
 from tests.transports import RECORD, Client
 
@@ -40,7 +40,7 @@ ZONE = "acme.example.net"  # of the targets of aliases
 class Issuing:
     """The running parts. `settings` are those of the issuer."""
 
-    started: Started
+    platform: Platform
     ca: FaultyCa
     names: NameServer
     zone: UpdatedZone
@@ -52,11 +52,11 @@ class Issuing:
 
     @cached_property
     def api(self) -> Client:
-        return self.started.api.client()
+        return self.platform.api.client()
 
     def newcomer(self) -> "Issuing":
         """Return the same for another account."""
-        return replace(self, started=replace(self.started, api=self.started.api.newcomer()))
+        return replace(self, platform=replace(self.platform, api=self.platform.api.newcomer()))
 
     def reserve(self, domain: str) -> str:
         """Reserve a domain that leads to the edge, and publish its proof. Return its id."""
@@ -116,7 +116,7 @@ class Issuing:
     def operator_certificate(self) -> x509.Certificate | None:
         """Return the operator's certificate in the table, or None."""
         key = {"scope": {"S": operator_certificate.SCOPE}, "id": {"S": operator_certificate.ID}}
-        item = client_of(self.started.api.cloud, "dynamodb").get_item(TableName="tunnel-edge", Key=key).get("Item")
+        item = client_of(self.platform.api.cloud, "dynamodb").get_item(TableName="tunnel-edge", Key=key).get("Item")
         if not item:
             return None
         return x509.load_pem_x509_certificate(item["body"]["M"]["certificate_pem"]["S"].encode())
@@ -130,7 +130,7 @@ class Issuing:
         """Return a connection of a visitor, who trusts every certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        connection = _LocalConnection(domain, int(self.started.ports["EDGE_PORT"]), context=context, timeout=5)
+        connection = _LocalConnection(domain, int(self.platform.ports["EDGE_PORT"]), context=context, timeout=5)
         connection.address = address
         return connection
 
@@ -147,15 +147,15 @@ class Issuing:
 
     def tokens(self) -> list[str]:
         """Return the domains with the answer of a challenge in the table."""
-        pages = client_of(self.started.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+        pages = client_of(self.platform.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
         scopes = [item["scope"]["S"] for page in pages for item in page["Items"]]
         return [scope for scope in scopes if scope.startswith(challenge_records.PREFIX)]
 
     def keys(self, *ids: str) -> dict[str, bytes]:
         """Return private keys as DER, by the ids of their records."""
-        pages = client_of(self.started.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+        pages = client_of(self.platform.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
         items = [item for page in pages for item in page["Items"] if item["id"]["S"] in ids and "sealed" in item]
-        kms = client_of(self.started.api.cloud, "kms")
+        kms = client_of(self.platform.api.cloud, "kms")
         opened = {}
         for item in items:
             account, id = item["scope"]["S"].partition("#")[0], item["id"]["S"]
@@ -168,8 +168,8 @@ class Issuing:
         """Run another edge host at an address, with the same ports and store."""
         folder = self.log.parent / "another"
         host_variables = {"EDGE_HOST": address, "EDGE_DIR": str(folder), "SSH_PORT": str(free_port())}
-        shared = {**self.started.ports, "LOCAL_DIR": str(self.started.api.local), "DNS_SERVERS": self.asked}
-        edge = start_edge(self.started.api, {**shared, **host_variables})
+        shared = {**self.platform.ports, "LOCAL_DIR": str(self.platform.api.local), "DNS_SERVERS": self.asked}
+        edge = start_edge(self.platform.api, {**shared, **host_variables})
         try:
             yield
         finally:
@@ -182,10 +182,10 @@ class Issuing:
 
     def restart_edge(self) -> None:
         """Start the edge again, with the settings of an issuer."""
-        _end(self.started.edge)
-        settings = {**self.settings, **self.started.ports, "LOCAL_DIR": str(self.started.api.local)}
+        _end(self.platform.edge)
+        settings = {**self.settings, **self.platform.ports, "LOCAL_DIR": str(self.platform.api.local)}
         settings.pop("EDGE_DIR")
-        self.started.edge = start_edge(self.started.api, settings)
+        self.platform.edge = start_edge(self.platform.api, settings)
 
     def start_issuer(self, **options: Any) -> "subprocess.Popen[str]":
         """Start an issuer of the tests. It ends with the world, or when the next one starts."""
@@ -199,7 +199,7 @@ class Issuing:
 
     def _start(self, options: dict[str, Any]) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "tests.live.edge.acme.issuer", json.dumps(options)]
-        environment, pipe = {**os.environ, **self.started.api.cloud, **self.settings}, subprocess.PIPE
+        environment, pipe = {**os.environ, **self.platform.api.cloud, **self.settings}, subprocess.PIPE
         with self.log.open("ab") as log:
             return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=log, text=True)
 
@@ -257,9 +257,9 @@ def running(folder: Path) -> Iterator[Issuing]:
         run, api = serve(folder / "local", **shared)
         stack.callback(_end, run)
         edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder / "local"), "DNS_SERVERS": asked})
-        started = Started(api, ports, edge, credential(api, "key"))
-        stack.callback(lambda: _end(started.edge))
-        issuing = Issuing(started, ca, names, zone, settings, folder / "issuer.log")
+        platform = Platform(api, ports, edge, credential(api, "key"))
+        stack.callback(lambda: _end(platform.edge))
+        issuing = Issuing(platform, ca, names, zone, settings, folder / "issuer.log")
         stack.callback(issuing.end_issuer)
         RECORD.log_files.append(issuing.log)
         yield issuing

@@ -38,7 +38,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuing]:
     with issuing.running(tmp_path_factory.mktemp("acme")) as running_issuing, upstream() as port:
         running_issuing.app = running_issuing.reserve(DOMAIN)
         running_issuing.prove(running_issuing.app)
-        client = running_issuing.started.ssh("-R", f"{DOMAIN}:80:127.0.0.1:{port}")
+        client = running_issuing.platform.ssh("-R", f"{DOMAIN}:80:127.0.0.1:{port}")
         client.says("is online")
         running_issuing.start_issuer()
         try:
@@ -245,11 +245,11 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
 
 def test_the_edge_starts_an_issuer_if_a_directory_is_set(world: Issuing) -> None:
     world.end_issuer()
-    assert not world.started.child("edge issuer")
+    assert not world.platform.child("edge issuer")
     last = world.reserve(LAST)
     world.prove(last)
     world.order(last)
     world.restart_edge()
     until(lambda: world.have(last), within=40)
-    assert world.started.child("edge issuer")
+    assert world.platform.child("edge issuer")
     assert (len(world.ca.orders_of(LAST)), world.tokens()) == (1, [])

@@ -56,10 +56,10 @@ def test_a_certificate_that_envoy_rejects_refuses_its_visitors_at_once(table: Ta
     plan = table.plan("weak.example.com", "weak")
     table.serve(plan, bad_pair("weak.example.com"))
     for _ in range(2):
-        started = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(ssl.SSLError, match="handshake failure"):
             table.visit("weak.example.com")
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - start < 1
         until(lambda: "RSA" in table.errors.pop("weak.example.com", ""))
         until(lambda: table.is_idle)  # a visit before the removal would be answered by it, without a request
     assert table.send(table.serve(plan)) == ""

@@ -44,7 +44,7 @@ Create = Callable[[Edge, str, str], None]  # with the account and the label of t
 
 
 @pytest.fixture(autouse=True)
-def emptied() -> None:
+def reset_store() -> None:
     """Leave the names of each test loaded: memory that Envoy frees would hide memory that the next names need."""
 
 

@@ -127,12 +127,12 @@ class ClientLoop:
             text=True,
             start_new_session=True,
         )
-        self.said: list[str] = []
+        self.lines: list[str] = []
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         for line in self._process.stdout or ():
-            self.said.append(f"{time.strftime('%X')} {line.rstrip()}")
+            self.lines.append(f"{time.strftime('%X')} {line.rstrip()}")
 
     def end(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)

@@ -104,17 +104,17 @@ class Ssh:
         self._reader.start()
 
     @property
-    def said(self) -> list[str]:
+    def lines(self) -> list[str]:
         return list(self._lines)
 
-    def says(self, text: str, *, within: float = 10) -> None:
+    def wait_for(self, text: str, *, within: float = 10) -> None:
         """Wait until a line holds the text."""
         try:
             until(lambda: any(text in line for line in self._lines), within=within)
         except AssertionError:
             raise AssertionError(f"{text!r} is not in {self._lines}") from None
 
-    def ends(self, *, within: float = 10) -> int:
+    def wait(self, *, within: float = 10) -> int:
         """Wait at most `within` seconds for its end; return its exit status."""
         status = self._process.wait(within)
         self._reader.join(5)

@@ -30,7 +30,7 @@ def _lines(edge: Edge, name: str) -> list[dict[str, Any]]:
 
 @needs_envoy
 def test_a_line_is_at_most_four_kib_and_tells_how_long_all_was(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_A"), "-R", f"long:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"long:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("long") == "200")
 
     for letter in '"\\<\x80\xffa':
@@ -45,7 +45,7 @@ def test_a_line_is_at_most_four_kib_and_tells_how_long_all_was(edge: Edge, origi
 @needs_envoy
 def test_a_404_of_a_tunnel_is_logged_each_time_and_of_an_unknown_name_one_in_ten(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True, max_requests_per_visitor=100_000) as edge:
-        edge.ssh(edge.key("acct_A"), "-R", f"found:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"found:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: edge.status("found") == "200")
 
         for _ in range(20):
@@ -61,7 +61,7 @@ def test_a_404_of_a_tunnel_is_logged_each_time_and_of_an_unknown_name_one_in_ten
 @needs_envoy
 def test_of_requests_that_are_held_back_one_in_ten_has_a_line(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True, max_requests_per_visitor=20) as edge:
-        edge.ssh(edge.key("acct_A"), "-R", f"asked:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"asked:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: edge.status("asked") == "200")
 
         assert _ask(edge, "asked", "missing", times=1000) == {404, 429}

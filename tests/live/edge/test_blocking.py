@@ -63,7 +63,7 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
 ) -> None:
     with running(tmp_path, with_envoy=True, abuse_contact="100% abuse@example.com") as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}")
-        client.says("Report abuse to 100% abuse@example.com")
+        client.wait_for("Report abuse to 100% abuse@example.com")
         until(lambda: edge.status("demo") == "200")
         with _connected_from(edge, "127.0.0.2") as bad, _connected_from(edge, "127.0.0.1") as good:
             assert (_status(bad), _status(good)) == (200, 200)
@@ -135,7 +135,7 @@ def test_open_streams_of_grpc_from_a_blocked_network_end_within_five_seconds(
     with running(tmp_path, with_envoy=True) as edge:
         if asked != "demo":
             https_edge(edge, "demo", route(backend(edge, "bkdtg", TunnelGroup(labels={"app": "calls"}))))
-        edge.ssh(edge.key(ACCOUNT), "-R", f"{asked}:80:127.0.0.1:{service}").says("is online")
+        edge.ssh(edge.key(ACCOUNT), "-R", f"{asked}:80:127.0.0.1:{service}").wait_for("is online")
         until(lambda: edge.status("demo") not in ("000", "404", "503"))
         with _stream_from(edge, "127.0.0.2") as bad, _stream_from(edge, "127.0.0.3") as good:
             edge.store.block("127.0.0.2/32")

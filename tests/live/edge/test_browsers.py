@@ -17,7 +17,7 @@ ECHO = """
 const [done, socket] = [arguments[0], new WebSocket(`wss://${location.host}/echo`)], said = [];
 socket.onopen = () => socket.send("hello");
 socket.onmessage = (event) => { said.push(event.data); said.length < 3 ? socket.send("again") : socket.close(1000) };
-socket.onclose = (event) => done([...said, event.code, event.wasClean]);
+socket.onclose = (event) => done([...lines, event.code, event.wasClean]);
 """
 EVENTS = """
 const [done, source, events] = [arguments[0], new EventSource("/events"), []];

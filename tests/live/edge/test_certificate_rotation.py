@@ -16,7 +16,7 @@ pytestmark = needs_envoy
 def test_a_rotation_loses_no_request_over_http_2(edge: Edge, origin: int) -> None:
     """New connections get the new certificate. Open ones go on."""
     edge.upload("cert_0", "acct_A", "rotated.tunnels.localhost")
-    edge.ssh(edge.key("acct_A"), "-R", f"rotated:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"rotated:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("rotated", "--insecure") == "200")
     command = ["curl", "-sS", "--insecure", "--http2", "--rate", "100/s", *edge.resolved("rotated"), "-o", "/dev/null"]
     command += ["-w", "%{http_code} %{http_version} %{exitcode}\n%{stderr}%{num_connects}\n"]

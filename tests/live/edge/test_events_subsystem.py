@@ -18,7 +18,7 @@ def read(edge: Edge, key: Key, *arguments: str) -> Ssh:
 
 
 def events(client: Ssh) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in client.said if line.startswith("{")]
+    return [json.loads(line) for line in client.lines if line.startswith("{")]
 
 
 def wait_for(client: Ssh, kind: str) -> dict[str, Any]:
@@ -59,14 +59,14 @@ def test_a_refusal_is_an_event_with_its_code(
 ) -> None:
     edge.store.reserve_name("acct_B", "taken.tunnels.localhost")
     shown = edge.ssh(edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1")
-    assert shown.ends() == 1
+    assert shown.wait() == 1
     credential = Grant("acct_A", "sshcr_[^ ]+", ()).credential
 
     refused = wait_for(read(edge, edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1"), "refused")
 
     message = refused.pop("message")
     assert refused == {"event": "refused", "code": code, "final": final}
-    assert re.sub(credential, "", message) == re.sub(credential, "", shown.said[0])
+    assert re.sub(credential, "", message) == re.sub(credential, "", shown.lines[0])
 
 
 def test_the_end_of_a_tunnel_is_an_event_and_the_stream_goes_on(edge: Edge) -> None:
@@ -86,7 +86,7 @@ def test_a_client_without_a_tunnel_is_disconnected_in_time(tmp_path_factory: pyt
     with running(tmp_path_factory.mktemp("edge"), with_envoy=False, tunnel_timeout=1) as edge:
         client = read(edge, edge.key("acct_A"))
 
-        assert client.ends(within=5) == 255
+        assert client.wait(within=5) == 255
 
 
 @needs_envoy
@@ -109,4 +109,4 @@ def test_requests_are_events_without_their_queries(edge: Edge, origin: int) -> N
         "status": 200,
     }
     assert {request["status"] for request in requests if request["path"] == "/"} == {200, None}
-    assert not [line for line in client.said if "secret" in line]
+    assert not [line for line in client.lines if "secret" in line]

@@ -67,12 +67,12 @@ def test_a_connection_whose_last_tunnel_was_lost_is_ended_so_that_its_client_com
         until(lambda: bool(edge.store.online))
         edge.store.clear()
 
-        assert client.ends() == 255
+        assert client.wait() == 255
 
 
 def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, tunnel_timeout=1) as edge:
-        assert edge.ssh(edge.key("acct_A"), "-N", terminal="-T").ends() == 255
+        assert edge.ssh(edge.key("acct_A"), "-N", terminal="-T").wait() == 255
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_a_client_without_a_terminal_that_is_refused_its_tunnel_ends_with_the_re
     with running(tmp_path, with_envoy=False) as edge:
         edge.store.ban("banned.tunnels.localhost")
         client = edge.ssh(edge.key("acct_A"), "-N", "-R", forward, terminal="-T")
-        assert client.ends(within=5) == 255
-        client.says(reason)
+        assert client.wait(within=5) == 255
+        client.wait_for(reason)
 
 
 def test_a_client_without_a_terminal_keeps_the_tunnels_that_are_not_refused(tmp_path: Path) -> None:

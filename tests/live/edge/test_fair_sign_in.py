@@ -23,8 +23,8 @@ def _signed_in(edge: Edge) -> int:
         clients.append(edge.ssh(edge.key("acct_A"), "-R", f"honest{number}:80:localhost:1", terminal="-T"))
         time.sleep(0.1)
     with contextlib.suppress(AssertionError):
-        until(lambda: all(client.said or client.is_over for client in clients), within=10)
-    return sum(any("is online" in line for line in client.said) for client in clients)
+        until(lambda: all(client.lines or client.is_over for client in clients), within=10)
+    return sum(any("is online" in line for line in client.lines) for client in clients)
 
 
 def _connect(edge: Edge, source: str) -> socket.socket:
@@ -96,7 +96,7 @@ def _filter() -> str:
 
 def _fails(edge: Edge) -> None:
     """Have sign-ins fail: by a wrong key, without an answer, and dropped and then refused."""
-    assert edge.ssh(Key.make(edge.folder, "wrong"), "-R", "a:80:localhost:1").ends() == 255
+    assert edge.ssh(Key.make(edge.folder, "wrong"), "-R", "a:80:localhost:1").wait() == 255
     silent = _connect(edge, "127.0.0.31")
     flood = [_connect(edge, "127.0.0.32") for _ in range(40)]
     until(lambda: not _is_open(silent) and not any(map(_is_open, flood)))
@@ -107,7 +107,7 @@ def lines(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
     """Return the log of a gateway at which sign-ins have failed, and one has not."""
     with running(tmp_path, with_envoy=False, sign_in_timeout=3) as edge:
         _fails(edge)
-        edge.ssh(edge.key("acct_A"), "-R", "good:80:localhost:1").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", "good:80:localhost:1").wait_for("is online")
     return capfd.readouterr().err.splitlines()
 
 
@@ -176,18 +176,18 @@ def test_fail2ban_bans_whoever_floods_and_nobody_who_signs_in(tmp_path: Path, li
 def test_a_blocked_network_is_sent_away_and_its_connections_end_within_five_seconds(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1")
-        client.says("is online")
+        client.wait_for("is online")
         edge.store.block("127.0.0.0/8")
 
-        assert client.ends(within=5) == 255
-        assert any("The operator has blocked your network." in line for line in client.said)
+        assert client.wait(within=5) == 255
+        assert any("The operator has blocked your network." in line for line in client.lines)
         until(lambda: not edge.store.online)
-        assert edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1").ends() == 255
+        assert edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1").wait() == 255
         edge.store.block()
         until(lambda: _is_let_in(edge))
 
 
 def _is_let_in(edge: Edge) -> bool:
     client = edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1")
-    until(lambda: client.is_over or any("is online" in line for line in client.said))
+    until(lambda: client.is_over or any("is online" in line for line in client.lines))
     return not client.is_over

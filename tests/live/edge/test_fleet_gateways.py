@@ -68,7 +68,7 @@ def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_anot
     assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), platform.unanswered()
     assert http2.done > 20
     assert max(visitors.slowest, of_bytes.slowest) < 5
-    assert any(SENTENCE in line for line in client.said), client.said
+    assert any(SENTENCE in line for line in client.lines), client.lines
 
 
 def test_an_endless_download_ends_with_the_time_of_a_drain(platform: Platform) -> None:
@@ -102,7 +102,7 @@ def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(pl
             assert first.process.wait(45) == 0
             count = visitors.done
             until(lambda: visitors.done > count + 100)
-        assert any(SENTENCE in line for line in client.said), client.said
+        assert any(SENTENCE in line for line in client.lines), client.lines
     assert visitors.failures == [], platform.unanswered()
     assert visitors.slowest < 5
     api.delete(path)
@@ -147,7 +147,7 @@ def test_a_group_uses_another_region_only_without_tunnels_of_its_own(platform: P
 def connect_group(port: int, key: Key, service: int) -> Ssh:
     """Open a tunnel of the group of regions."""
     client = Ssh(ssh_command(port, key, "-tt", "-R", f"app=regions:80:127.0.0.1:{service}", "127.0.0.1"))
-    client.says("is online")
+    client.wait_for("is online")
     return client
 
 
@@ -158,18 +158,18 @@ def test_a_client_behind_a_proxy_has_its_own_address_in_events(platform: Platfor
         with closing(Balancer([gateway.ssh_port], header)) as balancer:
             command = ssh_command(balancer.port, platform.key, "-tt", "-R", "behind:80:localhost:1", "127.0.0.1")
             client = Ssh(command)
-            client.says("is online")
+            client.wait_for("is online")
             events = api.get("/audit_events?action=tunnel.create").json["audit_events"]
             assert "203.0.113.7" in json.dumps(events[0])
             client.kill()
         direct = Ssh(ssh_command(gateway.ssh_port, platform.key, "-R", "direct:80:localhost:1", "127.0.0.1"))
-        assert direct.ends() == 255
+        assert direct.wait() == 255
 
 
 def connect(port: int, key: Key, *names: str) -> Ssh:
     forwards = [part for name in names for part in ("-R", f"{name}:80:127.0.0.1:1")]
     client = Ssh(ssh_command(port, key, "-tt", *forwards, "127.0.0.1"))
-    client.says("is online")
+    client.wait_for("is online")
     return client
 
 
@@ -205,6 +205,6 @@ def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(p
         connect(second.ssh_port, other, "paused")
         (taken,) = platform.tunnels("paused")
         first.process.send_signal(signal.SIGCONT)
-        client.says("This gateway has lost its lease: connect again in ")
-        client.ends(within=10)
+        client.wait_for("This gateway has lost its lease: connect again in ")
+        client.wait(within=10)
         assert [tunnel["id"] for tunnel in platform.tunnels("paused")] == [taken["id"]]

@@ -137,7 +137,7 @@ def test_an_error_comes_with_its_words_and_metadata(channel: grpc.Channel) -> No
 
 
 def test_an_upstream_that_does_not_speak_grpc_is_unavailable(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_A"), "-R", f"other:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"other:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("other") == "200")
 
     with opened(edge, "other") as channel, pytest.raises(grpc.RpcError) as refused:

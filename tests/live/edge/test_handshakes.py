@@ -26,13 +26,13 @@ def test_a_hybrid_post_quantum_key_exchange_is_preferred(edge: Edge) -> None:
 
 def without_a_common_cipher(edge: Edge) -> None:
     options = ["-o", "Ciphers=chacha20-poly1305@openssh.com", "-N"]
-    assert edge.ssh(edge.key("acct_A"), *options, terminal="-T").ends() == 255
+    assert edge.ssh(edge.key("acct_A"), *options, terminal="-T").wait() == 255
 
 
 def without_the_host_key(edge: Edge) -> None:
     command = [*ssh_command(edge.settings.ssh_port, edge.key("acct_A"), "-N"), "127.0.0.1"]
     strict = [argument.replace("StrictHostKeyChecking=no", "StrictHostKeyChecking=yes") for argument in command]
-    assert Ssh(strict).ends() == 255
+    assert Ssh(strict).wait() == 255
 
 
 def with_another_protocol(edge: Edge) -> None:

@@ -107,7 +107,7 @@ def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
 
 
 def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key(ACCOUNT), "-R", f"lost:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key(ACCOUNT), "-R", f"lost:80:127.0.0.1:{origin}").wait_for("is online")
     open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
     served_edge, other = https_edge(edge, "lost", open_route), https_edge(edge, "found", open_route)
     until(lambda: edge.curl("lost") == edge.curl("found") == "open\n")

@@ -108,7 +108,7 @@ def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
         policy = ServedPolicy(ACCOUNT, ids.new("ipp"), Rules(ours))
         edge.store.keep(group)
         edge.store.keep(policy)
-        edge.ssh(edge.key(ACCOUNT), "-R", f"app=bytes:80:127.0.0.1:{server.port}").says("is online")
+        edge.ssh(edge.key(ACCOUNT), "-R", f"app=bytes:80:127.0.0.1:{server.port}").wait_for("is online")
         restriction = IpRestrictionModule(ip_policy_ids=[policy.id])
         modules = enabled(BackendModule(backend_id=group.id), ip_restriction=restriction)
         port, host = edge.settings.tcp_ports[7], f"bytes.{edge.settings.tunnel_domain}:443"
@@ -178,16 +178,18 @@ def test_plain_ssh_names_the_policies_of_its_tunnels(edge: Edge, origin: int) ->
         value = f"SetEnv=TUNNEL_IP_POLICIES={','.join(named)}"
         return edge.ssh(key, "-o", value, "-R", f"{name}:80:127.0.0.1:{origin}", terminal=terminal)
 
-    start("shut", closed.id).says("is online")
-    start("shown", open_to.id, terminal="-T").says("is online")
+    start("shut", closed.id).wait_for("is online")
+    start("shown", open_to.id, terminal="-T").wait_for("is online")
     edge.ssh(key, "-R", f"bare:80:127.0.0.1:{origin}", terminal="-N")
     until(lambda: edge.status("shown") == edge.status("bare") == "200")
     assert edge.status("shut") == "403"
     opened = {tunnel.name.partition(".")[0]: tunnel.ip_policies for tunnel, _ in edge.store.tunnels()}
     assert [opened[name] for name in ("shut", "shown", "bare")] == [(closed.id,), (open_to.id,), ()]
     for refused in (foreign.id, ids.new("ipp")):
-        start("refused", open_to.id, refused).says("TUNNEL_IP_POLICIES names a policy that your account does not have")
-    start("refused", "office").says("must be ids of IP policies")
+        start("refused", open_to.id, refused).wait_for(
+            "TUNNEL_IP_POLICIES names a policy that your account does not have"
+        )
+    start("refused", "office").wait_for("must be ids of IP policies")
     assert "refused" not in {tunnel.name.partition(".")[0] for tunnel, _ in edge.store.tunnels()}
 
     edge.store.keep(replace(open_to, rules=other_rules))
@@ -210,7 +212,7 @@ def test_byte_tunnels_close_a_connection_before_a_byte(edge: Edge) -> None:
         edge.store.reserve(ServedReservation(ACCOUNT, ids.new("rd"), name, True, modules=modules))
         edge.store.reserve_address(ACCOUNT, edge.settings.address(port), ServedAddress(False, modules))
         forwarded = ("-R", f"{port}:127.0.0.1:{server.port}", "-R", f"passed:443:127.0.0.1:{server.port}")
-        edge.ssh(edge.key(ACCOUNT), *forwarded).says("is online")
+        edge.ssh(edge.key(ACCOUNT), *forwarded).wait_for("is online")
         until(lambda: greeted(port, "127.0.0.2") and _reaches(edge, server))
 
         with connect(port, "127.0.0.2") as before:

@@ -48,7 +48,7 @@ def served(edge: Edge, name: str) -> str:
 
 def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge: Edge, origin: int) -> None:
     edge.upload("cert_own", "acct_A", "own.tunnels.localhost")
-    edge.ssh(edge.key("acct_A"), "-R", f"own:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"own:80:127.0.0.1:{origin}").wait_for("is online")
 
     until(lambda: served(edge, "own") == "cert_own")
 
@@ -58,7 +58,7 @@ def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge:
 
 def test_envoy_takes_a_resource_of_each_kind(edge: Edge, origin: int) -> None:
     edge.upload("cert_taken", "acct_A", "taken.tunnels.localhost")
-    edge.ssh(edge.key("acct_A"), "-R", f"taken:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"taken:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: served(edge, "taken") == "cert_taken")
     assert served(edge, "") == "*.tunnels.localhost"  # a client without a server name
 
@@ -72,7 +72,7 @@ def test_envoy_takes_a_resource_of_each_kind(edge: Edge, origin: int) -> None:
 
 def test_a_certificate_of_another_account_is_not_used(edge: Edge, origin: int) -> None:
     edge.upload("cert_other", "acct_B", "mine.tunnels.localhost")
-    edge.ssh(edge.key("acct_A"), "-R", f"mine:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"mine:80:127.0.0.1:{origin}").wait_for("is online")
 
     until(lambda: edge.status("mine") == "200")
 
@@ -81,10 +81,10 @@ def test_a_certificate_of_another_account_is_not_used(edge: Edge, origin: int) -
 
 def test_a_name_with_a_certificate_of_its_own_is_misdirected_on_other_connections(edge: Edge, origin: int) -> None:
     edge.upload("cert_apart", "acct_A", "apart.tunnels.localhost")
-    edge.ssh(edge.key("acct_A"), "-R", f"apart:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"apart:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("apart", "--insecure") == "200")
 
-    edge.ssh(edge.key("acct_B"), "-R", f"somebody:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_B"), "-R", f"somebody:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("somebody") == "200")
 
     said = edge.curl("somebody", "-H", "Host: apart.tunnels.localhost", "-w", "%{http_code}")
@@ -98,12 +98,12 @@ def test_a_certificate_that_envoy_refuses_is_as_if_it_were_not_there(edge: Edge,
     def to_another() -> float:
         weak.append(f"weak{len(weak)}")
         edge.upload(f"cert_{weak[-1]}", "acct_B", f"{weak[-1]}.tunnels.localhost", "rsa-1024")
-        edge.ssh(edge.key("acct_B"), "-R", f"{weak[-1]}:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_B"), "-R", f"{weak[-1]}:80:127.0.0.1:{origin}").wait_for("is online")
         return seconds_to(edge, "acct_A", f"beside-{weak[-1]}", origin)
 
     assert least(to_another, bound=2) < 2
     edge.upload("cert_good", "acct_A", "good.tunnels.localhost")
-    edge.ssh(edge.key("acct_A"), "-R", f"good:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"good:80:127.0.0.1:{origin}").wait_for("is online")
 
     until(lambda: served(edge, "good") == "cert_good")
     assert edge.status("good", "--insecure") == "200"
@@ -114,14 +114,14 @@ def test_a_certificate_that_envoy_refuses_is_as_if_it_were_not_there(edge: Edge,
 def seconds_to(edge: Edge, account: str, name: str, origin: int) -> float:
     """Open a tunnel of an account; return the seconds until it answers."""
     key, began = edge.key(account), time.monotonic()
-    edge.ssh(key, "-R", f"{name}:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(key, "-R", f"{name}:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status(name) == "200")
     return time.monotonic() - began
 
 
 def test_certificates_that_serve_nothing_delay_nobody(edge: Edge, origin: int) -> None:
     ids = iter(range(100, 0, -1))
-    edge.ssh(edge.key("acct_B"), "-R", "idle:80:localhost:1").says("is online")
+    edge.ssh(edge.key("acct_B"), "-R", "idle:80:localhost:1").wait_for("is online")
 
     def to_another() -> float:
         for number in itertools.islice(ids, 10):
@@ -149,15 +149,15 @@ def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int)
 
 def test_two_gateways_stand_behind_one_edge(edge: Edge, origin: int, tmp_path: Path) -> None:
     with _second(edge, tmp_path) as second:
-        edge.ssh(edge.key("acct_A"), "-R", f"first:80:127.0.0.1:{origin}").says("is online")
-        edge.ssh(edge.key("acct_A"), "-p", str(second), "-R", f"second:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"first:80:127.0.0.1:{origin}").wait_for("is online")
+        edge.ssh(edge.key("acct_A"), "-p", str(second), "-R", f"second:80:127.0.0.1:{origin}").wait_for("is online")
 
         until(lambda: edge.status("first") == "200")
         until(lambda: edge.status("second") == "200")
 
 
 def test_a_slow_reader_stalls_nobody_else_of_the_same_tunnel(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_A"), "-R", f"slow:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"slow:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("slow") == "200")
     slow = edge.connect("slow", "http/1.1")
     slow.sendall(b"GET /bytes/200000000 HTTP/1.1\r\nhost: slow.tunnels.localhost\r\n\r\n")
@@ -200,7 +200,7 @@ def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge
     port = edge.store.up[edge.gateway.id].port
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    edge.ssh(edge.key("acct_A"), "-R", "hop:80:localhost:1").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", "hop:80:localhost:1").wait_for("is online")
     (tunnel,) = edge.open_tunnels()
 
     answered = b""

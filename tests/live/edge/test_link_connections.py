@@ -32,7 +32,7 @@ received_texts: list[bytes] = []
 
 def opened(edge: Edge, port: int) -> str:
     """Open a tunnel on a port of TCP to a port of this machine; return its id."""
-    edge.ssh(edge.key("acct_A"), "-R", f"0:127.0.0.1:{port}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"0:127.0.0.1:{port}").wait_for("is online")
     (id,) = edge.store.online
     return id
 
@@ -71,19 +71,19 @@ def test_the_upstream_is_told_where_the_reservation_says_so(edge: Edge, said: He
     edge.store.reserve_name("acct_A", edge.settings.address(port), proxy_protocol=True)
     with serving(echoing) as upstream:
         client = edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}")
-        client.says("is online")
+        client.wait_for("is online")
         (id,) = edge.store.online
         link = Link(edge, id, said.encoded() if said else b"")
         link.send(b"hello")
         link.end()
         assert link.read() == first.encoded() + b"hello"
         link.close()
-        client.says(f"{said.source[0] if said and said.source else '127.0.0.1'}  5 bytes in, ")
+        client.wait_for(f"{said.source[0] if said and said.source else '127.0.0.1'}  5 bytes in, ")
 
 
 def test_a_backend_tunnel_is_told_of_visitors_as_envoy_tells(edge: Edge) -> None:
     with serving(echoing) as port:
-        edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{port}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{port}").wait_for("is online")
         (id,) = edge.store.online
         for first in (VISITOR.encoded(), b""):
             link = Link(edge, id, first)
@@ -230,7 +230,7 @@ def test_envoy_comes_near_by_with_bytes_and_tells_who_its_visitor_is(edge: Edge)
     edge.store.reserve_name("acct_A", f"tunnels.localhost:{edge.settings.tcp_ports[0]}", proxy_protocol=True)
     with serving(echoing) as port:
         tcp_port = edge.settings.tcp_ports[0]
-        edge.ssh(edge.key("acct_A"), "-R", f"{tcp_port}:127.0.0.1:{port}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"{tcp_port}:127.0.0.1:{port}").wait_for("is online")
         until(lambda: listens(tcp_port))
         with socket.create_connection(("127.0.0.1", tcp_port), 5) as visitor:
             header = Header(visitor.getsockname(), ("127.0.0.1", tcp_port)).encoded()

@@ -57,7 +57,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory, providers: FakeProviders)
 def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(platform: Platform) -> None:
     with upstream() as port:
         client = platform.ssh("-R", f"demo:80:127.0.0.1:{port}")
-        client.says("is online")
+        client.wait_for("is online")
         until(lambda: platform.status("demo") == "200", within=10)
         (tunnel,) = platform.tunnels("demo")
         assert (tunnel["public_url"], tunnel["proto"]) == (
@@ -85,7 +85,7 @@ def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_quest
     replaced = {"UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={known_hosts}"}
     strict = {"StrictHostKeyChecking=no": "StrictHostKeyChecking=yes", **replaced}
     client = Ssh([strict.get(argument, argument) for argument in command])
-    client.says("is online")
+    client.wait_for("is online")
     client.kill()
 
 
@@ -229,7 +229,7 @@ def test_the_access_log_is_opened_anew_on_sighup(platform: Platform) -> None:
     log = platform.api.local / "edge" / "access.log"
     with upstream() as port:
         client = platform.ssh("-R", f"rotated:80:127.0.0.1:{port}")
-        client.says("is online")
+        client.wait_for("is online")
         until(lambda: platform.status("rotated") == "200", within=10)
         log.rename(log.with_name("access.log.1"))
         platform.edge.send_signal(signal.SIGHUP)
@@ -248,13 +248,13 @@ def test_what_was_counted_outlives_a_kill_of_the_gateway(platform: Platform) -> 
 
     with upstream() as port:
         client = platform.ssh("-R", f"billed:80:127.0.0.1:{port}")
-        client.says("is online")
+        client.wait_for("is online")
         until(lambda: platform.status("billed") == "200", within=10)
         for _ in range(visits):
             assert platform.status("billed", f"/bytes/{size}") == "200"
         time.sleep(1)
         os.kill(platform.child("edge gateway"), signal.SIGKILL)
-        assert client.ends(within=10) == 255
+        assert client.wait(within=10) == 255
 
         until(lambda: used().bytes_out >= size * visits, within=90)  # a busy machine starts the gateway slowly
         assert used().bytes_out <= size * visits * 1.01
@@ -381,10 +381,10 @@ def test_a_name_is_had_ended_and_seen_by_nobody_else(platform: Platform) -> None
     newcomer = platform.api.newcomer()
     key, stranger = credential(newcomer, "stranger"), newcomer.client()
     mine = platform.ssh("-R", "mine:80:localhost:1")
-    mine.says("is online")
+    mine.wait_for("is online")
     other = platform.ssh("-R", "mine:80:localhost:1", key=key)
-    assert other.ends() == 1
-    assert other.said == ["mine.tunnels.localhost is in use already: choose another name."]
+    assert other.wait() == 1
+    assert other.lines == ["mine.tunnels.localhost is in use already: choose another name."]
     assert stranger.get("/tunnels").json["tunnels"] == []
     (tunnel,) = platform.tunnels("mine")
     assert stranger.get(f"/tunnels/{tunnel['id']}").status == 404
@@ -393,14 +393,14 @@ def test_a_name_is_had_ended_and_seen_by_nobody_else(platform: Platform) -> None
 
 def test_the_operator_ends_a_tunnel_and_bans_its_name(platform: Platform) -> None:
     client = platform.ssh("-R", "banned:80:localhost:1")
-    client.says("is online")
+    client.wait_for("is online")
     ban = [sys.executable, "-m", "chalicelib", "names", "ban", "banned.tunnels.localhost"]
     subprocess.run(ban, cwd=ROOT, env={**os.environ, **platform.api.cloud}, check=True, capture_output=True)
     assert platform.tunnels("banned") == []
-    assert client.ends(within=2) == 1
+    assert client.wait(within=2) == 1
     again = platform.ssh("-R", "banned:80:localhost:1")
-    assert again.ends() == 1
-    assert again.said == ["The operator has banned banned.tunnels.localhost: choose another name."]
+    assert again.wait() == 1
+    assert again.lines == ["The operator has banned banned.tunnels.localhost: choose another name."]
 
 
 NAME_OF_THE_PAGE = "demo.tunnels.example.com"
@@ -438,8 +438,8 @@ def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_
     at = ("2026-11-22T03:00:00Z", seen_at)
     ids = operate(platform, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
     operate(platform, suspend, ("sshcr_…", ids["credential"]))
-    assert other.ends(within=5) == 1
-    assert platform.ssh("-R", "other:80:localhost:1", key=key).ends() == 255
+    assert other.wait(within=5) == 1
+    assert platform.ssh("-R", "other:80:localhost:1", key=key).wait() == 255
 
     ids = operate(platform, who.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
     operate(platform, suspend, ("sshcr_…", ids["account"]))
@@ -475,7 +475,7 @@ def test_what_the_api_has_answered_is_live_within_two_seconds(platform: Platform
     until(lambda: served_with(platform, "live") == "*.tunnels.localhost", within=2)
     api.patch(f"/bot_users/{bot['id']}", {"active": False})
     until(lambda: platform.status("live") == "404", within=2)
-    assert client.ends(within=2) == 1
+    assert client.wait(within=2) == 1
 
 
 PARTS = ("gateway", "control", "bootstrap")  # as they are named on their command lines; the last is Envoy
@@ -523,14 +523,14 @@ def test_whatever_is_killed_comes_back_with_its_names_and_gives_no_wrong_answer(
 ) -> None:
     with upstream() as port, visited(platform, "back") as visits:
         first = platform.ssh("-R", f"back:80:127.0.0.1:{port}")
-        first.says("is online", within=30)
+        first.wait_for("is online", within=30)
         until(visits.are_all_answered, within=30)  # also by each of Envoy's threads
         visits.begin()
         for name in names:
             os.kill(platform.child(name), signal.SIGKILL)
         until(lambda: all(platform.child(name) for name in names), within=30)
         if "gateway" in names:
-            first.ends()
+            first.wait()
             until(lambda: _online(platform, f"back:80:127.0.0.1:{port}"), within=60)
         until(lambda: platform.status("back") == "200", within=60)  # each restart waits longer than the last
         until(lambda: visits.answers["200"] > 0)
@@ -540,5 +540,5 @@ def test_whatever_is_killed_comes_back_with_its_names_and_gives_no_wrong_answer(
 
 def _online(platform: Platform, forward: str) -> bool:
     client = platform.ssh("-R", forward)
-    until(lambda: client.is_over or any("is online" in line for line in client.said), within=30)
+    until(lambda: client.is_over or any("is online" in line for line in client.lines), within=30)
     return not client.is_over

@@ -16,12 +16,12 @@ def names(edge: Edge) -> list[str]:
 
 def test_a_client_that_asks_for_port_0_is_told_its_port(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "0:localhost:1", "-R", "0:localhost:2", terminal="-tt")
-    client.says("is online")
+    client.wait_for("is online")
     until(lambda: len(names(edge)) == 2)
     ports = [int(name.rpartition(":")[2]) for name in names(edge)]
     assert set(ports) < set(edge.settings.tcp_ports)
     for port in ports:
-        client.says(f"tcp://tunnels.localhost:{port} is online.")
+        client.wait_for(f"tcp://tunnels.localhost:{port} is online.")
     client.kill()
     until(lambda: not names(edge))
 
@@ -29,12 +29,12 @@ def test_a_client_that_asks_for_port_0_is_told_its_port(edge: Edge) -> None:
 def test_a_port_is_one_credential_s_which_takes_it_over(edge: Edge) -> None:
     port, key = edge.settings.tcp_ports[3], edge.key("acct_A")
     first = edge.ssh(key, "-R", f"{port}:localhost:1")
-    first.says(f"tcp://tunnels.localhost:{port} is online.")
-    edge.ssh(edge.key("acct_B"), "-R", f"{port}:localhost:1").says(
+    first.wait_for(f"tcp://tunnels.localhost:{port} is online.")
+    edge.ssh(edge.key("acct_B"), "-R", f"{port}:localhost:1").wait_for(
         f"tunnels.localhost:{port} is in use already: choose another port."
     )
-    edge.ssh(key, "-R", f"{port}:localhost:1").says("is online")
-    first.says("has ended: another connection with the same credential has taken its name.")
+    edge.ssh(key, "-R", f"{port}:localhost:1").wait_for("is online")
+    first.wait_for("has ended: another connection with the same credential has taken its name.")
     until(lambda: names(edge) == [f"tunnels.localhost:{port}"])
 
 
@@ -44,12 +44,12 @@ def test_a_port_that_the_system_does_not_give_is_one_sentence_and_tried_again(ed
     url = f"tcp://tunnels.localhost:{taken}"
     with socket.create_server(("127.0.0.1", taken)):
         client = edge.ssh(edge.key("acct_A"), "-R", f"{taken}:localhost:1", "-R", f"{free}:localhost:1")
-        client.says(refused := f"{url} is not open: cannot bind '127.0.0.1:{taken}': Address already in use.")
+        client.wait_for(refused := f"{url} is not open: cannot bind '127.0.0.1:{taken}': Address already in use.")
         until(lambda: listens(free))
-    client.says(f"{url} is open now.")
+    client.wait_for(f"{url} is open now.")
     assert listens(taken)
     tried = f"{refused} The edge tries again every few seconds."
-    assert [line for line in client.said if url in line] == [tried, f"{url} is open now."]
+    assert [line for line in client.lines if url in line] == [tried, f"{url} is open now."]
 
 
 @needs_envoy
@@ -57,7 +57,7 @@ def test_a_port_is_open_when_its_client_is_told_that_it_is_online(edge: Edge) ->
     key, ports = edge.key("acct_A"), edge.settings.tcp_ports[6:9]
     for port in (*ports, *ports):
         client = edge.ssh(key, "-R", f"{port}:localhost:1")
-        client.says("is online")
+        client.wait_for("is online")
         assert listens(port)
         client.kill()
         until(partial(is_closed, port))
@@ -72,7 +72,7 @@ def test_all_ports_that_are_free_are_given_and_then_none(edge: Edge) -> None:
     edge.store.reserve_name("acct_B", f"tunnels.localhost:{ports[0]}")
     first = edge.ssh(edge.key("acct_A"), *(f"-R0:localhost:{number}" for number in range(1, 10)))
     until(lambda: len(names(edge)) == 9)
-    edge.ssh(edge.key("acct_A"), "-R", "0:localhost:1").says(
+    edge.ssh(edge.key("acct_A"), "-R", "0:localhost:1").wait_for(
         "All ports that your credential permits are in use or reserved."
     )
     assert f"tunnels.localhost:{ports[0]}" not in names(edge)

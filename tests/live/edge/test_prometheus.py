@@ -39,7 +39,7 @@ def _values(edge: Edge) -> Mapping[str, float]:
 
 @needs_envoy
 def test_one_port_tells_of_gateway_control_and_envoy_without_names(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_M"), "-R", f"counted:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_M"), "-R", f"counted:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("counted") == "200")
     until(lambda: _values(edge).get("edge_up") == 3)
     before = _values(edge)

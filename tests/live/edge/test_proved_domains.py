@@ -94,14 +94,14 @@ class World:
     def opens(self, name: str) -> Ssh:
         """Return the owner's client, with a tunnel of the name."""
         client = self.platform.ssh("-R", f"{name}:80:localhost:1")
-        client.says("is online.")
+        client.wait_for("is online.")
         return client
 
     def refused(self, name: str) -> list[str]:
         """Return what the other account is told, which asks for a name."""
         client = self.platform.ssh("-R", f"{name}:80:localhost:1", key=self.key)
-        assert client.ends() == 1
-        return client.said
+        assert client.wait() == 1
+        return client.lines
 
     def shown(self, host: str) -> str:
         """Return the certificate that a visitor of a host is shown, PEM; "" where the handshake is refused."""
@@ -196,9 +196,9 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) 
     (mine,) = api.get("/reserved_domains").json["reserved_domains"]
     unproved = f"Your account has not proved that it owns {DOMAIN}: reserve it and set its TXT record first."
     assert world.refused(DOMAIN) == [unproved]
-    assert world.platform.ssh("-R", f"x.{DOMAIN}:80:localhost:1").ends() == 1
+    assert world.platform.ssh("-R", f"x.{DOMAIN}:80:localhost:1").wait() == 1
     client = world.opens(f"{DOMAIN.upper()}.")
-    assert client.said == [f"https://{DOMAIN}:{world.platform.ports['EDGE_PORT']} is online."]
+    assert client.lines == [f"https://{DOMAIN}:{world.platform.ports['EDGE_PORT']} is online."]
     assert (world.shown(DOMAIN), bool(world.shown("nobody.tunnels.localhost"))) == ("", True)
 
     exact, wildcard = (
@@ -245,10 +245,10 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
     assert challenged(*both) == ("pending", "verified")
     assert challenged(both[1]) == ("verified", "lapsed")
     until(lambda: world.shown(DOMAIN) == "", within=5)
-    assert client.ends(within=5) == 1
+    assert client.wait(within=5) == 1
     assert world.events(mine["id"])[-1] == ("lapsed", "edge")
     other = world.platform.ssh("-R", f"{DOMAIN}:80:localhost:1", key=world.key)
-    other.says("is online.")
+    other.wait_for("is online.")
     other.kill()
 
 
@@ -263,13 +263,13 @@ def test_a_reserved_name_is_its_accounts_online_or_not(world: World) -> None:
     refusals.append(world.refused("kept"))
     assert world.stranger.client().post("/reserved_domains", {"domain": "x.kept.tunnels.localhost"}).status == 409
     assert refusals == [[TAKEN]] * (len(SPELLINGS) + 2)
-    assert client.said == [f"https://kept.tunnels.localhost:{world.platform.ports['EDGE_PORT']} is online."]
+    assert client.lines == [f"https://kept.tunnels.localhost:{world.platform.ports['EDGE_PORT']} is online."]
 
 
 def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everything(world: World) -> None:
     client = world.opens("kept")
     os.kill(world.platform.child("gateway"), signal.SIGKILL)
-    client.ends()
+    client.wait()
     until(lambda: world.platform.tunnels("kept") == [], within=LEASE + 10)
     until(lambda: listens(int(world.platform.ports["SSH_PORT"])), within=30)
     assert world.refused("kept") == [TAKEN]
@@ -280,22 +280,22 @@ def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everyt
 
 def test_a_name_that_nobody_reserved_is_free_again_and_that_is_said(world: World) -> None:
     client = world.opens("loose")
-    client.says('To reserve it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}')
+    client.wait_for('To reserve it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}')
     client.kill()
     until(lambda: world.platform.tunnels("loose") == [])
     other = world.platform.ssh("-R", "loose:80:localhost:1", key=world.key)
-    other.says("is online.")
+    other.wait_for("is online.")
     other.kill()
 
 
 def test_an_edge_wins_over_a_tunnel_and_keeps_the_name_from_others(world: World) -> None:
     client = world.opens("page")
     edge = world.platform.api.client().create("/edges/https", {"hostports": ["page.tunnels.localhost:443"]})
-    assert client.ends(within=5) == 1
+    assert client.wait(within=5) == 1
     again = world.platform.ssh("-R", "page:80:localhost:1")
-    assert again.ends() == 1
+    assert again.wait() == 1
     listens = "An edge of your account listens on page.tunnels.localhost"
-    assert again.said == [f"{listens}: choose another name, or remove it from the edge."]
+    assert again.lines == [f"{listens}: choose another name, or remove it from the edge."]
     assert world.refused("page") == ["page.tunnels.localhost is in use already: choose another name."]
     world.platform.api.client().delete(f"/edges/https/{edge['id']}")
 
@@ -304,15 +304,15 @@ def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     world.stranger.client().create("/reserved_domains", {"domain": "theirs.tunnels.localhost"})
     command = ["accounts", "limits", world.account]
     open_before = world.platform.ssh("-R", "free:80:localhost:1", key=world.key)
-    open_before.says("is online.")
+    open_before.wait_for("is online.")
     world.operate(*command, "--only-reserved")
-    assert open_before.ends(within=5) == 1
-    assert open_before.said[-1].endswith("its credential or right to the name was revoked.")
+    assert open_before.wait(within=5) == 1
+    assert open_before.lines[-1].endswith("its credential or right to the name was revoked.")
     assert world.refused("free") == [
         "Your account can use only reserved names, and free.tunnels.localhost is not reserved: reserve it first."
     ]
     client = world.platform.ssh("-R", "theirs:80:localhost:1", key=world.key)
-    client.says("is online.")
+    client.wait_for("is online.")
     client.kill()
     world.operate(*command, "--no-only-reserved")
 

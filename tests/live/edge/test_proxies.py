@@ -70,7 +70,7 @@ def read_of(connection: socket.socket) -> bytes:
 @pytest.mark.parametrize("version", FIRST)
 def test_the_upstream_and_the_log_read_the_visitors_address(edge: Edge, origin: int, version: str) -> None:
     name = f"said{version[-1]}"
-    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: "x-forwarded-for: 203.0.113.7\n" in asked(edge, name, FIRST[version]))
 
     def lines() -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def test_the_upstream_and_the_log_read_the_visitors_address(edge: Edge, origin: 
 
 
 def test_a_visitor_from_a_blocked_network_is_refused(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_A"), "-R", f"shut:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"shut:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: asked(edge, "shut").startswith("HTTP/1.1 200"))
 
     edge.store.block("203.0.113.0/24")
@@ -130,7 +130,7 @@ def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     address = edge.settings.address(port)
     edge.store.reserve_name("acct_A", address, proxy_protocol=True)
     with reading() as (upstream, seen):
-        edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}").wait_for("is online")
         until(lambda: listens(port))
         with coming(port) as visitor:
             visitor.sendall(b"hello" * 10)
@@ -143,8 +143,8 @@ def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
 def test_a_header_of_the_proxy_chooses_no_tunnel(edge: Edge) -> None:
     mine, other = edge.settings.tcp_ports[1:3]
     with reading() as (upstream, seen), reading() as (elsewhere, seen_elsewhere):
-        edge.ssh(edge.key("acct_A"), "-R", f"{mine}:127.0.0.1:{upstream}").says("is online")
-        edge.ssh(edge.key("acct_B"), "-R", f"{other}:127.0.0.1:{elsewhere}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"{mine}:127.0.0.1:{upstream}").wait_for("is online")
+        edge.ssh(edge.key("acct_B"), "-R", f"{other}:127.0.0.1:{elsewhere}").wait_for("is online")
         until(lambda: listens(mine) and listens(other))
         (tunnel,) = [tunnel.id for tunnel in edge.store.online.values() if tunnel.name == edge.settings.address(other)]
         with coming(mine, first=_naming(tunnel)) as visitor:
@@ -164,7 +164,7 @@ def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) ->
     host = f"named.{edge.settings.tunnel_domain}"
     edge.store.reserve_name("acct_A", host, proxy_protocol=True)
     with reading() as (upstream, seen):
-        edge.ssh(edge.key("acct_A"), "-R", f"named:443:127.0.0.1:{upstream}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"named:443:127.0.0.1:{upstream}").wait_for("is online")
 
         def is_told() -> bool:
             shaken(edge, host, PROXY)
@@ -212,7 +212,7 @@ def test_control_tries_an_edge_from_an_address_of_its_own(edge: Edge) -> None:
 def test_without_the_setting_nobody_is_believed(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True) as edge, reading() as (upstream, seen):
         port = edge.settings.tcp_ports[0]
-        edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}").wait_for("is online")
         until(lambda: listens(port))
         assert answered(edge.settings.edge_port, PROXY, FIRST["version 1"]).startswith(b"\x15\x03")  # an alert of TLS
         assert answered(edge.settings.http_port, PROXY, FIRST["version 1"]).startswith(b"HTTP/1.1 400")

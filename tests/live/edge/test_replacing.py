@@ -42,7 +42,7 @@ def test_no_request_fails_while_envoy_is_replaced_twice_and_control_restarts(pla
         tls_upstream("passed.tunnels.localhost", platform.api.local) as (tls_port, tls_authority),
     ):
         client = platform.ssh("-R", f"demo:80:127.0.0.1:{port}", "-R", f"passed:443:127.0.0.1:{tls_port}")
-        client.says("passed.tunnels.localhost")
+        client.wait_for("passed.tunnels.localhost")
         passed = replace(platform.address("passed"), authority=tls_authority)
         until(lambda: platform.status("demo") == "200" and passed.answers(), within=10)
         with (

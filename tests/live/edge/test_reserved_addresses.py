@@ -100,7 +100,7 @@ def test_a_name_without_a_tunnel_says_so(edge: Edge) -> None:
 
 
 def test_a_tunnel_whose_upstream_does_not_answer_says_so(edge: Edge) -> None:
-    edge.ssh(edge.key("acct_A"), "-R", "silent:80:127.0.0.1:1").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", "silent:80:127.0.0.1:1").wait_for("is online")
 
     until(lambda: edge.status("silent") == "502")
 
@@ -123,7 +123,7 @@ def test_http_is_redirected_to_the_https_address_with_its_method(edge: Edge, met
 @pytest.mark.parametrize("protocol", ["--http1.0", "--http1.1", "--http2"])
 def test_a_host_may_end_with_a_dot(edge: Edge, origin: int, protocol: str) -> None:
     name = f"dot{protocol[-1]}"
-    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status(name) == "200")
 
     for port in ("", f":{edge.settings.edge_port}"):
@@ -137,7 +137,7 @@ def test_a_request_that_names_no_host_is_refused(edge: Edge) -> None:
 
 
 def test_events_come_as_they_are_sent(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_A"), "-R", f"events:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"events:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("events") == "200")
 
     with edge.connect("events") as connection:
@@ -152,7 +152,7 @@ def test_events_come_as_they_are_sent(edge: Edge, origin: int) -> None:
 @pytest.mark.parametrize("protocol", ["--http1.1", "--http2"])
 def test_uploads_and_downloads_of_any_size_pass(edge: Edge, origin: int, protocol: str) -> None:
     name = f"large{protocol[-1]}"
-    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status(name) == "200")
     size = 16 * 1024 * 1024
     large = edge.folder / "large"
@@ -165,7 +165,7 @@ def test_uploads_and_downloads_of_any_size_pass(edge: Edge, origin: int, protoco
 
 
 def test_a_websocket_is_upgraded_and_speaks_both_ways(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_A"), "-R", f"ws:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"ws:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("ws") == "200")
 
     with edge.connect("ws", "http/1.1") as secure:
@@ -188,7 +188,7 @@ def test_a_client_that_ends_takes_its_address_with_it_within_a_second(edge: Edge
 
 
 def test_every_request_is_a_line_of_the_access_log_without_its_query(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_L"), "-R", f"logged:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_L"), "-R", f"logged:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("logged") == "200")
 
     edge.curl("logged", "-H", "Cookie: secret=1", path="/path?secret=2")

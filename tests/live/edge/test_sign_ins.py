@@ -86,8 +86,8 @@ def opens_a_tunnel(edge: Edge, command: list[str], known_hosts: Path) -> bool:
 def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
     client = edge.ssh(Key.make(edge.folder, "stranger"), "-R", "a:80:localhost:1")
 
-    assert client.ends() == 255
-    assert any("Permission denied (publickey)" in line for line in client.said)
+    assert client.wait() == 255
+    assert any("Permission denied (publickey)" in line for line in client.lines)
 
 
 def printed(edge: Edge, *keys: Key) -> list[str]:
@@ -98,8 +98,8 @@ def printed(edge: Edge, *keys: Key) -> list[str]:
     edge.clients.append(client)
     until(lambda: client.is_over or bool(edge.store.online))
     client.kill()
-    client.ends()
-    return [line for line in client.said if line and not line.startswith(("Warning: Permanently", "Allocated port"))]
+    client.wait()
+    return [line for line in client.lines if line and not line.startswith(("Warning: Permanently", "Allocated port"))]
 
 
 @pytest.fixture
@@ -137,7 +137,9 @@ def test_a_key_that_signs_in_gets_no_sentence_and_one_after_wrong_ones_gets_it_o
 
 
 def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key) -> None:
-    edge.ssh(certified(edge, authority), "-R", "certified:80:localhost:1").says("https://certified.tunnels.localhost")
+    edge.ssh(certified(edge, authority), "-R", "certified:80:localhost:1").wait_for(
+        "https://certified.tunnels.localhost"
+    )
 
 
 REFUSED = {
@@ -164,43 +166,43 @@ def test_a_certificate_binds_only_what_its_rules_permit(edge: Edge, admin: Clien
     grant = Store("local", "tunnels.localhost").find_grant_by_certificate(signer, certificate["id"])
     assert grant
     assert grant.acl == tuple(rules.split(","))
-    edge.ssh(key, "-R", "demo:80:localhost:1").says("https://demo.tunnels.localhost")
-    edge.ssh(key, "-R", "region=eu:80:localhost:1").says("is online with region=eu")
+    edge.ssh(key, "-R", "demo:80:localhost:1").wait_for("https://demo.tunnels.localhost")
+    edge.ssh(key, "-R", "region=eu:80:localhost:1").wait_for("is online with region=eu")
     for forward, sentence in REFUSED.items():
-        edge.ssh(key, "-R", forward).says(f"The ACL of {certificate['id']} {sentence}")
+        edge.ssh(key, "-R", forward).wait_for(f"The ACL of {certificate['id']} {sentence}")
 
 
 def test_a_certificate_for_another_principal_is_not_let_in(edge: Edge, authority: Key) -> None:
     key = certified(edge, authority, principals="alice,bob")
 
-    assert edge.ssh(key, "-l", "mallory", "-R", "p:80:localhost:1").ends() == 255
-    edge.ssh(key, "-l", "bob", "-R", "p:80:localhost:1").says("is online")
+    assert edge.ssh(key, "-l", "mallory", "-R", "p:80:localhost:1").wait() == 255
+    edge.ssh(key, "-l", "bob", "-R", "p:80:localhost:1").wait_for("is online")
 
 
 @pytest.mark.parametrize("days", ["-2d:-1d", "+1d:+2d"])
 def test_a_certificate_outside_of_its_time_is_not_let_in(edge: Edge, authority: Key, days: str) -> None:
-    assert edge.ssh(certified(edge, authority, days=days), "-R", "t:80:localhost:1").ends() == 255
+    assert edge.ssh(certified(edge, authority, days=days), "-R", "t:80:localhost:1").wait() == 255
 
 
 def test_a_certificate_holds_for_its_source_addresses_only(edge: Edge, authority: Key) -> None:
     elsewhere = certified(edge, authority, "source-address=192.0.2.0/24")
 
-    assert edge.ssh(elsewhere, "-R", "s:80:localhost:1").ends() == 255
-    edge.ssh(certified(edge, authority, "source-address=127.0.0.0/8"), "-R", "s:80:localhost:1").says("is online")
+    assert edge.ssh(elsewhere, "-R", "s:80:localhost:1").wait() == 255
+    edge.ssh(certified(edge, authority, "source-address=127.0.0.0/8"), "-R", "s:80:localhost:1").wait_for("is online")
 
 
 def test_a_certificate_that_permits_no_forwarding_opens_no_tunnel_and_says_why(edge: Edge, authority: Key) -> None:
     client = edge.ssh(certified(edge, authority, "clear", "permit-pty"), "-R", "f:80:localhost:1")
 
-    assert client.ends() == 1
-    assert any("it needs the extension permit-port-forwarding" in line for line in client.said)
+    assert client.wait() == 1
+    assert any("it needs the extension permit-port-forwarding" in line for line in client.lines)
 
 
 def test_a_certificate_that_was_deleted_is_not_let_in(edge: Edge, authority: Key) -> None:
     key = certified(edge, authority)
     served_records.remove_user_certificates("acct_C")
 
-    assert edge.ssh(key, "-R", "d:80:localhost:1").ends() == 255
+    assert edge.ssh(key, "-R", "d:80:localhost:1").wait() == 255
 
 
 def test_whoever_tries_six_wrong_keys_is_sent_away(edge: Edge, tmp_path: Path) -> None:
@@ -210,10 +212,10 @@ def test_whoever_tries_six_wrong_keys_is_sent_away(edge: Edge, tmp_path: Path) -
 
     client = edge.ssh(wrong[0], *key_arguments, "-i", str(right.file), "-R", "six:80:localhost:1")
 
-    assert client.ends() == 255
+    assert client.wait() == 255
     assert any(
         "Your client tried too many keys: choose one with ssh -o IdentitiesOnly=yes -i FILE." in line
-        for line in client.said
+        for line in client.lines
     )
 
 
@@ -221,7 +223,7 @@ def test_five_wrong_keys_are_forgiven(edge: Edge, tmp_path: Path) -> None:
     wrong = [Key.make(tmp_path, f"wrong{number}") for number in range(5)]
     key_arguments = [part for key in wrong for part in ("-i", str(key.file))]
 
-    edge.ssh(wrong[0], *key_arguments, "-i", str(edge.key("acct_A").file), "-R", "five:80:localhost:1").says(
+    edge.ssh(wrong[0], *key_arguments, "-i", str(edge.key("acct_A").file), "-R", "five:80:localhost:1").wait_for(
         "is online"
     )
 
@@ -231,9 +233,9 @@ def test_nobody_is_let_in_while_the_store_is_away_and_everybody_is_told_that(edg
     edge.store.is_away = True
     try:
         client = edge.ssh(key, "-R", "away:80:localhost:1")
-        assert client.ends() == 255
+        assert client.wait() == 255
         assert any(
-            "The gateway cannot reach its store just now: try again in a moment." in line for line in client.said
+            "The gateway cannot reach its store just now: try again in a moment." in line for line in client.lines
         )
     finally:
         edge.store.is_away = False
@@ -266,6 +268,6 @@ def _seconds_to_a_tunnel(edge: Edge, key: Key) -> float:
     began = time.monotonic()
     while True:
         client = edge.ssh(key, "-R", "good:80:localhost:1", terminal="-T")
-        until(lambda client=client: bool(client.said) or client.is_over, within=20)  # type: ignore[misc]
-        if any("is online" in line for line in client.said):
+        until(lambda client=client: bool(client.lines) or client.is_over, within=20)  # type: ignore[misc]
+        if any("is online" in line for line in client.lines):
             return time.monotonic() - began

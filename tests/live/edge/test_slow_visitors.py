@@ -95,7 +95,7 @@ def test_no_name_and_the_name_of_another_account_lead_elsewhere(hasty_edge: Edge
 def test_whoever_says_nothing_is_ended_in_time_and_told_of_in_the_log(hasty_edge: Edge) -> None:
     port = hasty_edge.settings.tcp_ports[0]
     with contextlib.closing(Echo("echo")) as echo:
-        hasty_edge.ssh(hasty_edge.key("acct_A"), "-R", f"{port}:localhost:{echo.port}").says("is online")
+        hasty_edge.ssh(hasty_edge.key("acct_A"), "-R", f"{port}:localhost:{echo.port}").wait_for("is online")
         until(lambda: listens(port))
         with socket.create_connection(("127.0.0.1", port), 10) as silent:
             assert silent.recv(100) == b"echo\n"  # who says nothing is spoken to

@@ -53,7 +53,7 @@ def test_each_client_signs_in_and_opens_a_tunnel(edge: Edge, command: Command) -
         client = Ssh(command(edge, edge.key("acct_A"), f"other:80:127.0.0.1:{port}"))
         edge.clients.append(client)
         until(lambda: len(edge.store.online) == 1 or client.is_over)
-        assert not client.is_over, client.said
+        assert not client.is_over, client.lines
         (tunnel,) = edge.store.online
 
         link = Link(edge, tunnel)

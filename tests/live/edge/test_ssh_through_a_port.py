@@ -20,7 +20,7 @@ def test_a_session_and_a_file_pass_through_a_port(edge: Edge, folder: Path) -> N
     (at_home := folder / "home").mkdir()
     with sshd.running(at_home) as server:
         (at_home / "authorized_keys").write_text(key.file.with_suffix(".pub").read_text())
-        edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{server.port}").says(
+        edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{server.port}").wait_for(
             f"tunnels.localhost:{port} is online"
         )
         until(lambda: listens(port))

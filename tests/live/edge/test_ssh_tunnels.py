@@ -20,17 +20,17 @@ from tests.live.edge.running import Edge, listens, running, until
 def test_each_address_is_shown_in_the_terminal(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "one:80:localhost:1", "-R", "two:80:localhost:1")
 
-    client.says(f"{edge.url('one', '')} is online.")
-    client.says(f"{edge.url('two', '')} is online.")
+    client.wait_for(f"{edge.url('one', '')} is online.")
+    client.wait_for(f"{edge.url('two', '')} is online.")
 
 
 def test_a_tunnel_without_a_name_is_given_one(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
 
-    client.says("is online.")
+    client.wait_for("is online.")
     ((leased, record),) = edge.store.tunnels()
     assert isinstance(record, AgentTunnel)
-    assert client.said == [f"{record.public_url} is online."]
+    assert client.lines == [f"{record.public_url} is online."]
     assert leased.name.endswith(".tunnels.localhost")
     assert len(leased.name.partition(".")[0]) == 10
 
@@ -38,7 +38,7 @@ def test_a_tunnel_without_a_name_is_given_one(edge: Edge) -> None:
 def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "Region=EU,app=web:80:localhost:1")
 
-    client.says("is online with Region=EU, app=web")
+    client.wait_for("is online with Region=EU, app=web")
     ((opened, _),) = edge.store.tunnels()
     assert (opened.name, opened.labels) == ("", {"Region": "EU", "app": "web"})
 
@@ -68,8 +68,8 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
 def test_what_there_is_not_is_refused_with_a_sentence(edge: Edge, forward: str, sentence: str) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", f"{forward}:localhost:1")
 
-    assert client.ends() == 1
-    assert any(sentence in line for line in client.said), client.said
+    assert client.wait() == 1
+    assert any(sentence in line for line in client.lines), client.lines
 
 
 @pytest.mark.parametrize(
@@ -91,30 +91,30 @@ def test_a_credential_binds_what_its_rules_permit(
 ) -> None:
     client = edge.ssh(edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1")
 
-    client.says("is online" if permitted else "The ACL of sshcr_")
+    client.wait_for("is online" if permitted else "The ACL of sshcr_")
     if not permitted:
-        assert client.ends() == 1
+        assert client.wait() == 1
         assert edge.store.online == {}
 
 
 def test_there_is_no_sftp(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "sftp:80:localhost:1", "-s", terminal="-T", command=["sftp"])
 
-    assert client.ends() != 0
+    assert client.wait() != 0
 
 
 def test_nothing_can_be_reached_from_the_gateway(edge: Edge, origin: int) -> None:
     client = edge.ssh(edge.key("acct_A"), "-W", f"127.0.0.1:{origin}", terminal="-T")
 
-    assert client.ends() != 0
-    assert client.said == ["stdio forwarding failed"]
+    assert client.wait() != 0
+    assert client.lines == ["stdio forwarding failed"]
 
 
 @pytest.mark.needs("curl")
 def test_local_and_dynamic_forwardings_lead_nowhere(edge: Edge, origin: int) -> None:
     local, dynamic = free_port(), free_port()
     forwards = ["-L", f"{local}:127.0.0.1:{origin}", "-D", f"{dynamic}", "-R", "forwards:80:localhost:1"]
-    edge.ssh(edge.key("acct_A"), *forwards).says("is online")
+    edge.ssh(edge.key("acct_A"), *forwards).wait_for("is online")
 
     for proxy, port in ([], local), (["--socks5", f"127.0.0.1:{dynamic}"], origin):
         done = subprocess.run(
@@ -126,24 +126,24 @@ def test_local_and_dynamic_forwardings_lead_nowhere(edge: Edge, origin: int) -> 
 def test_a_command_is_not_run(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "command:80:localhost:1", command=["id"])
 
-    assert client.ends() != 0
-    assert not [line for line in client.said if "uid=" in line]
+    assert client.wait() != 0
+    assert not [line for line in client.lines if "uid=" in line]
 
 
 def test_without_a_tunnel_the_terminal_says_how_to_open_one_and_ends(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"))
 
-    assert client.ends() == 1
-    assert client.said == ["There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …"]
+    assert client.wait() == 1
+    assert client.lines == ["There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …"]
 
 
 def test_control_c_ends_the_client_and_its_tunnels(edge: Edge) -> None:
     def measure_removal() -> float:
         client = edge.ssh(edge.key("acct_A"), "-R", "short:80:localhost:1", reads=subprocess.PIPE)
-        client.says("is online")
+        client.wait_for("is online")
         began = time.monotonic()
         client.types("\x03")
-        assert client.ends() == 0
+        assert client.wait() == 0
         until(lambda: edge.store.online == {})
         return time.monotonic() - began
 
@@ -152,35 +152,35 @@ def test_control_c_ends_the_client_and_its_tunnels(edge: Edge) -> None:
 
 def test_a_name_of_another_credential_is_taken_until_it_ends(edge: Edge) -> None:
     first = edge.ssh(edge.key("acct_A"), "-R", "once:80:localhost:1")
-    first.says("is online")
+    first.wait_for("is online")
     for account in ("acct_A", "acct_B"):
         other = edge.ssh(edge.key(account), "-R", "once:80:localhost:1")
-        assert other.ends() == 1
-        assert other.said == ["once.tunnels.localhost is in use already: choose another name."]
+        assert other.wait() == 1
+        assert other.lines == ["once.tunnels.localhost is in use already: choose another name."]
 
     first.kill()
     until(lambda: edge.store.online == {})
-    edge.ssh(edge.key("acct_B"), "-R", "once:80:localhost:1").says("is online")
+    edge.ssh(edge.key("acct_B"), "-R", "once:80:localhost:1").wait_for("is online")
 
 
 def test_a_credential_takes_its_own_name_over_at_once(edge: Edge) -> None:
     key = edge.key("acct_A")
-    edge.ssh(key, "-R", "again:80:localhost:1").says("is online")
+    edge.ssh(key, "-R", "again:80:localhost:1").wait_for("is online")
 
-    edge.ssh(key, "-R", "again:80:localhost:1").says("is online")
+    edge.ssh(key, "-R", "again:80:localhost:1").wait_for("is online")
 
 
 def test_a_banned_pattern_ends_its_tunnels_within_five_seconds_and_refuses_others(edge: Edge) -> None:
     key = edge.key("acct_A")
     mine, other = (edge.ssh(key, "-R", f"{name}:80:localhost:1") for name in ("mybank", "demo"))
     for client in (mine, other):
-        client.says("is online")
+        client.wait_for("is online")
     edge.store.ban("*bank*")
-    assert mine.ends(within=5) == 1
-    assert mine.said[-1] == f"{edge.url('mybank').rstrip('/')} has ended: the operator has banned its name."
+    assert mine.wait(within=5) == 1
+    assert mine.lines[-1] == f"{edge.url('mybank').rstrip('/')} has ended: the operator has banned its name."
     again = edge.ssh(key, "-R", "bank2:80:localhost:1")
-    assert again.ends() == 1
-    assert again.said == ["The operator has banned bank2.tunnels.localhost: choose another name."]
+    assert again.wait() == 1
+    assert again.lines == ["The operator has banned bank2.tunnels.localhost: choose another name."]
     assert not other.is_over
     edge.store.ban()
 
@@ -190,8 +190,8 @@ def test_a_name_that_the_operator_has_banned_is_refused(edge: Edge) -> None:
 
     client = edge.ssh(edge.key("acct_A"), "-R", "bad:80:localhost:1")
 
-    assert client.ends() == 1
-    assert client.said == ["The operator has banned bad.tunnels.localhost: choose another name."]
+    assert client.wait() == 1
+    assert client.lines == ["The operator has banned bad.tunnels.localhost: choose another name."]
 
 
 def test_a_name_that_is_not_reserved_is_said_once_to_be_free_again(edge: Edge) -> None:
@@ -199,9 +199,9 @@ def test_a_name_that_is_not_reserved_is_said_once_to_be_free_again(edge: Edge) -
     key = edge.key("acct_A")
     client = edge.ssh(key, *(part for name in ("mine", "loose", "other") for part in ("-R", f"{name}:80:localhost:1")))
 
-    client.says(f"{edge.url('other', '')} is online.")
+    client.wait_for(f"{edge.url('other', '')} is online.")
 
-    assert client.said == [
+    assert client.lines == [
         f"{edge.url('mine', '')} is online.",
         f"{edge.url('loose', '')} is online.",
         "loose.tunnels.localhost is not reserved: others can use it when this client disconnects. "
@@ -215,9 +215,9 @@ def test_a_reserved_name_is_refused_to_other_accounts_in_any_spelling(edge: Edge
     edge.store.reserve_name("acct_A", "kept.tunnels.localhost")
     client = edge.ssh(edge.key("acct_B"), "-R", f"{name}:80:localhost:1")
 
-    assert client.ends() == 1
-    assert client.said == ["kept.tunnels.localhost is in use already: choose another name."]
-    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:localhost:1").says(f"{edge.url('kept', '')} is online.")
+    assert client.wait() == 1
+    assert client.lines == ["kept.tunnels.localhost is in use already: choose another name."]
+    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:localhost:1").wait_for(f"{edge.url('kept', '')} is online.")
 
 
 def test_an_account_may_be_limited_to_the_names_that_it_has_reserved(edge: Edge) -> None:
@@ -226,11 +226,11 @@ def test_an_account_may_be_limited_to_the_names_that_it_has_reserved(edge: Edge)
     key = edge.key("acct_L")
     for forward in ("free:80", "80"):
         client = edge.ssh(key, "-R", f"{forward}:localhost:1")
-        assert client.ends() == 1
+        assert client.wait() == 1
         assert re.fullmatch(
-            r"Your account can use only reserved names, and \S+ is not reserved: reserve it first\.", client.said[0]
+            r"Your account can use only reserved names, and \S+ is not reserved: reserve it first\.", client.lines[0]
         )
-    edge.ssh(key, "-R", "only:80:localhost:1").says(f"{edge.url('only', '')} is online.")
+    edge.ssh(key, "-R", "only:80:localhost:1").wait_for(f"{edge.url('only', '')} is online.")
 
 
 def _take_names(edge: Edge, count: int) -> set[str]:
@@ -253,8 +253,8 @@ def _take_names(edge: Edge, count: int) -> set[str]:
 def test_a_name_of_chance_that_is_somebody_s_is_drawn_again(edge: Edge, taken: int, ends: str) -> None:
     chosen = _take_names(edge, taken)
     client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
-    client.says(ends)
-    assert len(client.said) == 1
+    client.wait_for(ends)
+    assert len(client.lines) == 1
     assert len(chosen) == taken
 
 
@@ -263,28 +263,28 @@ def test_a_connection_has_ten_tunnels_at_most(edge: Edge) -> None:
 
     client = edge.ssh(edge.key("acct_A"), *forwards)
 
-    client.says("One connection has at most 10 tunnels: open another connection.")
-    client.says("ten9")
+    client.wait_for("One connection has at most 10 tunnels: open another connection.")
+    client.wait_for("ten9")
     assert len(edge.store.tunnels()) == 10
 
 
 def test_an_account_and_a_gateway_have_as_many_tunnels_as_they_may(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, max_tunnels_per_account=1, max_tunnels_per_gateway=2) as edge:
-        edge.ssh(edge.key("acct_A"), "-R", "a:80:localhost:1").says("is online")
-        edge.ssh(edge.key("acct_A"), "-R", "b:80:localhost:1").says("The limit of tunnels is reached")
-        edge.ssh(edge.key("acct_B"), "-R", "b:80:localhost:1").says("is online")
-        edge.ssh(edge.key("acct_C"), "-R", "c:80:localhost:1").says("The limit of tunnels is reached")
+        edge.ssh(edge.key("acct_A"), "-R", "a:80:localhost:1").wait_for("is online")
+        edge.ssh(edge.key("acct_A"), "-R", "b:80:localhost:1").wait_for("The limit of tunnels is reached")
+        edge.ssh(edge.key("acct_B"), "-R", "b:80:localhost:1").wait_for("is online")
+        edge.ssh(edge.key("acct_C"), "-R", "c:80:localhost:1").wait_for("The limit of tunnels is reached")
 
 
 def test_a_deleted_credential_loses_its_tunnels_by_the_sweep(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, rights_sweep=1) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "gone:80:localhost:1")
-        client.says("is online")
+        client.wait_for("is online")
 
         edge.store.revoke()
 
-        assert client.ends(within=4) == 1
-        assert client.said[-1].endswith("has ended: its credential or right to the name was revoked.")
+        assert client.wait(within=4) == 1
+        assert client.lines[-1].endswith("has ended: its credential or right to the name was revoked.")
         until(lambda: edge.store.online == {})
 
 
@@ -292,18 +292,18 @@ def test_a_gateway_that_cannot_read_the_store_ends_all_tunnels_and_comes_back_wi
     with running(tmp_path, with_envoy=False, lease=2) as edge:
         key, first = edge.key("acct_A"), edge.gateway.id
         client = edge.ssh(key, "-R", "lost:80:localhost:1")
-        client.says("is online")
+        client.wait_for("is online")
         edge.store.is_away = True
         began = time.monotonic()
 
-        client.says("has ended: its gateway has lost its lease.")
-        client.says("This gateway has lost its lease: connect again in ")
-        client.ends(within=5)
+        client.wait_for("has ended: its gateway has lost its lease.")
+        client.wait_for("This gateway has lost its lease: connect again in ")
+        client.wait(within=5)
         assert 0.5 < time.monotonic() - began < 4
 
         edge.store.is_away = False
         until(lambda: edge.gateway.id != first and edge.gateway.id in edge.store.up and listens(edge.settings.ssh_port))
-        edge.ssh(key, "-R", "lost:80:localhost:1").says("is online")
+        edge.ssh(key, "-R", "lost:80:localhost:1").wait_for("is online")
         assert {tunnel.gateway for tunnel, _ in edge.store.tunnels()} == {edge.gateway.id}
 
 
@@ -315,13 +315,13 @@ def _fail_checks(operation: str, body: str) -> None:
 def test_what_cannot_be_checked_ends_and_harms_no_other(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, lease=2, rights_sweep=1) as edge:
         unaffected = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
-        unaffected.says("is online")
+        unaffected.wait_for("is online")
         last = edge.ssh(edge.key("acct_B"), "-R", "last:80:localhost:1")
-        last.says("is online")
+        last.wait_for("is online")
         edge.store.before = _fail_checks
 
-        last.says("has ended: its rights could not be checked.")
-        assert last.ends(within=10) == 1
+        last.wait_for("has ended: its rights could not be checked.")
+        assert last.wait(within=10) == 1
 
         assert not unaffected.is_over
         assert len(edge.gateway.tunnels) == 1
@@ -330,14 +330,14 @@ def test_what_cannot_be_checked_ends_and_harms_no_other(tmp_path: Path) -> None:
 def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, lease=4) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
-        client.says("is online")
+        client.wait_for("is online")
         edge.store.is_away = True
         time.sleep(1.5)
         back = time.time()
         edge.store.is_away = False
         until(lambda: edge.store.up[edge.gateway.id].lease > back + 3)
 
-        assert client.said[1:] == [forwarding.advise_reservation("kept.tunnels.localhost")]
+        assert client.lines[1:] == [forwarding.advise_reservation("kept.tunnels.localhost")]
         assert len(edge.store.online) == 1
 
 
@@ -352,12 +352,12 @@ def test_requests_are_shown_with_their_answers_unless_there_is_no_terminal(edge:
     until(lambda: edge.status("silent") == "502")
 
     for request, answer in (("GET /looked", "200"), ("PUT /changed", "501")):
-        shown.says(f"127.0.0.1  {request}  {answer}  ")
-        line = next(line for line in shown.said if request in line)
+        shown.wait_for(f"127.0.0.1  {request}  {answer}  ")
+        line = next(line for line in shown.lines if request in line)
         assert re.fullmatch(rf"127\.0\.0\.1  {request}  {answer}  \d{{1,4}} ms", line)
-    shown.says("127.0.0.1  GET /  no answer")
-    assert not [line for line in [*shown.said, *quiet.said] if "secret" in line]
-    assert quiet.said == [
+    shown.wait_for("127.0.0.1  GET /  no answer")
+    assert not [line for line in [*shown.lines, *quiet.lines] if "secret" in line]
+    assert quiet.lines == [
         f"{edge.url('quiet', '')} is online.",
         forwarding.advise_reservation("quiet.tunnels.localhost"),
     ]
@@ -368,7 +368,7 @@ def test_the_store_is_told_which_client_opens_a_tunnel_and_at_its_end_what_went_
     edge: Edge, origin: int
 ) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", f"counted:80:127.0.0.1:{origin}")
-    client.says("is online")
+    client.wait_for("is online")
     ((leased, record),) = edge.store.tunnels()
     assert (record.address, record.client[:8]) == ("127.0.0.1", "SSH-2.0-")
     until(lambda: edge.status("counted") == "200")

@@ -235,13 +235,13 @@ def test_a_banned_name_is_passed_on_by_no_wildcard_edge(edge: Edge, folder: Path
 def test_a_tunnel_of_tls_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
     host, port = f"passed.{edge.settings.tunnel_domain}", free_port()
     with own_server(folder, host, port) as trusted:
-        edge.ssh(edge.key(ACCOUNT), "-R", f"passed:443:localhost:{port}").says(f"tls://{host}")
+        edge.ssh(edge.key(ACCOUNT), "-R", f"passed:443:localhost:{port}").wait_for(f"tls://{host}")
         until(lambda: asked(edge, host, trusted) == b"HTTP/1.0 200")
 
 
 def test_a_port_of_a_tunnel_leads_there_both_ways_to_the_end(edge: Edge, echo: Echo) -> None:
     port = edge.settings.tcp_ports[1]
-    edge.ssh(edge.key(ACCOUNT), "-R", f"{port}:localhost:{echo.port}").says(
+    edge.ssh(edge.key(ACCOUNT), "-R", f"{port}:localhost:{echo.port}").wait_for(
         f"tcp://{edge.settings.tunnel_domain}:{port}"
     )
     until(lambda: listens(port))

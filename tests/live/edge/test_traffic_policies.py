@@ -35,7 +35,7 @@ class Port:
         app = f"app{ports[0]}"
         group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": app}))
         edge.store.keep(group)
-        edge.ssh(edge.key(ACCOUNT), "-R", f"app={app}:80:127.0.0.1:{server.port}").says("is online")
+        edge.ssh(edge.key(ACCOUNT), "-R", f"app={app}:80:127.0.0.1:{server.port}").wait_for("is online")
         names = tuple(edge.settings.address(port) for port in ports)
         modules = enabled(BackendModule(backend_id=group.id))
         self._made = ServedEdge(ACCOUNT, ids.new("edgtcp"), 0, names, modules=modules)

@@ -51,7 +51,7 @@ def _first(connection: socket.socket) -> bytes:
 
 def opened(edge: Edge, name: str, forward: str, upstream: int) -> None:
     edge.store.reserve_name("acct_A", name, proxy_protocol=True)
-    edge.ssh(edge.key("acct_A"), "-R", f"{forward}:127.0.0.1:{upstream}").says("is online")
+    edge.ssh(edge.key("acct_A"), "-R", f"{forward}:127.0.0.1:{upstream}").wait_for("is online")
 
 
 def header_in(first: bytes) -> tuple[Header | None, bytes]:
@@ -116,7 +116,7 @@ def test_an_https_edge_tells_the_tunnels_of_its_groups_who_visitors_are(edge: Ed
         edge.store.reserve(ServedReservation("acct_A", ids.new("rd"), name, True, proxy_protocol=True))
         edge.store.keep(group)
         edge.store.keep(ServedEdge("acct_A", ids.new("edghts"), 1, (f"{name}:443",), routes=(route,)))
-        edge.ssh(edge.key("acct_A"), "-R", f"app=shop:80:127.0.0.1:{port}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"app=shop:80:127.0.0.1:{port}").wait_for("is online")
         until(lambda: edge.status("shop") == "200")
         visitors.clear()
         sources = ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.4"]
@@ -132,7 +132,7 @@ def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: 
         modules = enabled(backend=BackendModule(backend_id=group.id))
         served_edge = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules)
         edge.store.reserve_name("acct_A", address, proxy_protocol=True)
-        edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").wait_for("is online")
         edge.store.keep(group)
         edge.store.keep(served_edge)
         visitors = []

@@ -44,7 +44,7 @@ def _visits(edge: Edge, name: str, count: int) -> list[int]:
 @needs_envoy
 def test_silent_connections_shut_nobody_out(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True, max_connections=300) as edge:
-        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: edge.status("demo") == "200")
 
         ports = edge.settings.edge_port, edge.settings.http_port
@@ -59,7 +59,7 @@ def test_connections_that_ask_nothing_after_their_handshake_shut_nobody_out_for_
     tmp_path: Path, origin: int
 ) -> None:
     with running(tmp_path, with_envoy=True, max_connections=60) as edge, contextlib.ExitStack() as stack:
-        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: edge.status("demo") == "200")
 
         for number in range(60):
@@ -70,7 +70,7 @@ def test_connections_that_ask_nothing_after_their_handshake_shut_nobody_out_for_
 @needs_envoy
 def test_one_visitor_that_asks_too_often_is_refused_and_another_is_not(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True, max_requests_per_visitor=2) as edge:
-        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: edge.status("demo") == "200")
 
         assert 429 in {_visit(edge, "demo", "127.0.0.66") for _ in range(60)}
@@ -86,7 +86,7 @@ def _slow_body(edge: Edge, name: str, source: str, stack: contextlib.ExitStack) 
 
 @needs_envoy
 def test_slow_bodies_of_one_visitor_leave_others_their_channels(edge: Edge, origin: int) -> None:
-    edge.ssh(edge.key("acct_S"), "-R", f"slow:80:127.0.0.1:{origin}").says("is online")
+    edge.ssh(edge.key("acct_S"), "-R", f"slow:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("slow") == "200")
 
     with contextlib.ExitStack() as stack:
@@ -98,7 +98,7 @@ def test_slow_bodies_of_one_visitor_leave_others_their_channels(edge: Edge, orig
 @needs_envoy
 def test_a_body_that_comes_too_slowly_is_answered_408(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True, min_rate_grace=1) as edge, contextlib.ExitStack() as stack:
-        edge.ssh(edge.key("acct_A"), "-R", f"slow:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"slow:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: edge.status("slow") == "200")
 
         answer = _slow_body(edge, "slow", "127.0.0.66", stack)

@@ -39,7 +39,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuing]:
         running_issuing.app = running_issuing.reserve(DOMAIN)
         running_issuing.prove(running_issuing.app)
         client = running_issuing.platform.ssh("-R", f"{DOMAIN}:80:127.0.0.1:{port}")
-        client.says("is online")
+        client.wait_for("is online")
         running_issuing.start_issuer()
         try:
             yield running_issuing

@@ -51,7 +51,7 @@ def connect(edge: Edge, host: str) -> ssl.SSLSocket:
 
 def test_a_hundred_visitors_at_once_of_a_cold_name_cause_one_load(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True) as edge, ThreadPoolExecutor(50) as threads:
-        edge.ssh(edge.key(ACCOUNT), "-R", f"crowd:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key(ACCOUNT), "-R", f"crowd:80:127.0.0.1:{origin}").wait_for("is online")
         edge.settle()
         assert Counter(threads.map(lambda _: edge.status("crowd"), range(100))) == {"200": 100}
         assert loads(edge) == 1
@@ -60,7 +60,7 @@ def test_a_hundred_visitors_at_once_of_a_cold_name_cause_one_load(tmp_path: Path
 def test_random_hosts_on_an_open_connection_are_misdirected_and_load_nothing(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True) as edge:
         domain, draw = edge.settings.tunnel_domain, random.Random(42)
-        edge.ssh(edge.key(ACCOUNT), "-R", f"kept:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key(ACCOUNT), "-R", f"kept:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: edge.status("kept") == "200")
         before = loads(edge)
         with edge.connect("kept", "http/1.1") as connection:
@@ -98,7 +98,7 @@ def test_a_connection_that_got_the_page_of_unknown_names_is_served_once_the_name
     host = f"later.{edge.settings.tunnel_domain}"
     with edge.connect("later", "http/1.1") as connection:
         assert [ask(connection, host)[0] for host in (host, f"{host}:443", f"x{host}")] == [404, 404, 421]
-        edge.ssh(edge.key("acct_A"), "-R", f"later:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"later:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: ask(connection, host)[0] == 200, within=3)
 
 
@@ -123,7 +123,7 @@ def test_a_blocked_network_is_refused_at_special_names_within_five_seconds(
 def test_unloading_ends_neither_a_download_nor_a_websocket(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True, name_period=1, max_loaded_mib=2) as edge:
         host = f"busy.{edge.settings.tunnel_domain}"
-        edge.ssh(edge.key("acct_A"), "-R", f"busy:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", f"busy:80:127.0.0.1:{origin}").wait_for("is online")
         until(lambda: edge.status("busy") == "200")
         with contextlib.ExitStack() as stack:
             chat, download, idle = (stack.enter_context(edge.connect("busy", "http/1.1")) for _ in range(3))

@@ -223,7 +223,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
         super()._assign_work_unit(node)
 
     @staticmethod
-    def _waits(scope: str) -> bool:
+    def _must_wait(scope: str) -> bool:
         return scope in ALONE or scope.startswith(
             ("tests/live/edge/", "tests/terraform/test_terraform", "tests/test_environments")
         )
@@ -451,9 +451,9 @@ def deployed_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     _make(environment, PACKAGING, "package", "STAGE=dev", "ARCH=")  # by itself, since a busy machine takes its time
     _make(environment, DEPLOYING, "cloud")
     settings = terminal.read(local / "env")
-    served = Served(settings["BASE_URL"], settings["API_KEY"], terminal.read(local / "cloud.env"), local, log)
-    yield served
-    RECORD.logs += [*log.read_text().splitlines(), *logged_by_functions(served)]
+    api = Served(settings["BASE_URL"], settings["API_KEY"], terminal.read(local / "cloud.env"), local, log)
+    yield api
+    RECORD.logs += [*log.read_text().splitlines(), *logged_by_functions(api)]
     subprocess.run(["make", "cloud-stop"], cwd=ROOT, env=environment, check=True, timeout=30)
 
 
@@ -461,16 +461,16 @@ def _make(environment: Mapping[str, str], seconds: int, *arguments: str) -> None
     """Run make for the deployed package. If it fails say why once; the other tests of the package are skipped."""
     command = ["make", "--no-print-directory", *arguments]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             check=False, timeout=seconds,
         )  # fmt: skip
-        said = f"'{' '.join(command)}' failed:\n{done.stdout}" if done.returncode else ""
+        problem = f"'{' '.join(command)}' failed:\n{result.stdout}" if result.returncode else ""
     except subprocess.TimeoutExpired:
-        said = f"'{' '.join(command)}' took longer than {seconds} s."
-    if said:
-        _not_deployed.append(said)
-        pytest.fail(said, pytrace=False)
+        problem = f"'{' '.join(command)}' took longer than {seconds} s."
+    if problem:
+        _not_deployed.append(problem)
+        pytest.fail(problem, pytrace=False)
 
 
 def remember_stored(api: Served) -> None:
@@ -479,8 +479,8 @@ def remember_stored(api: Served) -> None:
     for page in client_of(api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge"):
         for record in page["Items"]:
             for sealed, context in secrecy.sealed_in(record):
-                opened = kms.decrypt(CiphertextBlob=sealed, EncryptionContext=context)
-                RECORD.opened.add(opened["Plaintext"])
+                decrypted = kms.decrypt(CiphertextBlob=sealed, EncryptionContext=context)
+                RECORD.opened.add(decrypted["Plaintext"])
             if record["id"]["S"].startswith("evt_"):
                 RECORD.events.append(json.dumps(record["body"], default=str))
 
@@ -496,9 +496,9 @@ def client_of(settings: Mapping[str, str], service: str) -> Any:
     )
 
 
-def logged_by_functions(deployed: Served) -> Iterator[str]:
+def logged_by_functions(api: Served) -> Iterator[str]:
     """Yield every line that the functions of an emulated cloud have logged."""
-    logs = client_of(deployed.cloud, "logs")
+    logs = client_of(api.cloud, "logs")
     for group in logs.describe_log_groups()["logGroups"]:
         for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
             yield from (event["message"] for event in page["events"])

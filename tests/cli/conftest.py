@@ -34,11 +34,11 @@ class User:
     def with_settings(self, **settings: str) -> "User":
         return replace(self, settings={**self.settings, **settings})
 
-    def run(self, *arguments: str, typed: str = "", timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, stdin: str = "", timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Run `te` with these arguments and this standard input."""
         return subprocess.run(
             [str(self.te), *arguments],
-            input=typed,
+            input=stdin,
             env=self.environment,
             cwd=self.home,
             capture_output=True,
@@ -67,7 +67,7 @@ class User:
 
     def login(self, api: Served) -> "User":
         """Sign in with the key of a served API."""
-        done = self.run("login", api.base_url, "--key", typed=f"{api.token}\n")
+        done = self.run("login", api.base_url, "--key", stdin=f"{api.token}\n")
         assert done.returncode == 0, done.stderr
         return self
 

@@ -68,7 +68,7 @@ def test_offboarding_is_repeated_until_it_is_complete(user: User) -> None:
 
 def test_any_path_can_be_requested(admin_user: User) -> None:
     process_of_create = admin_user.run(
-        "api", "POST", "/backends/http_response", "--input", "-", typed='{"status_code": 404}'
+        "api", "POST", "/backends/http_response", "--input", "-", stdin='{"status_code": 404}'
     )
     assert json.loads(process_of_create.stdout)["status_code"] == 404
     unknown = admin_user.run("api", "GET", "/nowhere", "-o", "json")
@@ -77,7 +77,7 @@ def test_any_path_can_be_requested(admin_user: User) -> None:
 
 
 def test_tables_have_no_colours_and_no_control_characters(admin_user: User) -> None:
-    admin_user.run("backends", "http-response", "create", "--json", "-", typed='{"description": "a\\u001b[31mb"}')
+    admin_user.run("backends", "http-response", "create", "--json", "-", stdin='{"description": "a\\u001b[31mb"}')
     shown = admin_user.run("backends", "http-response", "list", "-o", "table")
     assert "\x1b" not in shown.stdout
     assert "a�[31mb" in shown.stdout

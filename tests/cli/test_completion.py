@@ -37,8 +37,8 @@ def complete(user: User, shell: str, *lines: str) -> list[str]:
         stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=user.home,
     ) as process:  # fmt: skip
         os.close(slave)
-        typed = "".join(f"{line}{_TAB}{_HOME}echo \n" for line in lines)
-        os.write(terminal, f"{setup}\n{typed}exit\n".encode())
+        keystrokes = "".join(f"{line}{_TAB}{_HOME}echo \n" for line in lines)
+        os.write(terminal, f"{setup}\n{keystrokes}exit\n".encode())
         shown = _read_until_end(terminal)
         process.kill()
     os.close(terminal)

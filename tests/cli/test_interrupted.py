@@ -61,13 +61,13 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
 
-    def end(self, typed: str) -> int:
+    def end(self, text: str) -> int:
         """Type a text until the process has ended: Python's input() can miss a signal at its beginning.
 
         Return the exit code.
         """
         for _ in range(40):
-            self.type(typed)
+            self.type(text)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=0.5)
                 break
@@ -103,15 +103,15 @@ def assert_nothing_is_left(user: User, *secrets: str) -> None:
     assert [*(user.home / "temporary").iterdir()] == []
 
 
-def interrupted(user: User, prompt: str, typed: str, *arguments: str) -> str:
+def interrupted(user: User, prompt: str, text: str, *arguments: str) -> str:
     """Type a text and Ctrl-C at a prompt. Return what the terminal showed."""
     with closing(Terminal(user, *arguments)) as terminal:
         terminal.read_until(prompt)
         is_hidden = not terminal.shows_what_is_typed
-        terminal.type(typed)
+        terminal.type(text)
         assert terminal.end(_CTRL_C) == 130, terminal.shown
         assert terminal.shows_what_is_typed
-        assert not (is_hidden and typed in terminal.shown)
+        assert not (is_hidden and text in terminal.shown)
         return terminal.shown
 
 
@@ -145,10 +145,10 @@ def test_at_the_prompt_for_a_passphrase(caller: User, api: Served) -> None:
 def test_a_passphrase_opens_a_key(caller: User, form: tuple[str, ...]) -> None:
     key = caller.home / "key"
     subprocess.run(["ssh-keygen", "-q", *form, "-N", SECRET, "-f", key], check=True)
-    for typed, code, message in ((f"{SECRET}\n", 5, "no running gateway"), ("x\n", 1, f"of {key} is wrong")):
+    for text, code, message in ((f"{SECRET}\n", 5, "no running gateway"), ("x\n", 1, f"of {key} is wrong")):
         with closing(Terminal(caller, "http", "1", "--identity", str(key))) as terminal:
             terminal.read_until("Passphrase of")
-            assert (terminal.end(typed), message in terminal.shown) == (code, True), terminal.shown
+            assert (terminal.end(text), message in terminal.shown) == (code, True), terminal.shown
     beside = caller.run("http", "1", "--identity", str(key))
     assert (beside.returncode, "has a passphrase: add it to the agent" in beside.stderr) == (4, True)
 

@@ -233,7 +233,7 @@ def test_a_kind_is_created_listed_changed_and_deleted(admin_user: User) -> None:
     created = admin_user.run(
         *("backends", "http-response", "create", "--status-code", "503", "--headers", "Retry-After=9"),
         *("--body", "@-", "--description", "closed"),
-        typed="Back soon.",
+        stdin="Back soon.",
     )
     assert created.returncode == 0, created.stderr
     backend = json.loads(created.stdout)

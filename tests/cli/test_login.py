@@ -8,7 +8,7 @@ from tests.conftest import Served
 
 
 def test_a_key_is_verified_and_stored_for_its_owner_only(user: User, api: Served) -> None:
-    done = user.run("login", api.base_url, "--key", typed=f"{api.token}\n")
+    done = user.run("login", api.base_url, "--key", stdin=f"{api.token}\n")
     assert done.returncode == 0, done.stderr
     stored = user.home / ".local/state/te/credentials/default"
     assert done.stderr == f"The token is stored in: {stored}\n"

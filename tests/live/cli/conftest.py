@@ -29,19 +29,19 @@ class Te:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.printed: list[str] = []
-        self.noted: list[str] = []
-        for lines, lines_so_far in ((self.process.stdout, self.printed), (self.process.stderr, self.noted)):
+        self.stdout_lines: list[str] = []
+        self.stderr_lines: list[str] = []
+        for lines, lines_so_far in ((self.process.stdout, self.stdout_lines), (self.process.stderr, self.stderr_lines)):
             threading.Thread(target=_collect, args=(lines, lines_so_far), daemon=True).start()
 
     def address(self) -> str:
         """Return the address of the tunnel, once it is open."""
-        until(lambda: bool(self.printed) or self.process.poll() is not None, within=20)
-        assert self.printed, self.noted
-        return self.printed[0]
+        until(lambda: bool(self.stdout_lines) or self.process.poll() is not None, within=20)
+        assert self.stdout_lines, self.stderr_lines
+        return self.stdout_lines[0]
 
-    def notes(self, text: str, *, within: float = 20) -> None:
-        until(lambda: any(text in line for line in self.noted), within=within)
+    def wait_for(self, text: str, *, within: float = 20) -> None:
+        until(lambda: any(text in line for line in self.stderr_lines), within=within)
 
     def end(self, number: int = signal.SIGINT) -> int:
         if self.process.poll() is None:

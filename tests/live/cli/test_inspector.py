@@ -27,8 +27,8 @@ def send(
 ) -> tuple[int, dict[str, str], bytes]:
     """Return status, headers and body. Underscores in names of headers are hyphens."""
     connection = http.client.HTTPConnection(running_inspector.origin.removeprefix("http://"), timeout=10)
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, path, body or None, named)
+    header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body or None, header_fields)
     answer = connection.getresponse()
     return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
 
@@ -66,7 +66,7 @@ def test_without_the_cookie_or_from_elsewhere_there_is_an_empty_403(running_insp
         running_inspector.inspector.access.folder,
     )
     cookie = open_link(running_inspector)
-    asked = {"token": token(running_inspector, cookie)}
+    form = {"token": token(running_inspector, cookie)}
     attempts = [
         send(running_inspector, used),
         send(running_inspector, folder),
@@ -76,8 +76,8 @@ def test_without_the_cookie_or_from_elsewhere_there_is_an_empty_403(running_insp
         send(running_inspector, folder, Cookie=cookie, Host="localhost:80"),
         send(running_inspector, folder, Cookie=cookie, Origin="http://127.0.0.1:1"),
         send(running_inspector, folder, Cookie=cookie, Sec_Fetch_Site="same-site"),
-        send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode(asked)),
-        send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode(asked), Cookie=cookie, Origin="null"),
+        send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode(form)),
+        send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode(form), Cookie=cookie, Origin="null"),
         send(running_inspector, f"{folder}requests/1/replay", "POST", "token=x", Cookie=cookie),
         send(running_inspector, f"{folder}requests/1/replay", "POST", Cookie=cookie),
         send(running_inspector, f"{folder}clear", "POST", "token=", Cookie=cookie),
@@ -101,11 +101,11 @@ def test_the_used_link_is_reported_with_a_new_one(running_inspector: RunningInsp
 
 def test_secrets_are_masked_until_they_are_requested(running_inspector: RunningInspector) -> None:
     cookie, page = open_link(running_inspector), f"{running_inspector.inspector.access.folder}requests/1"
-    masked, shown = (
+    masked, revealed = (
         send(running_inspector, path, Cookie=cookie)[2].decode() for path in (page, f"{page}?reveal=request.1")
     )
     assert SECRET not in masked
-    assert SECRET in shown
+    assert SECRET in revealed
     assert "<script>alert" not in masked
     assert "&lt;script&gt;alert(1)&lt;/script" in masked
 
@@ -121,11 +121,11 @@ def test_bodies_are_downloads_that_no_browser_renders(running_inspector: Running
 
 def test_a_replay_reaches_the_local_server_with_its_mark(running_inspector: RunningInspector) -> None:
     cookie, folder = open_link(running_inspector), running_inspector.inspector.access.folder
-    asked = {"token": token(running_inspector, cookie)}
-    status, headers, _ = send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode(asked), Cookie=cookie)
+    form = {"token": token(running_inspector, cookie)}
+    status, headers, _ = send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode(form), Cookie=cookie)
     assert (status, headers["location"]) == (303, f"{folder}requests/2")
     edited = "POST /edited HTTP/1.1\r\nhost: demo\r\n\r\nnew"
-    send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode({**asked, "text": edited}), Cookie=cookie)
+    send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode({**form, "text": edited}), Cookie=cookie)
     assert [(method, path) for method, path, _ in running_inspector.upstream_requests] == [
         ("GET", "/private?x=1"),
         ("POST", "/edited"),
@@ -135,14 +135,14 @@ def test_a_replay_reaches_the_local_server_with_its_mark(running_inspector: Runn
     assert "+ again" in page
     assert "Replay of" in page
 
-    send(running_inspector, f"{folder}clear", "POST", urlencode(asked), Cookie=cookie)
+    send(running_inspector, f"{folder}clear", "POST", urlencode(form), Cookie=cookie)
     assert [*running_inspector.journal.newest_first()] == []
 
 
 def test_a_request_that_cannot_be_edited_has_a_reason(running_inspector: RunningInspector) -> None:
     cookie, folder = open_link(running_inspector), running_inspector.inspector.access.folder
-    asked = {"token": token(running_inspector, cookie), "text": "nonsense"}
-    status, _, body = send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode(asked), Cookie=cookie)
+    form = {"token": token(running_inspector, cookie), "text": "nonsense"}
+    status, _, body = send(running_inspector, f"{folder}requests/1/replay", "POST", urlencode(form), Cookie=cookie)
     assert status == 409
     assert b"An empty line must follow the headers." in body
     running_inspector.record(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n\xff\xfe", RESPONSE)

@@ -100,7 +100,7 @@ def running_inspector(chrome: Chrome) -> Iterator[RunningInspector]:
         chrome.get_log("browser")  # type: ignore[no-untyped-call]
 
 
-def logged(chrome: Chrome) -> list[str]:
+def read_log(chrome: Chrome) -> list[str]:
     """Return the errors and warnings since the last call."""
     entries: list[dict[str, Any]] = chrome.get_log("browser")  # type: ignore[no-untyped-call]
     return [f"{entry['level']}: {entry['message']}" for entry in entries]
@@ -149,10 +149,10 @@ def test_a_server_on_another_port_cannot_use_the_cookie_that_the_browser_sends_i
         chrome.get(f"http://127.0.0.1:{port}/")
     (stolen, *_) = [cookie for cookie in Evil.cookies if "te-inspector-" in cookie]
     chrome.delete_all_cookies()
-    denied = running_inspector.inspector.access.decide(
+    decision = running_inspector.inspector.access.decide(
         "GET", "/", [("Host", running_inspector.origin[7:]), ("Cookie", stolen)]
     )
-    assert denied == "denied"
+    assert decision == "denied"
 
 
 _HOSTILE_TEXTS = (
@@ -210,7 +210,7 @@ def test_two_hundred_hostile_answers_run_no_script(chrome: Chrome, running_inspe
     for request, response in hostile_answers():
         running_inspector.record(request, response)
     chrome.get(running_inspector.link)
-    logged(chrome)
+    read_log(chrome)
     browser.requested(chrome)
     assert chrome.execute_script("return document.querySelectorAll('#rows li').length") == 201
     (cookie,) = [f"{cookie['name']}={cookie['value']}" for cookie in chrome.get_cookies()]
@@ -222,7 +222,7 @@ def test_two_hundred_hostile_answers_run_no_script(chrome: Chrome, running_inspe
         assert texts(chrome, "h3") == ["Request", "Response"]
     running_inspector.record(*next(hostile_answers()))
     until(lambda: texts(chrome, "#rows li:first-child .method") == ["POST"])
-    assert logged(chrome) == []
+    assert read_log(chrome) == []
     assert {url.partition("/requests")[0].rpartition("/")[0] for url in browser.requested(chrome)} <= {
         running_inspector.page.rstrip("/"),
         running_inspector.page.rstrip("/").rpartition("/")[0],
@@ -248,7 +248,7 @@ def test_the_list_is_live_and_the_keyboard_suffices(chrome: Chrome, running_insp
     chrome.find_element(By.XPATH, "//button[.='Replay']").send_keys(Keys.ENTER)
     until(lambda: "Differences" in texts(chrome, "h3"))
     assert [headers["X-Te-Replay"] for *_, headers in running_inspector.upstream_requests] == ["1"]
-    assert logged(chrome) == []
+    assert read_log(chrome) == []
 
 
 def _contrast(chrome: Chrome) -> list[Any]:

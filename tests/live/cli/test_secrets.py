@@ -114,13 +114,13 @@ def test_each_secret_is_in_its_place_only(user: User, api: Served, platform: Pla
     issuer.state.secrets.clear()
     texts: dict[str, str] = {}
 
-    def run(*arguments: str, typed: str = "") -> None:
-        done = user.run(*arguments, typed=typed)
-        assert done.returncode == 0, done.stderr
-        texts[" ".join(arguments)] = done.stdout + done.stderr
+    def run(*arguments: str, stdin: str = "") -> None:
+        result = user.run(*arguments, stdin=stdin)
+        assert result.returncode == 0, result.stderr
+        texts[" ".join(arguments)] = result.stdout + result.stderr
 
     with watching(user.home) as seen, serving(Answering) as port:
-        run("login", api.base_url, "--key", typed=f"{api.token}\n")
+        run("login", api.base_url, "--key", stdin=f"{api.token}\n")
         texts["person"] = sign_in(user, api, credential)
         run("ssh", "login", "--authority", authority, "--principal", "ada", "--file")
         run("api-keys", "create", "--token-file", "created", "--scopes", "edges:read")
@@ -128,15 +128,15 @@ def test_each_secret_is_in_its_place_only(user: User, api: Served, platform: Pla
         run("profiles")
         with running_te(user, "http", str(port), "--name", "kept-secrets") as client:
             client.address()
-            sent = ("-H", f"Authorization: Bearer {AUTHORIZATION}", "-H", f"Cookie: sid={COOKIE}")
-            until(lambda: platform.status("kept-secrets", "/", *sent) == "200")
+            headers = ("-H", f"Authorization: Bearer {AUTHORIZATION}", "-H", f"Cookie: sid={COOKIE}")
+            until(lambda: platform.status("kept-secrets", "/", *headers) == "200")
             for words in (("list",), ("show", "1"), ("replay", "1"), ("export", "1", "--as", "curl")):
                 run("requests", *words, "--pid", str(client.process.pid))
             run("requests", "export", "1", "--as", "har")
-            link = next(line for line in client.noted if "http://127.0.0.1" in line).partition(": ")[2]
+            link = next(line for line in client.stderr_lines if "http://127.0.0.1" in line).partition(": ")[2]
             texts["pages"] = pages(link)
             client.end()
-            texts["te http"] = "\n".join([*client.printed, *client.noted])
+            texts["te http"] = "\n".join([*client.stdout_lines, *client.stderr_lines])
     issuer.state.sends_refresh_tokens = False
     state = Path(".local/state/te")
     key = state / "ssh" / f"default-{authority}"

@@ -38,11 +38,11 @@ def test_a_tunnel_has_an_address_and_a_credential_of_its_own(
     with upstream() as port, running_te(configured_user, "http", str(port), "--name", "first") as client:
         assert client.address() == f"https://first.tunnels.localhost:{platform.ports['EDGE_PORT']}"
         until(lambda: platform.status("first") == "200")
-        link = next(line for line in client.noted if "http://127.0.0.1" in line)
+        link = next(line for line in client.stderr_lines if "http://127.0.0.1" in line)
         assert link.startswith("Inspector: http://127.0.0.1:")
-        said = configured_user.run("requests", "list", "-o", "json")
-        assert said.stdout, said.stderr
-        rows = json.loads(said.stdout)
+        result = configured_user.run("requests", "list", "-o", "json")
+        assert result.stdout, result.stderr
+        rows = json.loads(result.stdout)
         assert [(row["method"], row["path"], row["status"]) for row in rows][-1:] == [("GET", "/", 200)]
         replayed = json.loads(configured_user.run("requests", "replay", str(rows[-1]["id"]), "-o", "json").stdout)
         assert (replayed["status"], replayed["replay_of"]) == (200, rows[-1]["id"])
@@ -53,16 +53,16 @@ def test_a_tunnel_has_an_address_and_a_credential_of_its_own(
         edited = configured_user.run("requests", "replay", "1", "--edit")
         assert (edited.returncode, edited.stderr.count("\n")) == (2, 1)  # no editor waits for nobody
         key = (state(configured_user) / "ssh" / "default-tunnels").read_text()
-        shown = [Path(f"/proc/{client.process.pid}/cmdline").read_text(), *client.printed, *client.noted]
+        texts = [Path(f"/proc/{client.process.pid}/cmdline").read_text(), *client.stdout_lines, *client.stderr_lines]
         for secret in (api.token, key.splitlines()[1]):
-            assert not [line for line in shown if secret in line]
+            assert not [line for line in texts if secret in line]
         for file in state(configured_user).rglob("*"):
             assert stat.S_IMODE(file.stat().st_mode) == (0o700 if file.is_dir() else 0o600), file
         (sock,) = (state(configured_user) / "run").iterdir()
         assert client.end() == 130
         assert not sock.exists()
-        assert not [line for line in client.noted if "Traceback" in line]
-    assert client.printed == [client.address()]
+        assert not [line for line in client.stderr_lines if "Traceback" in line]
+    assert client.stdout_lines == [client.address()]
     assert platform.ports["SSH_PORT"] in (state(configured_user) / "ssh/known_hosts").read_text()
 
     with running_te(configured_user, "http", "1", "--label", "Region=EU", "--no-inspect") as client:
@@ -101,9 +101,9 @@ def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, ap
 def test_what_cannot_be_opened_has_a_sentence_and_a_code(
     configured_user: User, arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
-    done = configured_user.run(*arguments)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert done.stderr.splitlines()[-1].startswith(sentence)
+    result = configured_user.run(*arguments)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert result.stderr.splitlines()[-1].startswith(sentence)
 
 
 def test_a_tcp_port_is_drawn(configured_user: User) -> None:
@@ -113,9 +113,9 @@ def test_a_tcp_port_is_drawn(configured_user: User) -> None:
     ):
         port = int(client.address().rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), 10) as visitor:
-            accepted, _ = local.accept()
-            with accepted:
-                accepted.sendall(b"hello")
+            connection, _ = local.accept()
+            with connection:
+                connection.sendall(b"hello")
                 assert visitor.recv(5) == b"hello"
 
 
@@ -133,22 +133,22 @@ def test_a_killed_gateway_gets_the_same_name_back(configured_user: User, platfor
         loading.start()
         try:
             for _ in range(int(KILLS or "1")):
-                noted = len(client.noted)
+                noted = len(client.stderr_lines)
                 os.kill(platform.child("gateway"), signal.SIGKILL)
-                killed = time.monotonic()
+                killed_at = time.monotonic()
                 until(lambda: not listens(int(platform.ports["SSH_PORT"])))
                 until(lambda: listens(int(platform.ports["SSH_PORT"])), within=30)
                 back = time.monotonic()
                 codes.clear()
                 until(lambda: "200" in codes, within=30)
-                absent, silent = back - killed, time.monotonic() - back
-                tried = sum("Trying again" in line for line in client.noted[noted:])
-                print(f"Away for {absent:.1f} s and {tried} attempts, the name for {silent:.1f} s more.")
+                absent, silent = back - killed_at, time.monotonic() - back
+                attempts = sum("Trying again" in line for line in client.stderr_lines[noted:])
+                print(f"Away for {absent:.1f} s and {attempts} attempts, the name for {silent:.1f} s more.")
                 # the wait after so many attempts that failed, or after one more if this connection was a short one
-                step = 1.25 * min(15, 2**tried)
-                assert silent < max(5 if KILLS else 10, step + 2), client.noted[noted:]
+                step = 1.25 * min(15, 2**attempts)
+                assert silent < max(5 if KILLS else 10, step + 2), client.stderr_lines[noted:]
         finally:
             stop.set()
             loading.join()
-        client.notes(f"{client.address()} is online again.")
-    assert client.printed == [client.address()]
+        client.wait_for(f"{client.address()} is online again.")
+    assert client.stdout_lines == [client.address()]

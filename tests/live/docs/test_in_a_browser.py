@@ -19,7 +19,7 @@ from tests.needs import need
 PATIENCE = 60  # seconds, of a machine on which other tests run
 
 
-def logged(page: Chrome) -> list[dict[str, Any]]:
+def read_log(page: Chrome) -> list[dict[str, Any]]:
     """Return the browser's own log of the page: its errors and warnings."""
     entries: list[dict[str, Any]] = page.get_log("browser")  # type: ignore[no-untyped-call]
     return entries
@@ -54,12 +54,12 @@ def search(page: Chrome, text: str) -> list[str]:
 
 def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, served: Served) -> None:
     document = json.loads((ROOT / "chalicelib" / "documents" / "openapi.json").read_text())
-    shown = browser.operations(page)
+    operations = browser.operations(page)
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            assert f"{operation['summary']}\n{method.upper()} {path}\n" in shown[operation["operationId"]]
+            assert f"{operation['summary']}\n{method.upper()} {path}\n" in operations[operation["operationId"]]
     assert browser.requested(page) == [f"{served.base_url}/docs"]
-    assert logged(page) == []
+    assert read_log(page) == []
     assert page.title == document["info"]["title"]
 
 
@@ -90,8 +90,10 @@ def test_a_search_leads_to_what_is_looked_for(page: Chrome) -> None:
 def test_the_language_stays_and_the_address_is_that_of_the_page(page: Chrome, served: Served) -> None:
     page.find_element(By.CSS_SELECTOR, "[value=Go]").click()
     page.refresh()
-    shown = [figure for figure in page.find_elements(By.CSS_SELECTOR, "#list_api_keys figure") if figure.is_displayed()]
-    assert [figure.get_attribute("class") for figure in shown] == ["Go"]
+    figures = [
+        figure for figure in page.find_elements(By.CSS_SELECTOR, "#list_api_keys figure") if figure.is_displayed()
+    ]
+    assert [figure.get_attribute("class") for figure in figures] == ["Go"]
     page.find_element(By.CSS_SELECTOR, "[value=curl]").click()
     assert f"BASE_URL={served.base_url} " in page.find_element(By.ID, "first-request").text
     assert "api.example.com" not in str(page.find_element(By.ID, "main").get_attribute("textContent"))
@@ -103,9 +105,9 @@ def test_the_contents_mark_what_is_read_and_show_its_operations(page: Chrome) ->
         marked = "return [...document.querySelectorAll('nav [aria-current]')].map((it) => it.hash)"
         WebDriverWait(page, PATIENCE).until(lambda _: page.execute_script(marked) == ["#create_api_key"])
         links = page.find_elements(By.CSS_SELECTOR, "nav li ul a")
-        shown = {str(link.get_attribute("hash")) for link in links if link.is_displayed()}
-        assert {"#create_api_key", "#get_api_key_usage"} <= shown
-        assert "#create_user" not in shown
+        hashes = {str(link.get_attribute("hash")) for link in links if link.is_displayed()}
+        assert {"#create_api_key", "#get_api_key_usage"} <= hashes
+        assert "#create_user" not in hashes
 
 
 def test_the_response_to_a_sample_is_unfolded(page: Chrome) -> None:
@@ -128,8 +130,10 @@ def test_keys_alone_reach_every_link_and_control(page: Chrome) -> None:
     }).map((it) => it.outerHTML)"""
     assert page.execute_script(script) == []
     page.find_element(By.CSS_SELECTOR, "[value=curl]").send_keys(Keys.ARROW_RIGHT)
-    shown = [figure for figure in page.find_elements(By.CSS_SELECTOR, "#list_api_keys figure") if figure.is_displayed()]
-    assert [figure.get_attribute("class") for figure in shown] == ["Python"]
+    figures = [
+        figure for figure in page.find_elements(By.CSS_SELECTOR, "#list_api_keys figure") if figure.is_displayed()
+    ]
+    assert [figure.get_attribute("class") for figure in figures] == ["Python"]
 
 
 def test_the_first_key_leads_past_the_contents(page: Chrome) -> None:
@@ -195,9 +199,9 @@ def test_printed_it_is_the_text_alone(page: Chrome) -> None:
         (it) => document.querySelector(it).checkVisibility()
     )"""
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    shown = page.execute_script(script)
+    selectors = page.execute_script(script)
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert shown == ["h1", "#errors td", ".operation pre"]
+    assert selectors == ["h1", "#errors td", ".operation pre"]
 
 
 def test_it_leads_to_the_document(page: Chrome, served: Served) -> None:

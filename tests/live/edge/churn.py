@@ -30,7 +30,7 @@ class Churn:
                 end = time.monotonic() + seconds
                 while time.monotonic() < end:
                     port, account = self._free.pop(random.randrange(len(self._free))), random.choice(list(clients))
-                    tasks.create_task(self._opened(*clients[account], account, port))
+                    tasks.create_task(self._hold_connection(*clients[account], account, port))
                     await asyncio.sleep(1 / a_second)
 
     async def _client(self, stack: contextlib.AsyncExitStack, account: str) -> tuple[asyncssh.SSHClientConnection, int]:
@@ -45,7 +45,7 @@ class Churn:
         client = await asyncssh.connect("127.0.0.1", port, client_keys=keys, known_hosts=None, config=None)
         return await stack.enter_async_context(client), server.sockets[0].getsockname()[1]
 
-    async def _opened(self, client: asyncssh.SSHClientConnection, to: int, account: str, port: int) -> None:
+    async def _hold_connection(self, client: asyncssh.SSHClientConnection, to: int, account: str, port: int) -> None:
         listener = await client.forward_remote_port("", port, "127.0.0.1", to)
         end = time.monotonic() + _OPEN
         while time.monotonic() < end:

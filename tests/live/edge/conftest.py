@@ -52,9 +52,9 @@ def _remove_new(before: Mapping[Any, Set[Any]]) -> None:
     with faster_moto.one_at_a_time:
         scopes = [scope for scope in stored() if not re.match(_OF_EDGES, scope.value)]
         new = {scope: stored()[scope].keys() - before.get(scope, set()) for scope in scopes}
-        removed = [stored()[scope].pop(id) for scope, ids in new.items() for id in ids]
-    note(removed)
-    keys = [(item.hash_key.value, item.range_key.value) for item in removed]
+        items = [stored()[scope].pop(id) for scope, ids in new.items() for id in ids]
+    note(items)
+    keys = [(item.hash_key.value, item.range_key.value) for item in items]
     for write in change_log.entries(Write.delete(*key) for key in keys):
         dynamodb.do(write)
 

@@ -12,7 +12,7 @@ import sys
 _PORT = 443
 
 
-def main(rules: str, begun: str, *visitors: str) -> None:
+def main(rules: str, attempts: str, *visitors: str) -> None:
     """Print the connections of each visitor, all of which stay open."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for visitor in (address for address in visitors if ":" in address):
@@ -22,12 +22,12 @@ def main(rules: str, begun: str, *visitors: str) -> None:
         contextlib.ExitStack() as stack,
         socket.create_server(("::", _PORT), family=socket.AF_INET6, backlog=1024, dualstack_ipv6=True),
     ):
-        print(json.dumps({visitor: _connections(visitor, int(begun), stack) for visitor in visitors}))
+        print(json.dumps({visitor: _connections(visitor, int(attempts), stack) for visitor in visitors}))
 
 
-def _connections(visitor: str, begun: int, stack: contextlib.ExitStack) -> int:
+def _connections(visitor: str, attempts: int, stack: contextlib.ExitStack) -> int:
     count, server = 0, visitor if ":" in visitor else "127.0.0.1"
-    for _ in range(begun):
+    for _ in range(attempts):
         with contextlib.suppress(TimeoutError):
             stack.enter_context(socket.create_connection((server, _PORT), 0.05, (visitor, 0)))
             count += 1

@@ -36,10 +36,10 @@ def main(port: str, key_file: str, host: str, listen_port: str) -> None:
 
 
 def _answer(session: ctypes.c_void_p) -> None:
-    accepted = _ssh.ssh_channel_accept_forward(session, _TIMEOUT_MS, None)
-    if not accepted:
+    channel_pointer = _ssh.ssh_channel_accept_forward(session, _TIMEOUT_MS, None)
+    if not channel_pointer:
         sys.exit(_error(session))
-    channel, buffer = ctypes.c_void_p(accepted), ctypes.create_string_buffer(1000)
+    channel, buffer = ctypes.c_void_p(channel_pointer), ctypes.create_string_buffer(1000)
     while (count := _ssh.ssh_channel_read(channel, buffer, len(buffer), 0)) > 0:
         _ssh.ssh_channel_write(channel, buffer, count)
     _ssh.ssh_channel_send_eof(channel)
@@ -53,8 +53,8 @@ def _check(session: ctypes.c_void_p, result: int) -> None:
 
 def _error(session: ctypes.c_void_p) -> str:
     banner = _ssh.ssh_get_issue_banner(session)
-    said = [ctypes.string_at(banner or b""), ctypes.string_at(_ssh.ssh_get_error(session))]
-    return "\n".join(text.decode() for text in said if text)
+    texts = [ctypes.string_at(banner or b""), ctypes.string_at(_ssh.ssh_get_error(session))]
+    return "\n".join(text.decode() for text in texts if text)
 
 
 if __name__ == "__main__":

@@ -23,14 +23,14 @@ def serving(serve: Serve) -> Iterator[int]:
             with contextlib.suppress(OSError):
                 while True:
                     connection, _ = listening.accept()
-                    threading.Thread(target=_served, args=(serve, connection), daemon=True).start()
+                    threading.Thread(target=_serve_connection, args=(serve, connection), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
         yield listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
 
 
-def _served(serve: Serve, connection: socket.socket) -> None:
+def _serve_connection(serve: Serve, connection: socket.socket) -> None:
     with connection, contextlib.suppress(OSError):
         connection.settimeout(10)
         serve(connection)
@@ -87,7 +87,7 @@ class Link:
                 self._flush()
 
 
-def counted(connection: socket.socket) -> None:
+def count_bytes(connection: socket.socket) -> None:
     """Answer how many bytes came when nothing more does."""
     total = 0
     while data := connection.recv(1 << 16):

@@ -35,7 +35,7 @@ _LONG = 10**10  # in seconds, after now
 _VERSIONS = dict(zip(("1.0", "1.1", "1.2", "1.3"), list(ssl.TLSVersion)[2:6], strict=True))
 
 
-def drawn(count: int, *, asked: int) -> list[Drawn]:
+def draw_worlds(count: int, *, request_count: int) -> list[Drawn]:
     """Return worlds that have nothing in common, each with so many requests."""
     worlds: list[Drawn] = []
 
@@ -45,7 +45,7 @@ def drawn(count: int, *, asked: int) -> list[Drawn]:
     @given(records())
     def draw(world: Records) -> None:
         number = len(worlds)
-        worlds.append(of_world((world, telling_requests(world, asked, Random(number))), number))
+        worlds.append(of_world((world, telling_requests(world, request_count, Random(number))), number))
 
     draw()
     return worlds
@@ -148,12 +148,12 @@ def is_http(request: Request, world: Records) -> bool:
     return not any(names & {*edge.hostports} for edge in passing)
 
 
-def agrees(met: str, said: Meets) -> bool:
+def agrees(meeting: str, expected: Meets) -> bool:
     """Tell whether what a request met is what may be; a client of TLS 1.3 learns of a refusal after its handshake."""
-    return met in said or (met == REFUSED and CLOSED in said)
+    return meeting in expected or (meeting == REFUSED and CLOSED in expected)
 
 
-def met(request: Request, port: int) -> str:
+def request_as_visitor(request: Request, port: int) -> str:
     """Return what a real request meets, in the words of the model."""
     head = f"GET {request.path} HTTP/1.1\r\nhost: {request.host}:{port}\r\nconnection: close\r\n"
     agents = "".join(f"user-agent: {agent}\r\n" for agent in request.agents)
@@ -175,11 +175,11 @@ def met(request: Request, port: int) -> str:
 @cache
 def _authority(id: str) -> openssl.Issued:
     """Return an authority, the same one for ids of several worlds that end alike."""
-    return _issued(AUTHORITIES[int(id[-1])])
+    return _issue(AUTHORITIES[int(id[-1])])
 
 
 @cache
-def _issued(id: str) -> openssl.Issued:
+def _issue(id: str) -> openssl.Issued:
     return openssl.issue(f"/CN={id}", extensions=("basicConstraints=critical,CA:TRUE",))
 
 
@@ -191,9 +191,9 @@ def _context(client: str, version: str) -> ssl.SSLContext:
     context.set_ciphers("ALL:@SECLEVEL=0")  # else no TLS before 1.2
     context.minimum_version = context.maximum_version = _VERSIONS[version]
     if client:
-        issued = openssl.issue("/CN=client", issuer=_issued(client))
+        client_pair = openssl.issue("/CN=client", issuer=_issue(client))
         with TemporaryDirectory() as folder:
             file = Path(folder, "client.pem")
-            file.write_text(issued.certificate + issued.key)
+            file.write_text(client_pair.certificate + client_pair.key)
             context.load_cert_chain(file)
     return context

@@ -104,14 +104,14 @@ class Site:
         self, path: str, lines: Lines, body: bytes = b"", method: str = "POST", *, chunk: int = 0, source: str = ""
     ) -> tuple[int, bytes]:
         """Return status and body of the response to a request. `chunk` is the size of its chunks."""
-        sent = body
+        content = body
         framing = b"content-length: %d\r\n" % len(body)
         if chunk:
             parts = [body[at : at + chunk] for at in range(0, len(body), chunk)]
-            sent = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+            content = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
             framing = b"transfer-encoding: chunked\r\n"
         head = f"{method} {path} HTTP/1.1\r\nhost: {self.host}\r\n".encode() + framing + encode(lines)
-        return self.send_raw(head + b"\r\n" + sent, method, source)
+        return self.send_raw(head + b"\r\n" + content, method, source)
 
     @property
     def host(self) -> str:

@@ -33,8 +33,8 @@ class _Loopback(httpx.HTTPTransport):
     """Connects to this machine for every host, with a new connection for each request."""
 
     def __init__(self, edge: Edge) -> None:
-        trusted = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
-        super().__init__(verify=trusted, limits=httpx.Limits(max_keepalive_connections=0))
+        context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
+        super().__init__(verify=context, limits=httpx.Limits(max_keepalive_connections=0))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a copy of the request to the address. The client finds cookies by the URL of the request itself."""

@@ -34,8 +34,8 @@ class Platform:
         """Return the process id of a child of the edge, or of a child's child, such as Envoy."""
         children = subprocess.run(["pgrep", "-P", str(self.edge.pid)], capture_output=True, text=True).stdout.split()
         parents = ",".join([str(self.edge.pid), *children])
-        said = subprocess.run(["pgrep", "-P", parents, "-f", name], capture_output=True, text=True).stdout
-        return int(said) if said.strip() else 0
+        output = subprocess.run(["pgrep", "-P", parents, "-f", name], capture_output=True, text=True).stdout
+        return int(output) if output.strip() else 0
 
     def ssh(self, *arguments: str, key: Key | None = None) -> Ssh:
         return Ssh(ssh_command(int(self.ports["SSH_PORT"]), key or self.key, "-tt", *arguments, "127.0.0.1"))
@@ -72,12 +72,12 @@ class Platform:
         lines = (self.api.local / "edge" / "access.log").read_text().splitlines(keepends=True)
         return "".join(line for line in lines if '"status":' in line and '"status":200' not in line)
 
-    def operator(self, *arguments: str, typed: str = "") -> str:
-        """Return what a command of the operator's prints. `typed` is its standard input."""
+    def operator(self, *arguments: str, stdin: str = "") -> str:
+        """Return what a command of the operator's prints. `stdin` is its standard input."""
         command = [sys.executable, "-m", "chalicelib", *arguments]
         environment = {**os.environ, **self.api.cloud}
         return subprocess.run(
-            command, cwd=ROOT, env=environment, input=typed, check=True, capture_output=True, text=True
+            command, cwd=ROOT, env=environment, input=stdin, check=True, capture_output=True, text=True
         ).stdout
 
     def tunnels(self, name: str) -> list[dict[str, Any]]:
@@ -93,10 +93,10 @@ def run_edge(folder: Path, **settings: str) -> Iterator[Platform]:
     ports = {name: str(free_port()) for name in names}
     run, api = serve(folder)
     try:
-        key, printed = credential(api, "key"), list[str]()
-        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), **settings}, printed)
+        key, welcome = credential(api, "key"), list[str]()
+        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), **settings}, welcome)
         try:
-            yield Platform(api, ports, edge, key, tuple(printed))
+            yield Platform(api, ports, edge, key, tuple(welcome))
         finally:
             edge.send_signal(signal.SIGINT)
             edge.wait(20)
@@ -105,7 +105,7 @@ def run_edge(folder: Path, **settings: str) -> Iterator[Platform]:
         run.wait(30)
 
 
-def start_edge(api: Served, settings: dict[str, str], printed: list[str] | None = None) -> "subprocess.Popen[str]":
+def start_edge(api: Served, settings: dict[str, str], welcome: list[str] | None = None) -> "subprocess.Popen[str]":
     """Start an edge beside an API. Append what it prints to `printed`."""
     edge = subprocess.Popen(
         ["sh", "-c", f"ulimit -S -n 256; exec '{PYTHON}' -m edge"],
@@ -117,7 +117,7 @@ def start_edge(api: Served, settings: dict[str, str], printed: list[str] | None 
     assert edge.stdout
     while "curl " not in (line := edge.stdout.readline()):
         assert line, "the edge has not started"
-        (printed if printed is not None else []).append(line.strip())
+        (welcome if welcome is not None else []).append(line.strip())
     return edge
 
 

@@ -61,12 +61,12 @@ def until(true: Callable[[], bool], *, within: float = 15) -> None:
     """
     end = time.monotonic() + within
     while True:
-        began = time.monotonic()
+        start = time.monotonic()
         if true():
             return
         now = time.monotonic()
         assert now < end, "it took too long"
-        time.sleep(min(max(0.01, 4 * (now - began)), 0.2))
+        time.sleep(min(max(0.01, 4 * (now - start)), 0.2))
 
 
 @dataclass
@@ -81,8 +81,8 @@ class Key:
         need("ssh")
         file = folder / name
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file], check=True)
-        said = subprocess.run(["ssh-keygen", "-l", "-f", file], check=True, capture_output=True, text=True).stdout
-        return Key(file, said.split()[1])
+        output = subprocess.run(["ssh-keygen", "-l", "-f", file], check=True, capture_output=True, text=True).stdout
+        return Key(file, output.split()[1])
 
 
 def ssh_command(port: int, key: Key, *arguments: str) -> list[str]:
@@ -95,9 +95,9 @@ def ssh_command(port: int, key: Key, *arguments: str) -> list[str]:
 class Ssh:
     """An `ssh` that runs."""
 
-    def __init__(self, command: list[str], *, reads: Any = subprocess.DEVNULL) -> None:
+    def __init__(self, command: list[str], *, stdin: Any = subprocess.DEVNULL) -> None:
         self._process = subprocess.Popen(
-            command, stdin=reads, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -124,7 +124,7 @@ class Ssh:
     def is_over(self) -> bool:
         return self._process.poll() is not None
 
-    def types(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Send what somebody types."""
         assert self._process.stdin
         self._process.stdin.write(text)
@@ -165,12 +165,12 @@ class Edge:
         key: Key,
         *arguments: str,
         terminal: str = "-tt",
-        reads: Any = subprocess.DEVNULL,
+        stdin: Any = subprocess.DEVNULL,
         command: Sequence[str] = (),
     ) -> Ssh:
         """Start a client; it is ended with the test."""
         port = self.settings.ssh_port
-        client = Ssh(ssh_command(port, key, terminal, *arguments, "127.0.0.1", *command), reads=reads)
+        client = Ssh(ssh_command(port, key, terminal, *arguments, "127.0.0.1", *command), stdin=stdin)
         self.clients.append(client)
         return client
 
@@ -217,8 +217,8 @@ class Edge:
 
     def upload(self, id: str, account: str, name: str, kind: str = "p256") -> None:
         """Put a certificate into the store, as the API would."""
-        issued = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
-        self.store.upload(uploaded(id, account, name), KeyPair(issued.certificate, issued.key))
+        new_pair = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
+        self.store.upload(uploaded(id, account, name), KeyPair(new_pair.certificate, new_pair.key))
 
     def restart_control(self) -> None:
         """End control, and start another one for the same Envoy."""
@@ -234,8 +234,8 @@ class Edge:
 
     def settle(self) -> None:
         """Wait until Envoy has all changes of the store."""
-        began = time.monotonic()
-        until(lambda: self.control.is_current(began))
+        start = time.monotonic()
+        until(lambda: self.control.is_current(start))
 
     def open_tunnels(self) -> set[str]:
         """Return the ids of the tunnels that are online through the gateway."""

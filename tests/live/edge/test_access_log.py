@@ -12,11 +12,11 @@ from tests.live.edge.running import Edge, running, until
 
 def _ask(edge: Edge, name: str, path: str, *, times: int = 1) -> set[int]:
     """Return the statuses of requests for a name on one connection."""
-    asked = f"GET /{path} HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\n\r\n".encode("latin-1")
+    request = f"GET /{path} HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\n\r\n".encode("latin-1")
     statuses = set[int]()
     with edge.connect(name) as connection:
         for _ in range(times):
-            connection.sendall(asked)
+            connection.sendall(request)
             answer = HTTPResponse(connection)
             answer.begin()
             answer.read()

@@ -30,14 +30,14 @@ def _listener(name: str, port: str = "https") -> str:
     return f'envoy_listener_downstream_{name}_total{{envoy_listener_address="{port}"}}'
 
 
-def _refused(budget: str) -> str:
+def _list_refusals(budget: str) -> str:
     return f'edge_names_refused_total{{reason="{budget}_budget"}}'
 
 
 _4XX = 'envoy_http_downstream_rq_xx_total{envoy_response_code_class="4",envoy_http_conn_manager_prefix="https"}'
 _HEADERS = 'envoy_http_downstream_rq_header_timeout_total{envoy_http_conn_manager_prefix="https"}'
 _TOO_OFTEN = 'envoy_http_local_rate_limit_rate_limited_total{envoy_local_http_ratelimit_prefix="visitor"}'
-_BOUND = 'envoy_connection_limit_limited_connections_total{envoy_connection_limit_prefix="https"}'
+_LIMITED = 'envoy_connection_limit_limited_connections_total{envoy_connection_limit_prefix="https"}'
 _HEAP = "envoy_overload_envoy_resource_monitors_fixed_heap_pressure"
 _MIB = 1 << 20
 
@@ -57,7 +57,7 @@ _QUIET: Mapping[str, str] = {
     _listener("cx_overflow", "http"): "0x40",
     _listener("global_cx_overflow"): "0x40",
     _listener("global_cx_overflow", "http"): "0x40",
-    _BOUND: "0x40",
+    _LIMITED: "0x40",
     _listener("pre_cx_timeout"): "0+5x40",
     _listener("cx_transport_socket_connect_timeout"): "0+5x40",
     _HEADERS: "0+5x40",
@@ -73,8 +73,8 @@ _QUIET: Mapping[str, str] = {
     _control("resource_refused"): "0x40",
     "edge_names_loaded_bytes": f"{500 * _MIB}x40",
     "edge_names_limit_bytes": f"{1000 * _MIB}x40",
-    _refused("host"): "0x40",
-    _refused("domain"): "0+5x40",
+    _list_refusals("host"): "0x40",
+    _list_refusals("domain"): "0+5x40",
     "edge_secrets_pending": "3x40",
     "edge_gateway_process_open_fds": "700x40",
     "edge_gateway_process_max_fds": "1024x40",
@@ -115,7 +115,7 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
     "wrong keys": ({_gateway("sign_in_failed"): "0+100x40"}, ["EdgeSignInsComeToNothing"]),
     "a blocked network knocks": ({_gateway("sign_in_blocked"): "0+300x40"}, ["EdgeSignInsComeToNothing"]),
     "the port without TLS is full": ({_listener("cx_overflow", "http"): "0+9x40"}, ["EdgeConnectionsExhausted"]),
-    "https is full": ({_BOUND: "0+9x40"}, ["EdgeConnectionsExhausted"]),
+    "https is full": ({_LIMITED: "0+9x40"}, ["EdgeConnectionsExhausted"]),
     "300 silent connections, once": ({_listener("pre_cx_timeout"): "0+5x30 450+5x9"}, ["EdgeHandshakesHeld"]),
     "handshakes are held": ({_listener("cx_transport_socket_connect_timeout"): "0+75x40"}, ["EdgeHandshakesHeld"]),
     "headers do not end": ({_HEADERS: "0+75x40"}, ["EdgeSlowHeaders"]),
@@ -134,8 +134,8 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
         ["EdgeNamesNearLimit"],
     ),
     "a burst of loaded names": ({"edge_names_loaded_bytes": f"{910 * _MIB}x25 {500 * _MIB}x14"}, []),
-    "names of many domains are requested": ({_refused("host"): "0+300x40"}, ["EdgeNamesRefused"]),
-    "labels below one domain are invented": ({_refused("domain"): "0+300x40"}, ["EdgeNamesRefused"]),
+    "names of many domains are requested": ({_list_refusals("host"): "0+300x40"}, ["EdgeNamesRefused"]),
+    "labels below one domain are invented": ({_list_refusals("domain"): "0+300x40"}, ["EdgeNamesRefused"]),
     "control answers no requests for certificates": (
         {"edge_secrets_pending": "3x30 6000+1000x9"},
         ["EdgeSecretsPending"],
@@ -160,7 +160,7 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
 }
 
 
-def _tried(name: str, series: Mapping[str, str], alarms: Sequence[str]) -> dict[str, object]:
+def _build_test(name: str, series: Mapping[str, str], alarms: Sequence[str]) -> dict[str, object]:
     """Return a test of promtool: which alarms fire at the end of ten minutes."""
     host = 'instance="edge-1",job="tunnel-edge"'
     labelled = {
@@ -182,9 +182,9 @@ def test_each_alarm_has_its_attack() -> None:
 
 
 def test_each_attack_has_its_alarm_and_a_quiet_day_has_none(tmp_path: Path) -> None:
-    tests = [_tried(name, {**_QUIET, **series}, alarms) for name, (series, alarms) in _CASES.items()]
+    tests = [_build_test(name, {**_QUIET, **series}, alarms) for name, (series, alarms) in _CASES.items()]
     rule_tests = {"rule_files": [str(_RULES)], "evaluation_interval": "15s", "tests": tests}
     file = tmp_path / "alarms.json"
     file.write_text(json.dumps(rule_tests))
-    tried = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
-    assert (tried.returncode, tried.stderr) == (0, ""), tried.stdout + tried.stderr
+    result = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr

@@ -22,7 +22,7 @@ from tests.live.edge.test_grpc import Service
 from tests.live.edge.test_https_edges import ACCOUNT, backend, https_edge, route
 from tests.needs import need
 
-_ASKED = b"GET / HTTP/1.1\r\nhost: demo.tunnels.localhost\r\n\r\n"
+_REQUEST = b"GET / HTTP/1.1\r\nhost: demo.tunnels.localhost\r\n\r\n"
 _UPGRADE = (
     b"GET /echo HTTP/1.1\r\nhost: demo.tunnels.localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
     b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -51,7 +51,7 @@ def _status(connection: ssl.SSLSocket) -> int:
 
 def _answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
     """Return status and body of what is answered to a request."""
-    connection.sendall(_ASKED)
+    connection.sendall(_REQUEST)
     answer = HTTPResponse(connection)
     answer.begin()
     return answer.status, answer.read()
@@ -89,15 +89,15 @@ def test_open_connections_of_a_blocked_network_end_within_five_seconds(edge: Edg
         until(lambda: edge.status("demo") == "200" and listens(port))
         bad, good = ("127.0.0.2", 0), ("127.0.0.3", 0)
         raw = [socket.create_connection(("127.0.0.1", port), 10, source) for source in (bad, good)]
-        asked = [
+        connections = [
             asks(connection) for connection in (*raw, _connected_from(edge, bad[0]), _connected_from(edge, good[0]))
         ]
-        for connection in asked:
+        for connection in connections:
             stack.enter_context(connection)
         edge.store.block("127.0.0.2/32")
-        until(lambda: not _is_open(asked[0]) and not _is_open(asked[2]), within=5)
-        assert _is_open(asked[1])
-        assert _is_open(asked[3])
+        until(lambda: not _is_open(connections[0]) and not _is_open(connections[2]), within=5)
+        assert _is_open(connections[1])
+        assert _is_open(connections[3])
 
 
 @pytest.fixture
@@ -114,8 +114,8 @@ def service() -> Iterator[int]:
 def _stream_from(edge: Edge, source: str) -> Iterator[subprocess.Popen[bytes]]:
     """Yield a curl whose stream of gRPC has been answered, and goes on."""
     trust = ["--cacert", str(edge.settings.directory / "authority.crt"), *edge.resolved("demo")]
-    asked = ["-H", "content-type: application/grpc", "-H", "te: trailers", "-X", "POST", "-T", "."]
-    command = ["curl", "-sSN", "--http2", "--interface", source, *trust, *asked, edge.url("demo", "/test/both")]
+    options = ["-H", "content-type: application/grpc", "-H", "te: trailers", "-X", "POST", "-T", "."]
+    command = ["curl", "-sSN", "--http2", "--interface", source, *trust, *options, edge.url("demo", "/test/both")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as curl:
         assert curl.stdin
         assert curl.stdout
@@ -128,14 +128,14 @@ def _stream_from(edge: Edge, source: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @needs_envoy
 @pytest.mark.needs("curl")
-@pytest.mark.parametrize("asked", ["demo", "app=calls"])
+@pytest.mark.parametrize("label", ["demo", "app=calls"])
 def test_open_streams_of_grpc_from_a_blocked_network_end_within_five_seconds(
-    tmp_path: Path, service: int, asked: str
+    tmp_path: Path, service: int, label: str
 ) -> None:
     with running(tmp_path, with_envoy=True) as edge:
-        if asked != "demo":
+        if label != "demo":
             https_edge(edge, "demo", route(backend(edge, "bkdtg", TunnelGroup(labels={"app": "calls"}))))
-        edge.ssh(edge.key(ACCOUNT), "-R", f"{asked}:80:127.0.0.1:{service}").wait_for("is online")
+        edge.ssh(edge.key(ACCOUNT), "-R", f"{label}:80:127.0.0.1:{service}").wait_for("is online")
         until(lambda: edge.status("demo") not in ("000", "404", "503"))
         with _stream_from(edge, "127.0.0.2") as bad, _stream_from(edge, "127.0.0.3") as good:
             edge.store.block("127.0.0.2/32")
@@ -146,7 +146,7 @@ def test_open_streams_of_grpc_from_a_blocked_network_end_within_five_seconds(
 @contextlib.contextmanager
 def _speaking_first() -> Iterator[tuple[int, list[socket.socket]]]:
     """Run a server that speaks first and echoes then; yield its port and the connections that it has accepted."""
-    accepted: list[socket.socket] = []
+    connections: list[socket.socket] = []
 
     def echo(connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):
@@ -157,12 +157,12 @@ def _speaking_first() -> Iterator[tuple[int, list[socket.socket]]]:
     def serve() -> None:
         with contextlib.suppress(OSError):
             while True:
-                accepted.append(listening.accept()[0])
-                threading.Thread(target=echo, args=accepted[-1:], daemon=True).start()
+                connections.append(listening.accept()[0])
+                threading.Thread(target=echo, args=connections[-1:], daemon=True).start()
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=serve, daemon=True).start()
-        yield listening.getsockname()[1], accepted
+        yield listening.getsockname()[1], connections
         listening.shutdown(socket.SHUT_RDWR)
 
 
@@ -175,13 +175,13 @@ def _hello(host: str) -> bytes:
     return outgoing.read()
 
 
-def _received(connection: socket.socket, size: int) -> bytes:
+def _receive(connection: socket.socket, size: int) -> bytes:
     """Return so many bytes, fewer if the other side ends before."""
-    received = b""
+    content = b""
     with contextlib.suppress(ConnectionResetError):
-        while len(received) < size and (data := connection.recv(size - len(received))):
-            received += data
-    return received
+        while len(content) < size and (data := connection.recv(size - len(content))):
+            content += data
+    return content
 
 
 @pytest.fixture(scope="module", params=[False, True])
@@ -200,7 +200,7 @@ def test_a_new_connection_of_bytes_from_a_blocked_network_is_refused_before_the_
 ) -> None:
     edge, settings = guarded, guarded.settings
     is_proxied = bool(settings.proxy_protocol_from)
-    with _speaking_first() as (origin, accepted):
+    with _speaking_first() as (origin, connections):
         port = settings.tcp_ports[0] if kind == "tcp" else settings.edge_port
         hello = b"" if kind == "tcp" else _hello("demo.tunnels.localhost")
         client = edge.ssh(edge.key("acct_A"), "-R", f"{port if kind == 'tcp' else 'demo:443'}:127.0.0.1:{origin}")
@@ -209,34 +209,34 @@ def test_a_new_connection_of_bytes_from_a_blocked_network_is_refused_before_the_
         def coming(source: str) -> Iterator[socket.socket]:
             via = "127.0.0.9" if is_proxied else source
             with socket.create_connection(("127.0.0.1", port), 10, (via, 0)) as connection:
-                said = f"PROXY TCP4 {source} 127.0.0.1 5000 {port}\r\n".encode() if is_proxied else b""
-                connection.sendall(said + hello)
+                proxy_header = f"PROXY TCP4 {source} 127.0.0.1 5000 {port}\r\n".encode() if is_proxied else b""
+                connection.sendall(proxy_header + hello)
                 yield connection
 
         def banner(source: str) -> bytes:
             with coming(source) as connection:
-                return _received(connection, 6)
+                return _receive(connection, 6)
 
         until(lambda: listens(port) and banner("127.0.0.2") == b"BANNER")
         with coming("127.0.0.3") as good:
-            assert _received(good, 6 + len(hello)) == b"BANNER" + hello
+            assert _receive(good, 6 + len(hello)) == b"BANNER" + hello
             edge.store.block("127.0.0.2/32")
             # One may be ended by the gateway, which reads the list at another time, before Envoy refuses any.
             until(lambda: not any(banner("127.0.0.2") for _ in range(5)), within=5)
-            before = len(accepted)
+            before = len(connections)
             assert [banner("127.0.0.2") for _ in range(20)] == [b""] * 20
-            assert len(accepted) == before
+            assert len(connections) == before
             edge.store.block("127.0.0.2/32", "127.0.0.4/32")  # a change of the list ends no other connection
             until(lambda: banner("127.0.0.4") == b"", within=5)
             good.sendall(b"still here")
-            assert _received(good, 10) == b"still here"
+            assert _receive(good, 10) == b"still here"
             assert banner("127.0.0.3") == b"BANNER"
             edge.store.block()
             until(lambda: banner("127.0.0.2") == b"BANNER", within=5)
             good.sendall(b"still here")
-            assert _received(good, 10) == b"still here"
+            assert _receive(good, 10) == b"still here"
         client.kill()
         name = "port" if kind == "tcp" else "certificate"
         with urllib.request.urlopen(f"http://127.0.0.1:{settings.metrics_port}/metrics", timeout=5) as metrics:
-            counted = rb'\nenvoy_listener_no_filter_chain_match_total{envoy_listener_address="%s"} [1-9]'
-            assert re.search(counted % name.encode(), metrics.read())
+            pattern = rb'\nenvoy_listener_no_filter_chain_match_total{envoy_listener_address="%s"} [1-9]'
+            assert re.search(pattern % name.encode(), metrics.read())

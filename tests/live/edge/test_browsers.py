@@ -14,10 +14,10 @@ from tests.needs import need
 pytestmark = needs_envoy
 
 ECHO = """
-const [done, socket] = [arguments[0], new WebSocket(`wss://${location.host}/echo`)], said = [];
+const [done, socket] = [arguments[0], new WebSocket(`wss://${location.host}/echo`)], texts = [];
 socket.onopen = () => socket.send("hello");
-socket.onmessage = (event) => { said.push(event.data); said.length < 3 ? socket.send("again") : socket.close(1000) };
-socket.onclose = (event) => done([...lines, event.code, event.wasClean]);
+socket.onmessage = (event) => { texts.push(event.data); texts.length < 3 ? socket.send("again") : socket.close(1000) };
+socket.onclose = (event) => done([...texts, event.code, event.wasClean]);
 """
 EVENTS = """
 const [done, source, events] = [arguments[0], new EventSource("/events"), []];

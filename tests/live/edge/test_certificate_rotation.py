@@ -7,7 +7,7 @@ import pytest
 
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
-from tests.live.edge.test_isolation import served
+from tests.live.edge.test_isolation import read_certificate_name
 
 pytestmark = needs_envoy
 
@@ -25,7 +25,7 @@ def test_a_rotation_loses_no_request_over_http_2(edge: Edge, origin: int) -> Non
     )
     for number in range(1, 4):
         edge.upload(f"cert_{number}", "acct_A", "rotated.tunnels.localhost")
-        until(lambda number=number: served(edge, "rotated") == f"cert_{number}")  # type: ignore[misc]
+        until(lambda number=number: read_certificate_name(edge, "rotated") == f"cert_{number}")  # type: ignore[misc]
         edge.store.remove_certificate("acct_A", f"cert_{number - 1}")
     answers, connects = client.communicate(timeout=100)
     assert Counter(answers.splitlines()) == {"200 2 0": 800}

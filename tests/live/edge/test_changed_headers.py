@@ -62,12 +62,12 @@ def group(edge: Edge) -> Iterator[str]:
 
 def test_headers_are_changed_as_the_modules_say(edge: Edge, group: str) -> None:
     chance = Random(50)
-    drawn = [drawn_headers.draw(chance) for _ in range(case_counts.at_least(200))]
-    for first in range(0, len(drawn), _ROUTES):
-        assert find_differences(edge, group, f"changes{first}", drawn[first : first + _ROUTES]) == []
+    cases = [drawn_headers.draw(chance) for _ in range(case_counts.at_least(200))]
+    for first in range(0, len(cases), _ROUTES):
+        assert find_differences(edge, group, f"changes{first}", cases[first : first + _ROUTES]) == []
 
 
-def find_differences(edge: Edge, group: str, name: str, drawn: Sequence[DrawnChanges]) -> list[str]:
+def find_differences(edge: Edge, group: str, name: str, cases: Sequence[DrawnChanges]) -> list[str]:
     """Serve a route for each of the drawn changes. Return how responses differ from the model."""
     upstream = BackendModule(backend_id=group)
     routes = [
@@ -77,7 +77,7 @@ def find_differences(edge: Edge, group: str, name: str, drawn: Sequence[DrawnCha
             f"/{index}",
             enabled(upstream, request_headers=changes.of_requests, response_headers=changes.of_responses),
         )
-        for index, changes in enumerate(drawn)
+        for index, changes in enumerate(cases)
     ]
     routes.append(ServedRoute(ids.new("edghtsrt"), "exact_path", "/ready", enabled(upstream)))
     host = f"{name}.{edge.settings.tunnel_domain}:443"
@@ -85,11 +85,11 @@ def find_differences(edge: Edge, group: str, name: str, drawn: Sequence[DrawnCha
     _Origin.status, _Origin.lines = 200, ()
     until(lambda: edge.status(name, path="/ready") == "200")
     with edge.connect(name) as connection:
-        exchanges = [_exchange(edge, connection, name, f"/{index}", changes) for index, changes in enumerate(drawn)]
+        exchanges = [_exchange(edge, connection, name, f"/{index}", changes) for index, changes in enumerate(cases)]
     return [
-        f"{case}: {got}"
-        for case, got in zip(drawn, exchanges, strict=True)
-        if got != (case.status, case.forwarded, case.answered)
+        f"{case}: {exchange}"
+        for case, exchange in zip(cases, exchanges, strict=True)
+        if exchange != (case.status, case.forwarded, case.answered)
     ]
 
 
@@ -119,16 +119,18 @@ def test_an_upstream_and_a_visitor_see_the_changes_of_the_route(edge: Edge, orig
     upstream = BackendModule(backend_id=group.id)
     of_requests = HeadersModule(add={"X-Edge": "100%", "Authorization": "Basic eA=="}, remove=["Cookie", "X-Debug"])
     of_responses = HeadersModule(add={"X-Frame-Options": "DENY"}, remove=["Server", "Content-Type"])
-    changed = enabled(backend=upstream, request_headers=of_requests, response_headers=of_responses)
+    modules = enabled(backend=upstream, request_headers=of_requests, response_headers=of_responses)
     routes = (
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", changed),
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules),
         ServedRoute(ids.new("edghtsrt"), "path_prefix", "/plain", enabled(backend=upstream)),
     )
-    served = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"headers.{edge.settings.tunnel_domain}:443",), routes=routes)
-    edge.store.keep(served)
+    served_edge = ServedEdge(
+        ACCOUNT, ids.new("edghts"), 1, (f"headers.{edge.settings.tunnel_domain}:443",), routes=routes
+    )
+    edge.store.keep(served_edge)
     until(lambda: edge.status("headers", path="/plain") == "200")
-    sent = ("x-edge: mine", "x-debug: 1", "cookie: a=b", "authorization: c")
-    header_arguments = [argument for header in sent for argument in ("-H", header)]
+    header_lines = ("x-edge: mine", "x-debug: 1", "cookie: a=b", "authorization: c")
+    header_arguments = [argument for header in header_lines for argument in ("-H", header)]
 
     for version in ("--http1.1", "--http2"):
         seen = edge.curl("headers", version, "-i", *header_arguments)
@@ -144,5 +146,5 @@ def test_an_upstream_and_a_visitor_see_the_changes_of_the_route(edge: Edge, orig
         assert "DENY" not in plain
 
     without = replace(routes[0], modules=enabled(backend=upstream))
-    edge.store.keep(replace(served, revision=2, routes=(without, routes[1])))
+    edge.store.keep(replace(served_edge, revision=2, routes=(without, routes[1])))
     until(lambda: "x-edge: mine" in edge.curl("headers", *header_arguments), within=3)

@@ -48,8 +48,8 @@ def draw(chance: Random) -> Case:
     failures = chance.randint(0, count)
     statuses = [chance.choice(_STATUSES[2:]) for _ in range(failures)]
     statuses += [chance.choice(_STATUSES[:2]) for _ in range(count - failures)]
-    near = [1, 50, 100, max(1, 100 * failures // count), min(100, 100 * failures // count + 1)]
-    return Case(chance.choice(near), volume, tuple(chance.sample(statuses, count)), chance.random() < 0.9)
+    percents = [1, 50, 100, max(1, 100 * failures // count), min(100, 100 * failures // count + 1)]
+    return Case(chance.choice(percents), volume, tuple(chance.sample(statuses, count)), chance.random() < 0.9)
 
 
 class _Origin(BaseHTTPRequestHandler):
@@ -109,13 +109,13 @@ def send(edge: Edge, name: str, requests: list[tuple[str, int]]) -> list[tuple[i
 def find_differences(edge: Edge, group: str, name: str, cases: list[Case]) -> list[Case]:
     """Return the cases in which the edge and the model differ."""
     serve(edge, group, name, cases)
-    asked = [[(f"/{index}/", status) for status in case.statuses] for index, case in enumerate(cases)]
-    sent = send_each(edge, name, asked)
+    requests = [[(f"/{index}/", status) for status in case.statuses] for index, case in enumerate(cases)]
+    statuses_by_case = send_each(edge, name, requests)
     time.sleep(_WINDOW + 1)  # every window has ended
     last = send_each(edge, name, [[(f"/{index}/", 200)] for index in range(len(cases))])
     return [
         case
-        for case, statuses, (status,) in zip(cases, sent, last, strict=True)
+        for case, statuses, (status,) in zip(cases, statuses_by_case, last, strict=True)
         if statuses != [*case.statuses] or (status == 503) != case.is_tripped
     ]
 
@@ -135,9 +135,9 @@ def find_certain_differences(edge: Edge, group: str, name: str, cases: list[Case
 
 def test_routes_are_tripped_as_their_modules_say(edge: Edge, group: str) -> None:
     chance = Random(1)
-    drawn = [draw(chance) for _ in range(case_counts.at_least(_ROUTES))]
-    for first in range(0, len(drawn), _ROUTES):
-        assert find_certain_differences(edge, group, f"tripped{first}", drawn[first : first + _ROUTES]) == []
+    cases = [draw(chance) for _ in range(case_counts.at_least(_ROUTES))]
+    for first in range(0, len(cases), _ROUTES):
+        assert find_certain_differences(edge, group, f"tripped{first}", cases[first : first + _ROUTES]) == []
 
 
 def test_a_tripped_tunnel_gets_requests_again_and_no_other_route_is_affected(edge: Edge, group: str) -> None:

@@ -46,17 +46,17 @@ def client(kind: str = "p256", *, by: Issued | None = None) -> Issued:
 
 def expired() -> Issued:
     """Return a client's certificate that has ended a day ago."""
-    issued, now = client(), datetime.now(UTC)
+    client_pair, now = client(), datetime.now(UTC)
     issuer = x509.load_pem_x509_certificate(authority().certificate.encode())
-    certificate = x509.load_pem_x509_certificate(issued.certificate.encode())
+    certificate = x509.load_pem_x509_certificate(client_pair.certificate.encode())
     key = load_pem_private_key(authority().key.encode(), None)
     assert isinstance(key, EllipticCurvePrivateKey)
     builder = x509.CertificateBuilder(
         issuer.subject, certificate.subject, certificate.public_key(), x509.random_serial_number()
     )
     dated = builder.not_valid_before(now - timedelta(9)).not_valid_after(now - timedelta(1))
-    signed = dated.sign(key, hashes.SHA256())
-    return Issued(signed.public_bytes(Encoding.PEM).decode(), issued.key)
+    expired_certificate = dated.sign(key, hashes.SHA256())
+    return Issued(expired_certificate.public_bytes(Encoding.PEM).decode(), client_pair.key)
 
 
 def of_chain() -> Issued:
@@ -79,7 +79,7 @@ def serve(edge: Edge, name: str, modules: Modules) -> str:
     return served_edge.id
 
 
-def met(edge: Edge, name: str, folder: Path, presented: Issued | None = None, version: str = "") -> str:
+def visit(edge: Edge, name: str, folder: Path, presented: Issued | None = None, version: str = "") -> str:
     """Return what a client reads, "" where there is no handshake."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -114,9 +114,9 @@ def test_clients_with_a_certificate_of_the_authority_are_let_in(edge: Edge, tmp_
         "expired": expired(),
         "of itself": openssl.issue("/CN=client"),
     }
-    replies = {name: met(edge, "mutual", tmp_path, presented) for name, presented in clients.items()}
-    refused = ("none", "a wrong authority", "expired", "of itself")
-    assert replies == {name: "" if name in refused else "in" for name in clients}
+    replies = {name: visit(edge, "mutual", tmp_path, presented) for name, presented in clients.items()}
+    refused_clients = ("none", "a wrong authority", "expired", "of itself")
+    assert replies == {name: "" if name in refused_clients else "in" for name in clients}
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
@@ -124,7 +124,7 @@ def test_clients_with_a_certificate_of_the_authority_are_let_in(edge: Edge, tmp_
 def test_a_version_of_tls_before_the_least_is_refused(edge: Edge, tmp_path: Path, least: str) -> None:
     name = f"least{least[-1]}"
     serve(edge, name, enabled(tls_termination=TlsTerminationModule(min_version=least)))
-    assert [met(edge, name, tmp_path, version=version) for version in VERSIONS] == [
+    assert [visit(edge, name, tmp_path, version=version) for version in VERSIONS] == [
         "in" if version >= least else "" for version in VERSIONS
     ]
 
@@ -134,17 +134,17 @@ def test_private_keys_are_in_no_file_page_of_envoys_admin_or_process_list(edge: 
     serve(edge, "kept", enabled())
     edge.upload(id, ACCOUNT, name)
     edge.settle()
-    assert met(edge, "kept", tmp_path) == "in"
+    assert visit(edge, "kept", tmp_path) == "in"
     pair = edge.store.pairs[id]
     admin = ["curl", "-sS", "--unix-socket", "admin.sock", "http://envoy/config_dump?include_eds"]
     dump = subprocess.run(admin, cwd=edge.settings.directory, capture_output=True, text=True, check=True).stdout
     assert name in dump
     files = [path for path in edge.settings.directory.rglob("*") if path.is_file() and path.name != "authority.pem"]
-    said = [path.read_text(errors="replace") for path in files]
+    contents = [path.read_text(errors="replace") for path in files]
     processes = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout
     key = "".join(pair.key.splitlines()[1:-1])
     lines = [line for line in pair.key.splitlines()[1:-1] if len(line) > 20]
     inlined = re.findall(r'"inline_bytes": "([^"]*)"', dump)
     decoded = [base64.b64decode(text).decode(errors="replace") for text in inlined]
-    everywhere = [dump, *said, processes, *decoded]
+    everywhere = [dump, *contents, processes, *decoded]
     assert not [text for text in everywhere for line in [key, *lines] if line in text or json.dumps(line)[1:-1] in text]

@@ -91,14 +91,14 @@ class _Origin(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def do_GET(self) -> None:
-        asked = json.loads(self.headers["x-answer"])
-        self.send_response(asked["status"])
-        for name, value in asked["headers"].items():
+        answer = json.loads(self.headers["x-answer"])
+        self.send_response(answer["status"])
+        for name, value in answer["headers"].items():
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
-            body = b"a" * asked["size"]
-            is_chunked = "transfer-encoding" in asked["headers"]
+            body = b"a" * answer["size"]
+            is_chunked = "transfer-encoding" in answer["headers"]
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if is_chunked else body)
 
     do_HEAD = do_GET
@@ -129,22 +129,22 @@ def served(edge: Edge) -> Iterator[Edge]:
 def ask(edge: Edge, exchange: Exchange) -> tuple[int, dict[str, str], bytes]:
     """Return the status, the headers and the body that a visitor receives."""
     length = {"transfer-encoding": "chunked"} if exchange.is_chunked else {"content-length": str(exchange.size)}
-    sent = {
+    headers = {
         "content-type": exchange.type,
         "cache-control": exchange.cache_control,
         "content-encoding": exchange.encoding,
         "etag": exchange.etag,
         **length,
     }
-    answer = {"status": exchange.status, "headers": {k: v for k, v in sent.items() if v}, "size": exchange.size}
+    answer = {"status": exchange.status, "headers": {k: v for k, v in headers.items() if v}, "size": exchange.size}
     host = f"compressed.tunnels.localhost:{edge.settings.edge_port}"
     accept = f"accept-encoding: {exchange.accept}\r\n" if exchange.accept else ""
     head = f"{exchange.method} {exchange.path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{accept}"
     with edge.connect("compressed") as connection:
         connection.sendall(f"{head}x-answer: {json.dumps(answer)}\r\n\r\n".encode())
-        got = HTTPResponse(connection, method=exchange.method)
-        got.begin()
-        return got.status, {name.lower(): value for name, value in got.getheaders()}, got.read()
+        response = HTTPResponse(connection, method=exchange.method)
+        response.begin()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
 
 
 def _unzip(body: bytes) -> bytes:
@@ -161,12 +161,12 @@ def describe_difference(edge: Edge, exchange: Exchange) -> str:
     if exchange.is_compressed:
         etag = exchange.etag if exchange.etag.startswith("W/") else ""  # a strong one names other bytes
         expected = (exchange.status, "gzip", etag, plain)
-        received = (status, headers.get("content-encoding", ""), headers.get("etag", ""), _unzip(body))
-        is_right = received == expected and "content-length" not in headers and "Accept-Encoding" in headers["vary"]
+        response = (status, headers.get("content-encoding", ""), headers.get("etag", ""), _unzip(body))
+        is_right = response == expected and "content-length" not in headers and "Accept-Encoding" in headers["vary"]
     else:
         expected = (exchange.status, exchange.encoding, exchange.etag, plain)
-        received = (status, headers.get("content-encoding", ""), headers.get("etag", ""), body)
-        is_right = received == expected and headers.get("content-length", "") == (
+        response = (status, headers.get("content-encoding", ""), headers.get("etag", ""), body)
+        is_right = response == expected and headers.get("content-length", "") == (
             "" if exchange.is_chunked else str(exchange.size)
         )
     return "" if is_right else f"{exchange}: {status} {headers} {body[:20]!r}"

@@ -35,14 +35,14 @@ def _answer(connection: socket.socket) -> None:
             if not (more := connection.recv(4096)):
                 return
             data += more
-        path, received = data.split()[1], len(data.partition(b"\r\n\r\n")[2])
+        path, size = data.split()[1], len(data.partition(b"\r\n\r\n")[2])
         is_asked = b"expect: 100-continue" in data.lower()
         if path == b"/expects":
-            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" if is_asked and not received else b"")
-            _read(connection, 4 - received)
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" if is_asked and not size else b"")
+            _read(connection, 4 - size)
         connection.sendall(_ANSWERS.get(path, _OK))
         if path == b"/reads":
-            _read(connection, _UPLOAD - received)
+            _read(connection, _UPLOAD - size)
 
 
 def _read(connection: socket.socket, size: int) -> None:
@@ -84,8 +84,8 @@ def test_a_refused_upload_is_answered_by_each_version_of_http(
     body = tmp_path / "body"
     body.write_bytes(b"x" * _UPLOAD)
     trust = ["--cacert", str(edge.settings.directory / "authority.crt"), *edge.resolved("demo")]
-    sent = ["-H", "expect:", "--data-binary", f"@{body}", "-w", " %{http_code}", edge.url("demo", path)]
-    command = ["curl", "-sS", "--max-time", "20", version, *trust, *sent]
+    options = ["-H", "expect:", "--data-binary", f"@{body}", "-w", " %{http_code}", edge.url("demo", path)]
+    command = ["curl", "-sS", "--max-time", "20", version, *trust, *options]
     results = [subprocess.run(command, capture_output=True, text=True) for _ in range(20)]
     assert Counter((result.stdout, result.stderr, result.returncode) for result in results) == {
         ("too large 413", "", 0): 20
@@ -95,9 +95,9 @@ def test_a_refused_upload_is_answered_by_each_version_of_http(
 @pytest.mark.needs("curl")
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
 def test_the_upstream_asks_for_the_body_of_a_request_that_expects_it(edge: Edge, version: str) -> None:
-    sent = ["-H", "expect: 100-continue", "--expect100-timeout", "60", "--data-binary", "body"]
-    answered = edge.curl("demo", version, "-i", *sent, path="/expects").replace("\r", "").splitlines()
-    assert [line for line in answered if line.startswith("HTTP/")] == (
+    options = ["-H", "expect: 100-continue", "--expect100-timeout", "60", "--data-binary", "body"]
+    response_lines = edge.curl("demo", version, "-i", *options, path="/expects").replace("\r", "").splitlines()
+    assert [line for line in response_lines if line.startswith("HTTP/")] == (
         ["HTTP/1.1 100 Continue", "HTTP/1.1 200 OK"] if version == "--http1.1" else ["HTTP/2 100 ", "HTTP/2 200 "]
     )
 

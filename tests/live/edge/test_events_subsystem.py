@@ -58,27 +58,27 @@ def test_a_refusal_is_an_event_with_its_code(
     edge: Edge, acl: tuple[str, ...], forward: str, code: str, final: bool
 ) -> None:
     edge.store.reserve_name("acct_B", "taken.tunnels.localhost")
-    shown = edge.ssh(edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1")
-    assert shown.wait() == 1
+    client = edge.ssh(edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1")
+    assert client.wait() == 1
     credential = Grant("acct_A", "sshcr_[^ ]+", ()).credential
 
-    refused = wait_for(read(edge, edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1"), "refused")
+    event = wait_for(read(edge, edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1"), "refused")
 
-    message = refused.pop("message")
-    assert refused == {"event": "refused", "code": code, "final": final}
-    assert re.sub(credential, "", message) == re.sub(credential, "", shown.lines[0])
+    message = event.pop("message")
+    assert event == {"event": "refused", "code": code, "final": final}
+    assert re.sub(credential, "", message) == re.sub(credential, "", client.lines[0])
 
 
 def test_the_end_of_a_tunnel_is_an_event_and_the_stream_goes_on(edge: Edge) -> None:
     client = read(edge, edge.key("acct_A"), "-R", "mybank:80:localhost:1")
-    opened = wait_for(client, "opened")
+    opened_event = wait_for(client, "opened")
     edge.store.ban("*bank*")
 
-    ended = wait_for(client, "ended")
+    ended_event = wait_for(client, "ended")
 
     edge.store.ban()
     message = f"{edge.url('mybank', '')} has ended: the operator has banned its name."
-    assert ended == {"event": "ended", "id": opened["id"], "message": message}
+    assert ended_event == {"event": "ended", "id": opened_event["id"], "message": message}
     assert not client.is_over
 
 

@@ -20,7 +20,7 @@ _CHANNEL_OPEN, _CHANNEL_OPEN_CONFIRMATION, _CHANNEL_CLOSE = 90, 91, 97
 
 
 @contextlib.asynccontextmanager
-async def signed_in(edge: Edge, key: Key) -> AsyncIterator[asyncssh.SSHClientConnection]:
+async def sign_in(edge: Edge, key: Key) -> AsyncIterator[asyncssh.SSHClientConnection]:
     """Yield the connection of a client that says what no `ssh` says."""
     port = edge.settings.ssh_port
     client = await asyncssh.connect("127.0.0.1", port, client_keys=[str(key.file)], known_hosts=None, config=None)
@@ -49,7 +49,7 @@ class Session:
 def test_a_connection_has_four_sessions_at_most_also_while_they_ask_for_nothing(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> list[bool | None]:
         sessions = [Session() for _ in range(8)]
-        async with signed_in(edge, edge.key("acct_A")) as client:
+        async with sign_in(edge, edge.key("acct_A")) as client:
             for session in sessions:
                 number, window = client.add_channel(session), UInt32(1 << 15)  # type: ignore[arg-type]
                 client.send_packet(_CHANNEL_OPEN, String("session"), UInt32(number), window, window)
@@ -91,7 +91,7 @@ def test_a_client_without_a_terminal_that_is_refused_its_tunnel_ends_with_the_re
 
 def test_a_client_without_a_terminal_keeps_the_tunnels_that_are_not_refused(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> None:
-        async with signed_in(edge, edge.key("acct_A")) as client:
+        async with sign_in(edge, edge.key("acct_A")) as client:
             for port in (19, 80, 19):
                 with contextlib.suppress(asyncssh.ChannelListenError):
                     await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "kept", port)
@@ -109,7 +109,7 @@ def _delay_opening(operation: str, _: str) -> None:
 
 def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> None:
-        async with signed_in(edge, edge.key("acct_A")) as client:
+        async with sign_in(edge, edge.key("acct_A")) as client:
             await asyncio.sleep(0.5)
             with pytest.raises(asyncssh.ChannelListenError):
                 await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "banned", 80)
@@ -125,15 +125,15 @@ def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(
     async def ask(edge: Edge) -> float:
         many = edge.key("acct_B")
         async with contextlib.AsyncExitStack() as stack:
-            clients = [await stack.enter_async_context(signed_in(edge, many)) for _ in range(80)]
+            clients = [await stack.enter_async_context(sign_in(edge, many)) for _ in range(80)]
             opening = [asyncio.create_task(_forwarded(client, number)) for number, client in enumerate(clients)]
             await asyncio.sleep(0.2)
-            began = time.monotonic()
-            async with signed_in(edge, edge.key("acct_A")) as client:
+            start = time.monotonic()
+            async with sign_in(edge, edge.key("acct_A")) as client:
                 await _forwarded(client, 100)
             for task in opening:
                 task.cancel()
-            return time.monotonic() - began
+            return time.monotonic() - start
 
     with running(tmp_path, with_envoy=False, max_sign_ins=100, max_sign_ins_per_address=100) as edge:
         edge.store.before = lambda operation, body: _delay_opening(operation, body) if "acct_B" in body else None
@@ -161,33 +161,33 @@ async def _channels(edge: Edge, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def _taken(writer: asyncio.StreamWriter, *, limit: int) -> int:
+async def _count_taken(writer: asyncio.StreamWriter, *, limit: int) -> int:
     """Return how many bytes a connection takes until it takes no more for half a second, or `limit`."""
-    taken = 0
+    count = 0
     with contextlib.suppress(TimeoutError):
-        while taken < limit:
+        while count < limit:
             writer.write(bytes(1 << 16))
             await asyncio.wait_for(writer.drain(), 0.5)
-            taken += 1 << 16
-    return taken
+            count += 1 << 16
+    return count
 
 
 def test_a_connection_made_while_its_client_reads_nothing_is_not_read_either(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> int:
         window, limit = UInt32((1 << 31) - 1), 1 << 26
-        async with signed_in(edge, edge.key("acct_A")) as client:
+        async with sign_in(edge, edge.key("acct_A")) as client:
             await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "slow", 80, window=1 << 30)
             _, first = await _as_envoy(edge)
             first.write(b"hello")
             await _channels(edge, 1)
             await asyncio.sleep(0.1)
             client._transport.pause_reading()  # type: ignore[union-attr]
-            assert await _taken(first, limit=limit) < limit
+            assert await _count_taken(first, limit=limit) < limit
             _, second = await _as_envoy(edge)
             await _channels(edge, 2)
             client.send_packet(_CHANNEL_OPEN_CONFIRMATION, UInt32(1), UInt32(9), window, UInt32(1 << 15))
             await asyncio.sleep(0.1)
-            return await _taken(second, limit=limit)
+            return await _count_taken(second, limit=limit)
 
     with running(tmp_path, with_envoy=False) as edge:
         assert asyncio.run(ask(edge)) < 1 << 24
@@ -196,26 +196,26 @@ def test_a_connection_made_while_its_client_reads_nothing_is_not_read_either(tmp
 @pytest.mark.parametrize("answers", [False, True])
 def test_a_channel_that_its_client_does_not_answer_or_close_is_counted(tmp_path: Path, answers: bool) -> None:
     async def ask(edge: Edge, key: Key) -> int:
-        asked, never = [], asyncio.Event()
+        requests, never = [], asyncio.Event()
 
         async def answer(*_: object) -> asyncssh.SSHTCPSession[bytes]:
-            asked.append(1)
+            requests.append(1)
             await (asyncio.sleep(0) if answers else never.wait())
             return asyncssh.SSHTCPSession()
 
-        async with signed_in(edge, key) as client:
+        async with sign_in(edge, key) as client:
             send = client.send_packet
 
-            def without_close(kind: int, *rest: bytes, **named: Any) -> None:
+            def without_close(kind: int, *rest: bytes, **keywords: Any) -> None:
                 if kind != _CHANNEL_CLOSE:
-                    send(kind, *rest, **named)
+                    send(kind, *rest, **keywords)
 
             client.send_packet = without_close  # type: ignore[method-assign, assignment]
             await client.create_server(answer, "mute", 80)
             for _ in range(2):
                 streams = [await _as_envoy(edge) for _ in range(2)]
                 async with asyncio.timeout(10):
-                    while len(asked) < 2:
+                    while len(requests) < 2:
                         await asyncio.sleep(0.01)
                 await asyncio.sleep(0.1)
                 for reader, writer in streams:
@@ -223,7 +223,7 @@ def test_a_channel_that_its_client_does_not_answer_or_close_is_counted(tmp_path:
                         await asyncio.wait_for(reader.read(), 10)
                     writer.close()
                 await asyncio.sleep(0.1)
-        return len(asked)
+        return len(requests)
 
     with running(tmp_path, with_envoy=False, upstream_timeout=1, max_channels_per_account=2) as edge:
         key = edge.key("acct_A")
@@ -248,7 +248,7 @@ def test_a_channel_of_an_upstream_that_reads_nothing_ends_when_nothing_has_moved
     asked: list[asyncssh.SSHTCPChannel[bytes]] = []
 
     async def ask(edge: Edge) -> None:
-        async with signed_in(edge, edge.key("acct_A")) as client:
+        async with sign_in(edge, edge.key("acct_A")) as client:
             await client.create_server(lambda *_: ReadsNothing(), "stalled", 80, window=1 << 15)
             _, writer = await _as_envoy(edge)
             if visitor == "leaves early":
@@ -256,7 +256,7 @@ def test_a_channel_of_an_upstream_that_reads_nothing_ends_when_nothing_has_moved
                 await writer.drain()
                 await asyncio.sleep(0.2)
             else:
-                assert await _taken(writer, limit=1 << 26) < 1 << 26
+                assert await _count_taken(writer, limit=1 << 26) < 1 << 26
             if visitor in ("leaves", "leaves early"):
                 writer.close()
             for _ in range(30):
@@ -281,12 +281,12 @@ def test_an_account_and_a_tunnel_have_as_many_channels_as_they_may(tmp_path: Pat
 
         with contextlib.ExitStack() as stack:
 
-            def asked(names: str) -> list[str]:
+            def ask(names: str) -> list[str]:
                 return [_status_of_held(stack.enter_context(edge.connect(name, "http/1.1")), name) for name in names]
 
-            assert asked("aaa") == ["200", "200", "502"]
-            assert asked("bb") == ["200", "502"]
-            assert asked("c") == ["200"]
+            assert ask("aaa") == ["200", "200", "502"]
+            assert ask("bb") == ["200", "502"]
+            assert ask("c") == ["200"]
 
 
 def _status_of_held(connection: ssl.SSLSocket, name: str) -> str:

@@ -16,7 +16,7 @@ from tests.live.edge.running import Edge, Key, running, until
 from tests.machine import ROOT
 
 
-def _signed_in(edge: Edge) -> int:
+def _count_sign_ins(edge: Edge) -> int:
     """Return how many of ten `ssh` have a tunnel within ten seconds."""
     clients = []
     for number in range(10):
@@ -85,7 +85,7 @@ def test_eight_of_ten_honest_sign_ins_succeed_beside_an_attack(
     tmp_path: Path, attack: Callable[[Edge, threading.Event], None]
 ) -> None:
     with running(tmp_path, with_envoy=False) as edge, _beside(attack, edge):
-        assert _signed_in(edge) >= 8
+        assert _count_sign_ins(edge) >= 8
 
 
 def _filter() -> str:

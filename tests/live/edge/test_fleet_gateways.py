@@ -124,18 +124,18 @@ def test_a_group_uses_another_region_only_without_tunnels_of_its_own(platform: P
     group = api.create("/backends/tunnel_group", {"labels": {"app": "regions"}})["id"]
     path = f"/edges/https/{api.create('/edges/https', {'hostports': ['regions.tunnels.localhost:443']})['id']}"
     api.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": group}})
-    elsewhere = platform.api.local / "far"
-    elsewhere.mkdir()
+    far_folder = platform.api.local / "far"
+    far_folder.mkdir()
     with (
         upstream(SlowUpstream) as near_port,
         upstream(FarUpstream) as far_port,
-        gateways(platform.api, platform.api.local, 1) as (near,),
-        gateways(platform.api, elsewhere, 1, REGION="far") as (far,),
+        gateways(platform.api, platform.api.local, 1) as (near_gateway,),
+        gateways(platform.api, far_folder, 1, REGION="far") as (far,),
     ):
         connect_group(far.ssh_port, platform.key, far_port)
         until(lambda: {name.read() for _ in range(3)} == {b"far\n"})
         download = Download(name, "/slow/40")
-        client = connect_group(near.ssh_port, platform.key, near_port)
+        client = connect_group(near_gateway.ssh_port, platform.key, near_port)
         until(lambda: {name.read() for _ in range(5)} == {b"hello\n"})
         assert {tunnel["region"] for tunnel in api.get("/tunnels").json["tunnels"]} >= {"local", "far"}
         assert download.wait(10) == 40 << 10  # of the other region, before and after the change
@@ -173,25 +173,25 @@ def connect(port: int, key: Key, *names: str) -> Ssh:
     return client
 
 
-def ended(platform: Platform) -> list[str]:
+def list_ended(platform: Platform) -> list[str]:
     events = platform.api.client().all("/audit_events", "audit_events")
     return sorted(event["resource_id"] for event in events if event["action"] == "tunnel.delete")
 
 
 def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(platform: Platform) -> None:
     names = [f"dead{number}" for number in range(8)]
-    before = ended(platform)
+    before = list_ended(platform)
     with gateways(platform.api, platform.api.local, 2, LEASE=_LEASE) as (first, second):
         connect(first.ssh_port, platform.key, *names)
         until(lambda: all(platform.tunnels(name) for name in names))
         ids = sorted(platform.tunnels(name)[0]["id"] for name in names)
         first.process.kill()
-        began = time.monotonic()
+        start = time.monotonic()
         connect(second.ssh_port, platform.key, names[0])
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - start < 6
         until(lambda: not any(platform.tunnels(name) for name in names[1:]), within=10)
-        until(lambda: sorted({*ended(platform)} - {*before}) == ids, within=35)
-        assert len(ended(platform)) == len(before) + len(ids)
+        until(lambda: sorted({*list_ended(platform)} - {*before}) == ids, within=35)
+        assert len(list_ended(platform)) == len(before) + len(ids)
 
 
 def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(platform: Platform) -> None:
@@ -203,8 +203,8 @@ def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(p
         until(lambda: not platform.tunnels("paused"), within=15)
         time.sleep(7)  # the clock skew
         connect(second.ssh_port, other, "paused")
-        (taken,) = platform.tunnels("paused")
+        (tunnel,) = platform.tunnels("paused")
         first.process.send_signal(signal.SIGCONT)
         client.wait_for("This gateway has lost its lease: connect again in ")
         client.wait(within=10)
-        assert [tunnel["id"] for tunnel in platform.tunnels("paused")] == [taken["id"]]
+        assert [tunnel["id"] for tunnel in platform.tunnels("paused")] == [tunnel["id"]]

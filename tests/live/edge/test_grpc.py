@@ -60,7 +60,7 @@ def channel(edge: Edge, service: Service, request: pytest.FixtureRequest) -> Ite
     server.start()
     client = edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{port}")
     edge.clients.remove(client)  # it stays from test to test
-    with opened(edge, name) as channel:
+    with open_channel(edge, name) as channel:
         until(lambda: answers(channel))
         yield channel
     client.kill()
@@ -68,16 +68,16 @@ def channel(edge: Edge, service: Service, request: pytest.FixtureRequest) -> Ite
 
 
 @contextmanager
-def opened(edge: Edge, name: str) -> Iterator[grpc.Channel]:
-    trusted = (edge.settings.directory / "authority.crt").read_bytes()
+def open_channel(edge: Edge, name: str) -> Iterator[grpc.Channel]:
+    authority_pem = (edge.settings.directory / "authority.crt").read_bytes()
     if pair := edge.store.pairs.get(f"cert_{name}"):
-        trusted = pair.chain.encode()
+        authority_pem = pair.chain.encode()
     options = (
         ("grpc.ssl_target_name_override", f"{name}.{edge.settings.tunnel_domain}"),
         ("grpc.enable_http_proxy", 0),
     )
     address = f"127.0.0.1:{edge.settings.edge_port}"
-    with grpc.secure_channel(address, grpc.ssl_channel_credentials(trusted), options) as channel:
+    with grpc.secure_channel(address, grpc.ssl_channel_credentials(authority_pem), options) as channel:
         yield channel
 
 
@@ -99,18 +99,18 @@ def test_one_message_is_answered_by_one(channel: grpc.Channel) -> None:
 
 
 def test_messages_go_both_ways_in_turn(channel: grpc.Channel) -> None:
-    answered = threading.Semaphore(1)
+    is_answered = threading.Semaphore(1)
 
     def messages() -> Iterator[bytes]:
         for number in range(20):
-            assert answered.acquire(timeout=10)
+            assert is_answered.acquire(timeout=10)
             yield b"message %d" % number
 
     call: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream("/test/both")
     read = []
     for message in call(messages(), timeout=20):
         read.append(message)
-        answered.release()
+        is_answered.release()
 
     assert read == [b"MESSAGE %d" % number for number in range(20)]
 
@@ -118,21 +118,21 @@ def test_messages_go_both_ways_in_turn(channel: grpc.Channel) -> None:
 def test_a_deadline_ends_the_call_on_both_sides(channel: grpc.Channel, service: Service) -> None:
     service.left.clear()
 
-    with pytest.raises(grpc.RpcError) as refused:
+    with pytest.raises(grpc.RpcError) as error:
         unary(channel, "slow")(b"", timeout=1)
 
-    assert refused.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert service.left.wait(5)
     assert 0 < service.seconds < 1.1
 
 
 def test_an_error_comes_with_its_words_and_metadata(channel: grpc.Channel) -> None:
-    with pytest.raises(grpc.RpcError) as refused:
+    with pytest.raises(grpc.RpcError) as error:
         unary(channel, "fails")(b"", timeout=20)
 
-    assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-    assert refused.value.details() == "there is no such thing"
-    metadata: Any = refused.value.trailing_metadata()
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+    assert error.value.details() == "there is no such thing"
+    metadata: Any = error.value.trailing_metadata()
     assert ("which", "that") in metadata
 
 
@@ -140,7 +140,7 @@ def test_an_upstream_that_does_not_speak_grpc_is_unavailable(edge: Edge, origin:
     edge.ssh(edge.key("acct_A"), "-R", f"other:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("other") == "200")
 
-    with opened(edge, "other") as channel, pytest.raises(grpc.RpcError) as refused:
+    with open_channel(edge, "other") as channel, pytest.raises(grpc.RpcError) as error:
         unary(channel, "unary")(b"", timeout=20)
 
-    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert error.value.code() is grpc.StatusCode.UNAVAILABLE

@@ -68,7 +68,7 @@ def test_the_share_of_an_offline_group_goes_to_the_groups_that_are_online(edge: 
     for name, id in zip(names, (blue, green), strict=True):
         https_edge(edge, only[name], route(id))
 
-    def met(count: int = 40) -> Counter[str]:
+    def visit(count: int = 40) -> Counter[str]:
         return Counter(edge.status("colors") for _ in range(count))
 
     def is_online(*online: str) -> bool:
@@ -77,13 +77,13 @@ def test_the_share_of_an_offline_group_goes_to_the_groups_that_are_online(edge: 
     until(lambda: is_online() and edge.status("colors") == "503")
     first = edge.ssh(key, "-R", f"color=blue:80:localhost:{origin}")
     until(lambda: is_online("blue"))
-    assert met() == {"200": 40}
+    assert visit() == {"200": 40}
     second = edge.ssh(key, "-R", f"color=green:80:localhost:{origin}")
     until(lambda: is_online(*names))
-    assert met() == {"200": 40}
+    assert visit() == {"200": 40}
     first.kill()
     until(lambda: is_online("green"))
-    assert met() == {"200": 40}
+    assert visit() == {"200": 40}
     second.kill()
     until(lambda: edge.status("colors") == "503")
     until(lambda: edge.access_log()[-1]["status"] == 503)
@@ -136,10 +136,10 @@ def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sente
     too_large = enabled(
         open_route.modules.values.get("backend"), user_agent_filter=UserAgentModule(deny=["(a{900}){900}"])
     )
-    changed = replace(served_edge, revision=2, routes=(replace(open_route, modules=too_large),))
-    edge.store.keep(changed)
+    second_revision = replace(served_edge, revision=2, routes=(replace(open_route, modules=too_large),))
+    edge.store.keep(second_revision)
     until(lambda: edge.status("bad") == "503", within=3)
-    until(lambda: is_said(edge, changed, "partly"))
+    until(lambda: is_said(edge, second_revision, "partly"))
     status = edge.store.status(served_edge)
     assert status
     assert [(route.state, route.error) for route in status.routes] == [("refused", "invalid repetition size: {900}")]
@@ -171,9 +171,9 @@ def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(e
     )
     assert [(route.id, route.state) for route in first.routes] == [(served_edge.routes[0].id, "live")]
     assert first.backends == (BackendStatus(group, 0),)
-    changed = replace(served_edge, revision=2, modules=enabled(unenforced=("traffic_policy",)))
-    edge.store.keep(changed)
-    until(lambda: is_said(edge, changed, "partly"))
+    second_revision = replace(served_edge, revision=2, modules=enabled(unenforced=("traffic_policy",)))
+    edge.store.keep(second_revision)
+    until(lambda: is_said(edge, second_revision, "partly"))
     second = edge.store.status(served_edge)
     assert second
     assert second.hostports[0].since >= hostport.since
@@ -187,8 +187,8 @@ def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(e
 
 def _reports_in(calls: list[tuple[str, str]], served_edge: ServedEdge) -> Counter[str]:
     """Return the operations that wrote reports and trials of an edge."""
-    written = re.compile(rf"(/statuses|/edge_trials).*{served_edge.id}|{served_edge.id}.*(/statuses|/edge_trials)")
-    return Counter(operation for operation, body in calls if operation.endswith("Item") and written.search(body))
+    pattern = re.compile(rf"(/statuses|/edge_trials).*{served_edge.id}|{served_edge.id}.*(/statuses|/edge_trials)")
+    return Counter(operation for operation, body in calls if operation.endswith("Item") and pattern.search(body))
 
 
 def test_a_host_that_is_not_proved_is_told_as_such(edge: Edge) -> None:
@@ -208,11 +208,11 @@ def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge
             replace(other, id=ids.new("edghts"), hostports=(f"s{number}.{edge.settings.tunnel_domain}:443",))
         )
     time.sleep(1)
-    began = time.monotonic()
+    start = time.monotonic()
     served_edge = https_edge(edge, "quick", route(backend(edge, "bkdhr", HttpResponse(body="quick\n"))))
     until(lambda: edge.curl("quick") == "quick\n")
     until(lambda: is_said(edge, served_edge, "live"))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - start < 3
 
 
 def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
@@ -237,8 +237,8 @@ def certificate_of(edge: Edge, served_edge: ServedEdge) -> str | None:
     return status.hostports[0].certificate_id if status else None
 
 
-@pytest.mark.parametrize(("host", "asked"), [("x.other", "x.other"), ("*.wild", "x.wild")])
-def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, asked: str) -> None:
+@pytest.mark.parametrize(("host", "name"), [("x.other", "x.other"), ("*.wild", "x.wild")])
+def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, name: str) -> None:
     served_edge = https_edge(edge, host, route(backend(edge, "bkdhr", HttpResponse(body="deep\n"))))
     until(lambda: is_said(edge, served_edge, "refused"))
     status = edge.store.status(served_edge)
@@ -251,8 +251,8 @@ def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, as
     )
     assert [(hostport.state, hostport.error) for hostport in status.hostports] == [("refused", missing)]
     assert [route.state for route in status.routes] == ["refused"]
-    assert edge.curl(asked) == ""
-    assert edge.curl(asked, "--insecure") == "deep\n"
+    assert edge.curl(name) == ""
+    assert edge.curl(name, "--insecure") == "deep\n"
 
     edge.upload(ids.new("cert"), ACCOUNT, f"*.{host.partition('.')[2]}.{domain}")
     until(lambda: is_said(edge, served_edge, "live"))
@@ -270,17 +270,17 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(
     good, weak = ids.new("cert"), ids.new("cert")
     edge.upload(good, ACCOUNT, f"kept.{edge.settings.tunnel_domain}")
     until(lambda: certificate_of(edge, served_edge) == good, within=3)
-    issued = openssl.issue(f"/CN={weak}", **issue_options)
+    weak_pair = openssl.issue(f"/CN={weak}", **issue_options)
     later = uploaded(weak, ACCOUNT, f"kept.{edge.settings.tunnel_domain}", until=400)
-    edge.store.upload(later, KeyPair(issued.certificate, issued.key))
-    met = set[str]()
+    edge.store.upload(later, KeyPair(weak_pair.certificate, weak_pair.key))
+    responses = set[str]()
 
     def is_refused() -> bool:
-        met.add(edge.curl("kept", "--insecure"))
+        responses.add(edge.curl("kept", "--insecure"))
         return has_refusal(edge, served_edge)
 
     until(is_refused, within=5)
-    assert met == {"kept\n"}
+    assert responses == {"kept\n"}
     status = edge.store.status(served_edge)
     assert status
     (hostport,) = status.hostports
@@ -302,11 +302,11 @@ def test_a_banned_name_is_served_by_no_wildcard_host_and_by_no_edge_from_before(
     for name in ("*.team", "first-bank"):
         https_edge(edge, name, route(answer))
 
-    def met() -> list[str]:
+    def visit() -> list[str]:
         return [edge.status(name, "--insecure") for name in ("a.team", "b.team", "bank.team", "first-bank")]
 
-    until(lambda: met() == ["200"] * 4)
+    until(lambda: visit() == ["200"] * 4)
     edge.store.ban(f"b.team.{edge.settings.tunnel_domain}", "*bank*")
-    until(lambda: met() == ["200", "403", "403", "403"], within=5)
+    until(lambda: visit() == ["200", "403", "403", "403"], within=5)
     edge.store.ban()
-    until(lambda: met() == ["200"] * 4, within=5)
+    until(lambda: visit() == ["200"] * 4, within=5)

@@ -44,20 +44,20 @@ _TRUSTING = Settings(proxy_protocol_from=("127.0.0.0/8",))
 
 def test_envoy_admits_the_visitors_that_random_policies_admit() -> None:
     chance = Random(int(os.environ.get("SEED", "1")))
-    drawn = [drawn_restrictions.draw(chance) for _ in range(COUNT)]
-    with serving(drawn) as (http, *ports):
+    cases = [drawn_restrictions.draw(chance) for _ in range(COUNT)]
+    with serving(cases) as (http, *ports):
         for visitor in VISITORS:
             assert _list_statuses(http, visitor, COUNT) == [
-                200 if policy.admits(visitor) else 403 for policy in drawn
+                200 if policy.admits(visitor) else 403 for policy in cases
             ], visitor
-            for modules, port in zip(drawn, ports, strict=False):
+            for modules, port in zip(cases, ports, strict=False):
                 assert _is_greeted(port, visitor) == modules.admits(visitor), (modules, visitor)
 
 
 def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) -> None:
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="welcome"))
-    ours, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
-    policy, of_edge = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (ours, ours))
+    own_rules, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
+    policy, of_edge = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (own_rules, own_rules))
     for value in (answer, policy, of_edge):
         edge.store.keep(value)
     restricted, everywhere = (IpRestrictionModule(ip_policy_ids=[policy.id]) for policy in (policy, of_edge))
@@ -67,8 +67,10 @@ def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) ->
         ServedRoute(ids.new("edghtsrt"), "path_prefix", "/inner", enabled(to_answer, ip_restriction=restricted)),
     )
     hosts = (f"restricted.{edge.settings.tunnel_domain}:443",)
-    served = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hosts, modules=enabled(ip_restriction=everywhere), routes=routes)
-    edge.store.keep(served)
+    served_edge = ServedEdge(
+        ACCOUNT, ids.new("edghts"), 1, hosts, modules=enabled(ip_restriction=everywhere), routes=routes
+    )
+    edge.store.keep(served_edge)
     until(lambda: edge.status("restricted", path="/inner") == "200")
 
     edge.store.keep(replace(policy, rules=other_rules))
@@ -94,8 +96,8 @@ def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) ->
     edge.store.keep(replace(of_edge, rules=Rules()))
     until(lambda: edge.status("restricted", path="/") == "403")
     edge.store.keep(replace(of_edge, rules=None))
-    edge.store.keep(replace(policy, rules=ours))
-    edge.store.keep(replace(of_edge, rules=ours))
+    edge.store.keep(replace(policy, rules=own_rules))
+    edge.store.keep(replace(of_edge, rules=own_rules))
     until(lambda: edge.status("restricted", path="/inner") == "200")
     edge.store.forget(of_edge)
     until(lambda: edge.status("restricted", path="/inner") == "403")
@@ -104,8 +106,8 @@ def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) ->
 def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
     with contextlib.closing(Server()) as server:
         group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "bytes"}))
-        ours = (parse_cidr("127.0.0.0/8"),)
-        policy = ServedPolicy(ACCOUNT, ids.new("ipp"), Rules(ours))
+        own_networks = (parse_cidr("127.0.0.0/8"),)
+        policy = ServedPolicy(ACCOUNT, ids.new("ipp"), Rules(own_networks))
         edge.store.keep(group)
         edge.store.keep(policy)
         edge.ssh(edge.key(ACCOUNT), "-R", f"app=bytes:80:127.0.0.1:{server.port}").wait_for("is online")
@@ -117,12 +119,12 @@ def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
         until(lambda: greeted(port, "127.0.0.2") and _tls_greeting(edge) == b"welcome")
 
         with connect(port, "127.0.0.2") as before:
-            edge.store.keep(replace(policy, rules=Rules(ours, (parse_cidr("::ffff:127.0.0.1"),))))
+            edge.store.keep(replace(policy, rules=Rules(own_networks, (parse_cidr("::ffff:127.0.0.1"),))))
             until(lambda: not greeted(port, "127.0.0.1") and _tls_greeting(edge) == b"")
-            accepted = server.accepted
+            count_before = server.accepted
             assert [greeted(port, "127.0.0.1", first) for first in (b"", b"hello")] == [False, False]
             assert [_tls_greeting(edge) for _ in range(5)] == [b""] * 5
-            assert server.accepted == accepted
+            assert server.accepted == count_before
             assert greeted(port, "127.0.0.2")
             edge.store.forget(policy)
             until(lambda: not greeted(port, "127.0.0.2"))
@@ -130,8 +132,8 @@ def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
 
 
 def test_tunnels_obey_the_policies_of_reserved_names(edge: Edge, origin: int) -> None:
-    ours, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
-    policy = ServedPolicy(ACCOUNT, ids.new("ipp"), ours)
+    own_rules, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
+    policy = ServedPolicy(ACCOUNT, ids.new("ipp"), own_rules)
     edge.store.keep(policy)
     edge.ssh(edge.key(ACCOUNT), "-R", f"held:80:127.0.0.1:{origin}", "-R", f"free:80:127.0.0.1:{origin}")
     until(lambda: edge.status("held") == edge.status("free") == "200")
@@ -149,8 +151,8 @@ def test_tunnels_obey_the_policies_of_reserved_names(edge: Edge, origin: int) ->
         assert edge.status("held", version, *claims) == "403"
     grpc = edge.curl("held", "--http2", "-D", "-", "-H", "content-type: application/grpc")
     assert "grpc-status: 7" in grpc  # PERMISSION_DENIED
-    elsewhere = ["-H", f"Host: free.{edge.settings.tunnel_domain}"]
-    assert edge.status("held", *elsewhere) == "421"
+    other_host = ["-H", f"Host: free.{edge.settings.tunnel_domain}"]
+    assert edge.status("held", *other_host) == "421"
     assert edge.status("free") == "200"
 
     edge.store.keep(replace(policy, rules=Rules()))
@@ -167,15 +169,15 @@ def test_tunnels_obey_the_policies_of_reserved_names(edge: Edge, origin: int) ->
 
 
 def test_plain_ssh_names_the_policies_of_its_tunnels(edge: Edge, origin: int) -> None:
-    ours, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
-    open_to, closed = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (ours, other_rules))
-    foreign = ServedPolicy("acct_B", ids.new("ipp"), ours)
+    own_rules, other_rules = (Rules(allow=(parse_cidr(network),)) for network in ("127.0.0.0/8", "192.0.2.0/24"))
+    open_to, closed = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (own_rules, other_rules))
+    foreign = ServedPolicy("acct_B", ids.new("ipp"), own_rules)
     for policy in (open_to, closed, foreign):
         edge.store.keep(policy)
     key = edge.key(ACCOUNT)
 
-    def start(name: str, *named: str, terminal: str = "-tt") -> Ssh:
-        value = f"SetEnv=TUNNEL_IP_POLICIES={','.join(named)}"
+    def start(name: str, *policy_ids: str, terminal: str = "-tt") -> Ssh:
+        value = f"SetEnv=TUNNEL_IP_POLICIES={','.join(policy_ids)}"
         return edge.ssh(key, "-o", value, "-R", f"{name}:80:127.0.0.1:{origin}", terminal=terminal)
 
     start("shut", closed.id).wait_for("is online")
@@ -183,10 +185,10 @@ def test_plain_ssh_names_the_policies_of_its_tunnels(edge: Edge, origin: int) ->
     edge.ssh(key, "-R", f"bare:80:127.0.0.1:{origin}", terminal="-N")
     until(lambda: edge.status("shown") == edge.status("bare") == "200")
     assert edge.status("shut") == "403"
-    opened = {tunnel.name.partition(".")[0]: tunnel.ip_policies for tunnel, _ in edge.store.tunnels()}
-    assert [opened[name] for name in ("shut", "shown", "bare")] == [(closed.id,), (open_to.id,), ()]
-    for refused in (foreign.id, ids.new("ipp")):
-        start("refused", open_to.id, refused).wait_for(
+    policies_by_name = {tunnel.name.partition(".")[0]: tunnel.ip_policies for tunnel, _ in edge.store.tunnels()}
+    assert [policies_by_name[name] for name in ("shut", "shown", "bare")] == [(closed.id,), (open_to.id,), ()]
+    for policy_id in (foreign.id, ids.new("ipp")):
+        start("refused", open_to.id, policy_id).wait_for(
             "TUNNEL_IP_POLICIES names a policy that your account does not have"
         )
     start("refused", "office").wait_for("must be ids of IP policies")
@@ -194,7 +196,7 @@ def test_plain_ssh_names_the_policies_of_its_tunnels(edge: Edge, origin: int) ->
 
     edge.store.keep(replace(open_to, rules=other_rules))
     until(lambda: edge.status("shown") == "403")
-    edge.store.keep(replace(closed, rules=ours))
+    edge.store.keep(replace(closed, rules=own_rules))
     until(lambda: edge.status("shut") == "200")
     name = f"shut.{edge.settings.tunnel_domain}"
     modules = {"ip_restriction": {"ip_policy_ids": [open_to.id]}}

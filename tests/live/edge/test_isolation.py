@@ -27,7 +27,7 @@ from tests.live.edge.running import Edge, until
 pytestmark = needs_envoy
 
 
-def served(edge: Edge, name: str) -> str:
+def read_certificate_name(edge: Edge, name: str) -> str:
     """Return the common name in the certificate that a name is served with; empty where there is none.
 
     Without a name, the client sends no server name.
@@ -50,17 +50,17 @@ def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge:
     edge.upload("cert_own", "acct_A", "own.tunnels.localhost")
     edge.ssh(edge.key("acct_A"), "-R", f"own:80:127.0.0.1:{origin}").wait_for("is online")
 
-    until(lambda: served(edge, "own") == "cert_own")
+    until(lambda: read_certificate_name(edge, "own") == "cert_own")
 
     assert "x-forwarded-for: 127.0.0.1\n" in edge.curl("own", "--insecure")
-    assert served(edge, "other") == "*.tunnels.localhost"
+    assert read_certificate_name(edge, "other") == "*.tunnels.localhost"
 
 
 def test_envoy_takes_a_resource_of_each_kind(edge: Edge, origin: int) -> None:
     edge.upload("cert_taken", "acct_A", "taken.tunnels.localhost")
     edge.ssh(edge.key("acct_A"), "-R", f"taken:80:127.0.0.1:{origin}").wait_for("is online")
-    until(lambda: served(edge, "taken") == "cert_taken")
-    assert served(edge, "") == "*.tunnels.localhost"  # a client without a server name
+    until(lambda: read_certificate_name(edge, "taken") == "cert_taken")
+    assert read_certificate_name(edge, "") == "*.tunnels.localhost"  # a client without a server name
 
     catalog = edge.control.discovery.catalog
     name = "taken.tunnels.localhost"
@@ -76,7 +76,7 @@ def test_a_certificate_of_another_account_is_not_used(edge: Edge, origin: int) -
 
     until(lambda: edge.status("mine") == "200")
 
-    assert served(edge, "mine") == "*.tunnels.localhost"
+    assert read_certificate_name(edge, "mine") == "*.tunnels.localhost"
 
 
 def test_a_name_with_a_certificate_of_its_own_is_misdirected_on_other_connections(edge: Edge, origin: int) -> None:
@@ -87,9 +87,9 @@ def test_a_name_with_a_certificate_of_its_own_is_misdirected_on_other_connection
     edge.ssh(edge.key("acct_B"), "-R", f"somebody:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status("somebody") == "200")
 
-    said = edge.curl("somebody", "-H", "Host: apart.tunnels.localhost", "-w", "%{http_code}")
+    response = edge.curl("somebody", "-H", "Host: apart.tunnels.localhost", "-w", "%{http_code}")
 
-    assert said == "421: this connection is for another host name: open a new connection.\n421"
+    assert response == "421: this connection is for another host name: open a new connection.\n421"
 
 
 def test_a_certificate_that_envoy_refuses_is_as_if_it_were_not_there(edge: Edge, origin: int) -> None:
@@ -105,18 +105,18 @@ def test_a_certificate_that_envoy_refuses_is_as_if_it_were_not_there(edge: Edge,
     edge.upload("cert_good", "acct_A", "good.tunnels.localhost")
     edge.ssh(edge.key("acct_A"), "-R", f"good:80:127.0.0.1:{origin}").wait_for("is online")
 
-    until(lambda: served(edge, "good") == "cert_good")
+    until(lambda: read_certificate_name(edge, "good") == "cert_good")
     assert edge.status("good", "--insecure") == "200"
     assert [edge.status(name) for name in weak] == ["200"] * len(weak)
-    assert [served(edge, name) for name in weak] == ["*.tunnels.localhost"] * len(weak)
+    assert [read_certificate_name(edge, name) for name in weak] == ["*.tunnels.localhost"] * len(weak)
 
 
 def seconds_to(edge: Edge, account: str, name: str, origin: int) -> float:
     """Open a tunnel of an account; return the seconds until it answers."""
-    key, began = edge.key(account), time.monotonic()
+    key, start = edge.key(account), time.monotonic()
     edge.ssh(key, "-R", f"{name}:80:127.0.0.1:{origin}").wait_for("is online")
     until(lambda: edge.status(name) == "200")
-    return time.monotonic() - began
+    return time.monotonic() - start
 
 
 def test_certificates_that_serve_nothing_delay_nobody(edge: Edge, origin: int) -> None:
@@ -173,15 +173,15 @@ def test_a_slow_reader_stalls_nobody_else_of_the_same_tunnel(edge: Edge, origin:
 
 def uploaded_until_it_stalls(edge: Edge, name: str) -> int:
     """Return how many bytes of a visitor's upload are taken, of a hundred million."""
-    size, block, sent = 100_000_000, bytes(1 << 16), 0
+    size, block, count = 100_000_000, bytes(1 << 16), 0
     head = f"POST / HTTP/1.1\r\nhost: {name}.tunnels.localhost"
     with edge.connect(name, "http/1.1") as visitor, contextlib.suppress(TimeoutError):
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
         visitor.settimeout(0.5)
         visitor.sendall(f"{head}\r\ncontent-length: {size}\r\n\r\n".encode())
-        while sent < size:
-            sent += visitor.send(block)
-    return sent
+        while count < size:
+            count += visitor.send(block)
+    return count
 
 
 def test_what_an_upstream_does_not_read_takes_little_of_the_memory_for_sockets_that_all_share(
@@ -191,9 +191,9 @@ def test_what_an_upstream_does_not_read_takes_little_of_the_memory_for_sockets_t
         forwards = ("-R", f"unread:80:127.0.0.1:{deaf.getsockname()[1]}", "-R", f"read:80:127.0.0.1:{origin}")
         edge.ssh(edge.key("acct_A"), *forwards)
         until(lambda: edge.status("read") == "200")
-        sent = uploaded_until_it_stalls(edge, "unread")
+        size = uploaded_until_it_stalls(edge, "unread")
 
-    assert sent < 12_500_000
+    assert size < 12_500_000
 
 
 def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge) -> None:
@@ -203,13 +203,13 @@ def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge
     edge.ssh(edge.key("acct_A"), "-R", "hop:80:localhost:1").wait_for("is online")
     (tunnel,) = edge.open_tunnels()
 
-    answered = b""
+    response = b""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as raw:
         secure = context.wrap_socket(raw, server_hostname=tunnel)
         secure.sendall(b"GET / HTTP/1.1\r\nhost: hop\r\n\r\n")
-        answered = secure.recv(100)
+        response = secure.recv(100)
 
-    assert answered == b""
+    assert response == b""
 
 
 @contextlib.contextmanager
@@ -238,8 +238,8 @@ def test_a_client_that_does_not_read_is_not_written_to_without_bound(edge: Edge)
     until(lambda: edge.curl(name, "-o", "/dev/null", "-w", "%{http_code}", timeout=1) != "404")
     edge.loop.call_soon_threadsafe(client._transport.pause_reading)
 
-    sent = uploaded_until_it_stalls(edge, name)
+    size = uploaded_until_it_stalls(edge, name)
 
-    assert sent < 20_000_000
+    assert size < 20_000_000
     assert edge.curl("nobody", "-o", "/dev/null", "-w", "%{http_code}") == "404"
     edge.loop.call_soon_threadsafe(client.abort)

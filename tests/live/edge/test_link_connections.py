@@ -14,7 +14,7 @@ from edge.envoy.ads.catalog import Name
 from edge.link.proxy_protocol import Header
 from edge.process import files
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.link_clients import Link, counted, echoing, serving
+from tests.live.edge.link_clients import Link, count_bytes, echoing, serving
 from tests.live.edge.running import Edge, listens, running, until
 
 VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
@@ -30,7 +30,7 @@ def greeting(connection: socket.socket) -> None:
 received_texts: list[bytes] = []
 
 
-def opened(edge: Edge, port: int) -> str:
+def open_tunnel(edge: Edge, port: int) -> str:
     """Open a tunnel on a port of TCP to a port of this machine; return its id."""
     edge.ssh(edge.key("acct_A"), "-R", f"0:127.0.0.1:{port}").wait_for("is online")
     (id,) = edge.store.online
@@ -39,8 +39,8 @@ def opened(edge: Edge, port: int) -> str:
 
 @pytest.mark.parametrize("count", [0, 5, 3_000_000])
 def test_who_has_sent_all_is_answered(edge: Edge, count: int) -> None:
-    with serving(counted) as port:
-        link = Link(edge, opened(edge, port))
+    with serving(count_bytes) as port:
+        link = Link(edge, open_tunnel(edge, port))
         link.send(b"x" * count)
         link.end()
         assert link.read() == f"{count} bytes".encode()
@@ -49,7 +49,7 @@ def test_who_has_sent_all_is_answered(edge: Edge, count: int) -> None:
 def test_an_upstream_that_has_sent_all_hears_what_comes_then(edge: Edge) -> None:
     received_texts.clear()
     with serving(greeting) as port:
-        link = Link(edge, opened(edge, port))
+        link = Link(edge, open_tunnel(edge, port))
         assert link.read() == b"hello"
         link.send(b"x" * 100_000)
         link.end()
@@ -59,26 +59,26 @@ def test_an_upstream_that_has_sent_all_hears_what_comes_then(edge: Edge) -> None
 @pytest.mark.parametrize("piece", [1, 1 << 16])
 def test_envoy_may_say_who_its_visitor_is_which_the_upstream_is_not_told(edge: Edge, piece: int) -> None:
     with serving(echoing) as port:
-        link = Link(edge, opened(edge, port), VISITOR.encoded(), piece=piece)
+        link = Link(edge, open_tunnel(edge, port), VISITOR.encoded(), piece=piece)
         link.send(b"hello")
         link.end()
         assert link.read() == b"hello"
 
 
-@pytest.mark.parametrize(("said", "first"), [(VISITOR, VISITOR), (None, Header())])
-def test_the_upstream_is_told_where_the_reservation_says_so(edge: Edge, said: Header | None, first: Header) -> None:
+@pytest.mark.parametrize(("header", "first"), [(VISITOR, VISITOR), (None, Header())])
+def test_the_upstream_is_told_where_the_reservation_says_so(edge: Edge, header: Header | None, first: Header) -> None:
     port = edge.settings.tcp_ports[-1]
     edge.store.reserve_name("acct_A", edge.settings.address(port), proxy_protocol=True)
     with serving(echoing) as upstream:
         client = edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}")
         client.wait_for("is online")
         (id,) = edge.store.online
-        link = Link(edge, id, said.encoded() if said else b"")
+        link = Link(edge, id, header.encoded() if header else b"")
         link.send(b"hello")
         link.end()
         assert link.read() == first.encoded() + b"hello"
         link.close()
-        client.wait_for(f"{said.source[0] if said and said.source else '127.0.0.1'}  5 bytes in, ")
+        client.wait_for(f"{header.source[0] if header and header.source else '127.0.0.1'}  5 bytes in, ")
 
 
 def test_a_backend_tunnel_is_told_of_visitors_as_envoy_tells(edge: Edge) -> None:
@@ -94,7 +94,7 @@ def test_a_backend_tunnel_is_told_of_visitors_as_envoy_tells(edge: Edge) -> None
 
 def test_another_header_ends_the_connection(edge: Edge) -> None:
     with serving(echoing) as port:
-        id = opened(edge, port)
+        id = open_tunnel(edge, port)
         with pytest.raises((AssertionError, OSError)):
             Link(edge, id, b"\r\n\r\n\x00\r\nQUIT\n" + bytes.fromhex("2112000c") + bytes(12))
         link = Link(edge, id)
@@ -120,11 +120,11 @@ class Near:
     def fill(self) -> int:
         """Send until nothing more is taken for half a second; return how many bytes were."""
         self._raw.settimeout(0.5)
-        sent = 0
+        count = 0
         with contextlib.suppress(TimeoutError):
             while True:
-                sent += self._raw.send(bytes(1 << 16))
-        return sent
+                count += self._raw.send(bytes(1 << 16))
+        return count
 
     def read(self) -> bytes:
         """Return what comes until the other side says that nothing more does."""
@@ -139,20 +139,20 @@ def naming(tunnel: str) -> bytes:
 
 @pytest.mark.parametrize("count", [0, 5, 3_000_000])
 def test_each_way_of_a_connection_near_by_ends_by_itself(edge: Edge, count: int) -> None:
-    with serving(counted) as port:
-        near = Near(edge, naming(opened(edge, port)))
-        near.send(b"x" * count)
-        near.end()
-        assert near.read() == f"{count} bytes".encode()
+    with serving(count_bytes) as port:
+        visitor = Near(edge, naming(open_tunnel(edge, port)))
+        visitor.send(b"x" * count)
+        visitor.end()
+        assert visitor.read() == f"{count} bytes".encode()
 
 
 def test_an_upstream_near_by_that_has_sent_all_hears_what_comes_then(edge: Edge) -> None:
     received_texts.clear()
     with serving(greeting) as port:
-        near = Near(edge, naming(opened(edge, port)))
-        assert near.read() == b"hello"
-        near.send(b"x" * 100_000)
-        near.end()
+        visitor = Near(edge, naming(open_tunnel(edge, port)))
+        assert visitor.read() == b"hello"
+        visitor.send(b"x" * 100_000)
+        visitor.end()
         until(lambda: received_texts == [b"x" * 100_000])
 
 
@@ -163,11 +163,11 @@ def test_a_visitor_near_by_who_has_gone_frees_his_channel(edge: Edge) -> None:
 
     visitor_gone = threading.Event()
     with serving(waiting) as port:
-        near = Near(edge, naming(opened(edge, port)))
-        near.send(b"x")
+        visitor = Near(edge, naming(open_tunnel(edge, port)))
+        visitor.send(b"x")
         (tunnel,) = edge.gateway.tunnels._online.values()
         until(lambda: tunnel.open_channels == 1)
-        near.close()
+        visitor.close()
         until(lambda: tunnel.open_channels == 0, within=5)
         visitor_gone.set()
 
@@ -180,19 +180,19 @@ def test_of_a_visitor_near_by_who_has_gone_what_is_unread_is_dropped_soon(tmp_pa
 
     has_gone, read = threading.Event(), list[int]()
     with running(tmp_path, with_envoy=False, upstream_timeout=1, idle_timeout=60) as edge, serving(late) as port:
-        near = Near(edge, naming(opened(edge, port)))
-        sent = near.fill()
-        near.close()
+        visitor = Near(edge, naming(open_tunnel(edge, port)))
+        size = visitor.fill()
+        visitor.close()
         has_gone.set()
         until(lambda: read != [])
-        assert 0 < read[0] < sent
+        assert 0 < read[0] < size
 
 
 @pytest.mark.parametrize("first", [naming("tn_unknown"), VISITOR.encoded(), Header().encoded(), b"GET / HTTP/1.1\r\n"])
 def test_a_connection_near_by_that_names_no_tunnel_ends(edge: Edge, first: bytes) -> None:
-    near = Near(edge, first)
+    visitor = Near(edge, first)
     with contextlib.suppress(ConnectionResetError):
-        assert near.read() == b""
+        assert visitor.read() == b""
 
 
 def test_a_socket_near_by_is_for_its_user_and_group_alone(edge: Edge) -> None:
@@ -214,7 +214,7 @@ def test_a_visitor_who_reads_nothing_holds_the_upstream_back_and_nobody_else(
 
     poured = [0]
     with serving(pouring) as port:
-        id = opened(edge, port)
+        id = open_tunnel(edge, port)
         slow = connect(edge, id)
         slow.send(b"x")
         until(lambda: poured[0] > 0)

@@ -76,8 +76,8 @@ def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_quest
     (entry,) = [line for line in platform.welcome if line.startswith(f"[127.0.0.1]:{platform.ports['SSH_PORT']} ssh-")]
     known_hosts.write_text(f"{entry}\n")
     for file in (known_hosts, platform.api.local / "edge" / "ssh_host_ed25519_key.pub"):
-        listed = subprocess.run(["ssh-keygen", "-lf", file], check=True, capture_output=True, text=True).stdout
-        assert listed.split()[1] == fingerprint
+        output = subprocess.run(["ssh-keygen", "-lf", file], check=True, capture_output=True, text=True).stdout
+        assert output.split()[1] == fingerprint
 
     command = ssh_command(
         int(platform.ports["SSH_PORT"]), platform.key, "-tt", "-R", "known:80:localhost:1", "127.0.0.1"
@@ -158,7 +158,7 @@ def edge_host(platform: Platform, folder: Path, *sign_in_ports: int) -> Iterator
 
 APPLICATION = {"client_id": "app", "client_secret": "very secret"}
 NAVIGATES = ("-H", "sec-fetch-mode: navigate")
-STARTED = 2  # seconds of CPU until the sign-in service is back: less than five seconds, also on a busy machine
+MAX_START_CPU = 2  # seconds of CPU until the sign-in service is back: less than five seconds, also on a busy machine
 
 
 def test_sessions_continue_while_the_sign_in_service_is_killed(platform: Platform, tmp_path: Path) -> None:
@@ -166,16 +166,16 @@ def test_sessions_continue_while_the_sign_in_service_is_killed(platform: Platfor
     _, token = sign_in(platform, "signed-in", tmp_path / "jar")
     until(lambda: platform.visit("signed-in", token) == "200")  # without a session id: Envoy has the key
     visits = partial(platform.visit, "signed-in", token), partial(platform.visit, "signed-in")
-    with visiting(*visits, *visits) as (signed_in, strangers, *_):
-        until(lambda: min(signed_in.total(), strangers.total()) > 20)
+    with visiting(*visits, *visits) as (users, strangers, *_):
+        until(lambda: min(users.total(), strangers.total()) > 20)
         assert strangers.keys() == {"401"}
         os.kill(platform.child("edge sign-in"), signal.SIGKILL)
         until(lambda: strangers["503"] > 0)
-        refused = strangers["401"]
-        until(lambda: strangers["401"] > refused, within=30)
-        assert cpu_of(platform.child("edge sign-in")) < STARTED
+        count_before = strangers["401"]
+        until(lambda: strangers["401"] > count_before, within=30)
+        assert cpu_of(platform.child("edge sign-in")) < MAX_START_CPU
         until(lambda: platform.status("signed-in", "/", *NAVIGATES) == "302")
-    assert [{*statuses} for statuses in (signed_in, strangers)] == [{"200"}, {"401", "503"}]
+    assert [{*statuses} for statuses in (users, strangers)] == [{"200"}, {"401", "503"}]
 
 
 def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_in_hosts_are_killed(
@@ -189,29 +189,29 @@ def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_
         first_host, second_host = (
             stack.enter_context(sign_in_host(platform, tmp_path / str(port), port)) for port in (first, second)
         )
-        here = stack.enter_context(edge_host(platform, tmp_path / "edge", first, second))
-        until(lambda: here.visit("both", id) == "200")
+        other_edge_host = stack.enter_context(edge_host(platform, tmp_path / "edge", first, second))
+        until(lambda: other_edge_host.visit("both", id) == "200")
         with visiting(
-            *(partial(edge_host.visit, "both", f"{id}; {token}") for edge_host in (platform, here))
+            *(partial(edge_host.visit, "both", f"{id}; {token}") for edge_host in (platform, other_edge_host))
         ) as visits:
             platform.operator("edge", "rotate-sign-in-keys", "--now")
             until(
-                lambda: [edge_host.visit("both", token) for edge_host in (platform, here)] == ["401", "401"]
+                lambda: [edge_host.visit("both", token) for edge_host in (platform, other_edge_host)] == ["401", "401"]
             )  # by the new keys
             until(lambda: min(map(Counter.total, visits)) > 20)
         assert [{*statuses} for statuses in visits] == [{"200"}, {"200"}]
         assert providers.calls.count("google/token") == sign_ins
         until(lambda: all(listens(port) for port in (first, second)))
-        with visiting(*[partial(here.visit, "both")] * 4) as counters:
+        with visiting(*[partial(other_edge_host.visit, "both")] * 4) as counters:
             first_host.kill()
             until(lambda: all(counter.total() > 20 for counter in counters))
         assert sum(counters, start=Counter[str]())["401"] > 70  # a request that the killed host has received gets a 503
-        assert [here.visit("both") for _ in range(8)] == ["401"] * 8
+        assert [other_edge_host.visit("both") for _ in range(8)] == ["401"] * 8
         second_host.kill()
-        until(lambda: here.visit("both") == "503")
-        again = stack.enter_context(sign_in_host(platform, tmp_path / str(first), first))
-        until(lambda: here.visit("both") == "401", within=30)
-        assert cpu_of(again.pid) < STARTED
+        until(lambda: other_edge_host.visit("both") == "503")
+        new_sign_in_host = stack.enter_context(sign_in_host(platform, tmp_path / str(first), first))
+        until(lambda: other_edge_host.visit("both") == "401", within=30)
+        assert cpu_of(new_sign_in_host.pid) < MAX_START_CPU
 
 
 def test_a_managed_application_opens_its_routes_within_eight_seconds(
@@ -220,7 +220,7 @@ def test_a_managed_application_opens_its_routes_within_eight_seconds(
     create_page(platform, "managed")
     until(lambda: platform.visit("managed") == "503")
     calls, cookies = len(providers.calls), ("-b", str(tmp_path / "jar"), "-c", str(tmp_path / "jar"))
-    platform.operator("oauth-apps", "set", "google", "--client-id", "app", typed="very secret\n")
+    platform.operator("oauth-apps", "set", "google", "--client-id", "app", stdin="very secret\n")
     until(lambda: platform.status("managed", "/", *NAVIGATES, *cookies, "-L") == "200", within=8)  # the service's page
     assert len(providers.calls) == calls
 
@@ -275,7 +275,7 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(
         text = text.replace(old, new)
     settings = {"PATH": os.environ["PATH"], "BASE_URL": platform.api.base_url, "API_KEY": platform.api.token}
 
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euc", text],
         cwd=tmp_path,
         env={**settings, "no_proxy": "*"},
@@ -284,8 +284,8 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(
         timeout=60,
     )
 
-    assert done.returncode == 0, done.stderr
-    seen = done.stdout.splitlines()
+    assert result.returncode == 0, result.stderr
+    seen = result.stdout.splitlines()
     assert seen == sorted(seen)  # no green before the shift, no blue after it, nothing else at all
     assert {*seen} == {"blue", "green"}
     assert list(tmp_path.iterdir()) == []  # the page's files are in a temporary folder
@@ -298,8 +298,8 @@ def test_the_page_s_database_behind_a_nat_answers_its_own_client(platform: Platf
     for old, new in (("ssh -p 2222", ssh), ("6399", str(free_port())), ("20033", str(free_ports(1)[0]))):
         text = text.replace(old, new)
     command = ["bash", "-euc", f"{text}\nkill $(jobs -p)"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout.splitlines()[-3:]) == (0, ["PONG", "OK", "hello"]), done.stderr
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout.splitlines()[-3:]) == (0, ["PONG", "OK", "hello"]), result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -311,8 +311,8 @@ def test_an_edge_does_what_the_api_says_also_where_control_is_killed(platform: P
     client.put(f"{path}/routes/{route}/backend", {"backend_id": answer})
     until(lambda: platform.visit("said") == "202")
     until(lambda: client.get(f"{path}/status").json["state"] == "live")
-    said = client.get(f"{path}/status").json
-    assert (said["revision"], said["hosts"]) == (3, 1)
+    status = client.get(f"{path}/status").json
+    assert (status["revision"], status["hosts"]) == (3, 1)
 
     os.kill(platform.child("control"), signal.SIGKILL)
     client.put(
@@ -324,7 +324,7 @@ def test_an_edge_does_what_the_api_says_also_where_control_is_killed(platform: P
     until(lambda: client.get(f"{path}/status").json["state"] == "live")
     now = client.get(f"{path}/status").json
     assert [{**hostport, "since": ""} for hostport in now["hostports"]] == [
-        {**hostport, "since": ""} for hostport in said["hostports"]
+        {**hostport, "since": ""} for hostport in status["hostports"]
     ]
     assert (now["routes"][0]["state"], now["routes"][0]["error"]) == ("live", "")
     client.delete(path)
@@ -341,15 +341,15 @@ def test_an_edge_host_that_ends_leaves_its_results_and_another_one_tries_edges(
     path = f"/edges/https/{client.create('/edges/https', fields)['id']}"
     client.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": answer}})
 
-    def counted() -> tuple[int, str]:
+    def count_hosts() -> tuple[int, str]:
         status = client.get(f"{path}/status").json
         return status["hosts"], status["state"]
 
     def change(description: str) -> None:
         client.patch(path, {"description": description})
-        until(lambda: counted() == (1, "live"), within=10)
+        until(lambda: count_hosts() == (1, "live"), within=10)
 
-    until(lambda: counted() == (1, "live"))
+    until(lambda: count_hosts() == (1, "live"))
     ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
     other = start_edge(
         platform.api, {**ports, "LOCAL_DIR": str(platform.api.local), "EDGE_DIR": str(tmp_path / "edge")}
@@ -360,7 +360,7 @@ def test_an_edge_host_that_ends_leaves_its_results_and_another_one_tries_edges(
         other.send_signal(number)
         other.wait(20)
 
-    assert counted() == (1, "live")  # also the result of a host that ended is valid
+    assert count_hosts() == (1, "live")  # also the result of a host that ended is valid
     change("tried by the other host")
     client.delete(path)
 
@@ -380,15 +380,15 @@ def test_envoys_environment_holds_nothing(platform: Platform) -> None:
 def test_a_name_is_had_ended_and_seen_by_nobody_else(platform: Platform) -> None:
     newcomer = platform.api.newcomer()
     key, stranger = credential(newcomer, "stranger"), newcomer.client()
-    mine = platform.ssh("-R", "mine:80:localhost:1")
-    mine.wait_for("is online")
+    client = platform.ssh("-R", "mine:80:localhost:1")
+    client.wait_for("is online")
     other = platform.ssh("-R", "mine:80:localhost:1", key=key)
     assert other.wait() == 1
     assert other.lines == ["mine.tunnels.localhost is in use already: choose another name."]
     assert stranger.get("/tunnels").json["tunnels"] == []
     (tunnel,) = platform.tunnels("mine")
     assert stranger.get(f"/tunnels/{tunnel['id']}").status == 404
-    mine.kill()
+    client.kill()
 
 
 def test_the_operator_ends_a_tunnel_and_bans_its_name(platform: Platform) -> None:
@@ -398,9 +398,9 @@ def test_the_operator_ends_a_tunnel_and_bans_its_name(platform: Platform) -> Non
     subprocess.run(ban, cwd=ROOT, env={**os.environ, **platform.api.cloud}, check=True, capture_output=True)
     assert platform.tunnels("banned") == []
     assert client.wait(within=2) == 1
-    again = platform.ssh("-R", "banned:80:localhost:1")
-    assert again.wait() == 1
-    assert again.lines == ["The operator has banned banned.tunnels.localhost: choose another name."]
+    second_client = platform.ssh("-R", "banned:80:localhost:1")
+    assert second_client.wait() == 1
+    assert second_client.lines == ["The operator has banned banned.tunnels.localhost: choose another name."]
 
 
 NAME_OF_THE_PAGE = "demo.tunnels.example.com"
@@ -411,10 +411,10 @@ def operate(platform: Platform, command: str, *words: tuple[str, str]) -> dict[s
     for old, new in words:
         command = command.replace(old, new)
     settings = {**os.environ, **platform.api.cloud}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *shlex.split(command)[1:]], cwd=ROOT, env=settings, check=True, capture_output=True, text=True
     )
-    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    return dict(line.split(" ", 1) for line in result.stdout.splitlines() if " " in line)
 
 
 def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_has_closed(
@@ -433,15 +433,15 @@ def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_
     until(lambda: platform.status("phish") == "404")
     other = platform.ssh("-R", "other:80:localhost:1", key=key)
     until(lambda: platform.status("other") == "502")
-    who, suspend = blocks("docs/edge-operations.md", "The operator's commands")[0].splitlines()
+    command, suspend = blocks("docs/edge-operations.md", "The operator's commands")[0].splitlines()
 
     at = ("2026-11-22T03:00:00Z", seen_at)
-    ids = operate(platform, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
+    ids = operate(platform, command, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
     operate(platform, suspend, ("sshcr_…", ids["credential"]))
     assert other.wait(within=5) == 1
     assert platform.ssh("-R", "other:80:localhost:1", key=key).wait() == 255
 
-    ids = operate(platform, who.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
+    ids = operate(platform, command.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
     operate(platform, suspend, ("sshcr_…", ids["account"]))
     until(lambda: platform.visit("bank") == "404", within=5)
 
@@ -467,9 +467,9 @@ def test_what_the_api_has_answered_is_live_within_two_seconds(platform: Platform
     key = credential(newcomer, "live", owner_id=bot["id"])
     client = platform.ssh("-R", "live:80:localhost:1", key=key)
     until(lambda: platform.status("live") == "502")
-    issued = openssl.issue("/CN=uploaded", extensions=("subjectAltName=DNS:live.tunnels.localhost",))
+    uploaded_pair = openssl.issue("/CN=uploaded", extensions=("subjectAltName=DNS:live.tunnels.localhost",))
 
-    certificate = api.create("/tls_certificates", issued.upload)
+    certificate = api.create("/tls_certificates", uploaded_pair.upload)
     until(lambda: served_with(platform, "live") == "uploaded", within=2)
     api.delete(f"/tls_certificates/{certificate['id']}")
     until(lambda: served_with(platform, "live") == "*.tunnels.localhost", within=2)
@@ -498,7 +498,7 @@ class Visits:
 
 
 @contextlib.contextmanager
-def visited(platform: Platform, name: str) -> Iterator[Visits]:
+def visit_all_the_time(platform: Platform, name: str) -> Iterator[Visits]:
     """Ask for an address again and again, each time over a connection of its own; yield what was answered."""
     visits, is_over = Visits(), threading.Event()
 
@@ -521,7 +521,7 @@ def visited(platform: Platform, name: str) -> Iterator[Visits]:
 def test_whatever_is_killed_comes_back_with_its_names_and_gives_no_wrong_answer(
     platform: Platform, names: list[str]
 ) -> None:
-    with upstream() as port, visited(platform, "back") as visits:
+    with upstream() as port, visit_all_the_time(platform, "back") as visits:
         first = platform.ssh("-R", f"back:80:127.0.0.1:{port}")
         first.wait_for("is online", within=30)
         until(visits.are_all_answered, within=30)  # also by each of Envoy's threads

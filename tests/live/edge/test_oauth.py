@@ -81,10 +81,10 @@ def test_a_browser_signs_in_and_out(
     names = "--host-resolver-rules=MAP *.tunnels.localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     with browser.opened(names, "--ignore-certificate-errors") as chrome:
         chrome.get(edge.url("browsed", "/inside?x=1"))
-        shown = chrome.find_element("tag name", "body").text
-        assert shown.startswith("GET /inside?x=1\n")
-        assert "tunnel-auth-user-email: ada@example.com" in shown
-        assert "service." not in shown
+        text = chrome.find_element("tag name", "body").text
+        assert text.startswith("GET /inside?x=1\n")
+        assert "tunnel-auth-user-email: ada@example.com" in text
+        assert "service." not in text
         assert chrome.current_url == edge.url("browsed", "/inside?x=1")
         fetched = "fetch('/again', {method: 'POST'}).then((answer) => arguments[0](answer.status))"
         assert chrome.execute_async_script(fetched) == 200
@@ -109,12 +109,12 @@ def test_a_session_is_verified_by_envoy_without_the_service(
     cookie = f"{name}={value}"
     assert edge.curl("page", "-b", cookie) == "welcome\n"  # without a session id: only Envoy can have admitted it
     assert edge.status("page", "-b", cookie[:-4] + "AAAA") == "401"
-    until(lambda: logged(edge, "page")[-2:] == [(200, True), (401, False)])
+    until(lambda: list_logged(edge, "page")[-2:] == [(200, True), (401, False)])
     log = (edge.settings.directory / "access.log").read_text()
     assert not [text for text in ("ada@example.com", value, "state=", "code=") if text in log]
 
 
-def logged(edge: Edge, name: str) -> list[tuple[int, bool]]:
+def list_logged(edge: Edge, name: str) -> list[tuple[int, bool]]:
     """Return status and `session` of the logged requests for a name, since it has OAuth."""
     lines = (line for line in edge.access_log() if line["host"].startswith(f"{name}.{edge.settings.tunnel_domain}"))
     return [(line["status"], line["session"]) for line in lines if "session" in line]
@@ -156,8 +156,8 @@ def test_a_change_drains_nothing_and_a_stream_ends_after_the_interval(
     jar = tmp_path / "jar"
     assert browse(page, jar).endswith("200")
     cookie = "cookie: " + "; ".join(f"{name}={value}" for name, value in cookies_in(jar).items())
-    with edge.connect("streams", "http/1.1") as refused:
-        assert get(refused, "streams", *WEB_SOCKET, path="/echo") == 401
+    with edge.connect("streams", "http/1.1") as connection:
+        assert get(connection, "streams", *WEB_SOCKET, path="/echo") == 401
     with edge.connect("streams", "http/1.1") as stream:
         stream.settimeout(30)
         assert get(stream, "streams", *WEB_SOCKET, cookie, path="/echo") == 101
@@ -172,9 +172,9 @@ def test_a_change_drains_nothing_and_a_stream_ends_after_the_interval(
         with edge.connect("streams", "http/1.1") as short:
             short.settimeout(30)
             assert get(short, "streams", *WEB_SOCKET, cookie, path="/echo") == 101
-            began = time.monotonic()
+            start = time.monotonic()
             assert short.recv(1) == b""
-            assert time.monotonic() - began > 2
+            assert time.monotonic() - start > 2
         assert echo(stream) == FRAME
 
 
@@ -196,15 +196,15 @@ def test_a_change_at_one_route_leaves_streams_of_another_route_alone(
         (None, "501"),
         (module(auth_check_interval=3), "401"),
     ]
-    with contextlib.ExitStack() as opened:
-        stream, idle, download = (opened.enter_context(edge.connect("calm", "http/1.1")) for _ in range(3))
+    with contextlib.ExitStack() as stack:
+        stream, idle, download = (stack.enter_context(edge.connect("calm", "http/1.1")) for _ in range(3))
         assert get(stream, "calm", *WEB_SOCKET, cookie, path="/echo") == 101
         assert get(idle, "calm", cookie, path="/else") == 200
         events = begin(download, "calm", cookie, path="/events")
-        for number, (changed, status) in enumerate(changes):
+        for number, (changed_module, status) in enumerate(changes):
             if number < 3:
                 assert [events.readline(), events.readline()] == [b"data: %d\n" % number, b"\n"]
-            page.put(changed)
+            page.put(changed_module)
             until(lambda status=status: edge.status("calm", "-X", "OPTIONS") == status)  # type: ignore[misc]
             assert echo(stream) == FRAME
             assert get(idle, "calm", cookie, path="/else") == 200

@@ -32,9 +32,9 @@ def test_an_unknown_requirement_is_a_503_that_names_no_route(tmp_path: Path) -> 
     answer = parts.respond("200: open\n")
     route = v3.Route(match=v3.RouteMatch(prefix="/"), direct_response=answer, typed_per_filter_config=settings)
     with serving(tmp_path, guard, route) as url:
-        with pytest.raises(urllib.error.HTTPError) as refused:
+        with pytest.raises(urllib.error.HTTPError) as error:
             urllib.request.urlopen(url, timeout=5)
-        assert (refused.value.code, refused.value.read().decode()) == (503, pages.CHANGING)
+        assert (error.value.code, error.value.read().decode()) == (503, pages.CHANGING)
 
 
 @contextlib.contextmanager

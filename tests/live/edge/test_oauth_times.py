@@ -126,7 +126,7 @@ def test_access_ends_with_its_intervals_and_returns_when_the_provider_answers(
 
     idle = sign_in(edge, admin, tmp_path, "idle", module("amazon", inactivity_timeout=INTERVAL))
     with contextlib.ExitStack() as stack:
-        began = time.monotonic()
+        start = time.monotonic()
         constant = enter("constant", module("github", inactivity_timeout=INTERVAL, auth_check_interval=INTERVAL))
         longest = enter("longest", module("linkedin", maximum_duration=INTERVAL))
         lost = enter("lost", module("google", email_domains=["example.com"], auth_check_interval=INTERVAL))
@@ -137,7 +137,7 @@ def test_access_ends_with_its_intervals_and_returns_when_the_provider_answers(
         providers.silent.add("gitlab")
         until(lambda: all(visitor.statuses[1:] for visitor in (*longest, *lost, *revoked, *silent)))
         assert [edge.status("idle", "-b", cookie) for cookie in ("; ".join(idle), *idle)] == ["401"] * 3
-        answered = time.monotonic()
+        answered_at = time.monotonic()
         providers.silent.clear()
         until(lambda: all(visitor.statuses[2:] for visitor in silent[:2]))
     assert [visitor.statuses for visitor in (*longest, *revoked)] == [[200, 401]] * 6
@@ -147,9 +147,9 @@ def test_access_ends_with_its_intervals_and_returns_when_the_provider_answers(
     for visitor in (*longest, *lost, *revoked, *silent):
         assert visitor.seen[1][1] < visitor.began + INTERVAL + SPEED, visitor
     for visitor in silent[:2]:
-        assert visitor.seen[2][1] < answered + PROVIDER_TIMEOUT + SPEED, visitor
+        assert visitor.seen[2][1] < answered_at + PROVIDER_TIMEOUT + SPEED, visitor
     assert Counter(call for call in providers.calls if call.endswith("/authorize")).most_common(1)[0][1] == 1
-    rounds = (time.monotonic() - began) / (INTERVAL * 3 / 4)  # besides the round of the sign-in
+    rounds = (time.monotonic() - start) / (INTERVAL * 3 / 4)  # besides the round of the sign-in
     assert 1 < providers.calls.count("github/api/user") <= 1 + rounds
 
 
@@ -163,8 +163,8 @@ def test_a_silent_provider_of_one_account_stops_no_sign_in_of_another(
     until(lambda: [edge.status(name) for name in ("slow", "quick")] == ["401", "401"])
     url = edge.curl("slow", *NAVIGATES, "-c", str(tmp_path / "slow"), "-o", "/dev/null", "-w", "%{redirect_url}")
     (state,), ((name, value),) = parse_qs(urlsplit(url).query)["state"], cookies_in(tmp_path / "slow").items()
-    again = f"/_service/callback?code=x&state={state}"
-    visitors = [Visitor(edge, "slow", [f"{name}={value}"], again, "127.0.0.2") for _ in range(12)]
+    callback = f"/_service/callback?code=x&state={state}"
+    visitors = [Visitor(edge, "slow", [f"{name}={value}"], callback, "127.0.0.2") for _ in range(12)]
     providers.silent.add("github")
     with visiting(*visitors):
         until(lambda: providers.calls.count("github/token") == 8)  # more are not permitted for an address

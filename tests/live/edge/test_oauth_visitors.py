@@ -69,12 +69,12 @@ def test_users_of_all_providers_arrive_and_others_do_not(
             {"tunnel-auth-provider": [name], **ADA} for name in PROVIDERS
         ]
         Origin.requests.clear()
-        refused = [*dict.fromkeys(PROVIDERS, EVE).items(), *UNVERIFIED.items()]
-        for name, person in refused:
+        refused_people = [*dict.fromkeys(PROVIDERS, EVE).items(), *UNVERIFIED.items()]
+        for name, person in refused_people:
             providers.people[name] = person
             assert Browser(edge).open(site.name, f"/{name}/inside").status_code == 403, name
         assert Origin.requests == []
-        until(lambda: sum(line["status"] == 403 for line in edge.access_log()) == len(refused))
+        until(lambda: sum(line["status"] == 403 for line in edge.access_log()) == len(refused_people))
         assert_nothing_is_revealed(edge, providers, [*browsers.values()], capfd.readouterr().err)
 
 
@@ -90,7 +90,7 @@ def assert_nothing_is_revealed(edge: Edge, providers: FakeProviders, browsers: S
     folder = edge.settings.directory
     dump = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
     assert "sign-in/" in dump  # with the settings of the filters
-    written = {
+    texts = {
         "dump": dump,
         "log": log,
         **{name: (folder / name).read_text() for name in ("envoy.log", "access.log")},
@@ -102,7 +102,7 @@ def assert_nothing_is_revealed(edge: Edge, providers: FakeProviders, browsers: S
     assert min(len(in_urls), len(stored)) >= 3 * len(browsers)  # codes, states and proofs; three cookies
     assert [
         (file_name, secret)
-        for file_name, text in written.items()
+        for file_name, text in texts.items()
         for secret in secrets | stored | in_urls
         if secret in text
     ] == []
@@ -111,14 +111,14 @@ def assert_nothing_is_revealed(edge: Edge, providers: FakeProviders, browsers: S
     claims = [jwt.decode(token, options={"verify_signature": False}) for token in tokens]
     names = {"iss", "aud", "iat", "exp", "provider", "user", "email", "name"}
     assert [claim_set.keys() for claim_set in claims] == [names] * len(browsers)
-    assert "ada@example.com" not in written["log"] + written["access.log"]
+    assert "ada@example.com" not in texts["log"] + texts["access.log"]
 
 
 def private_keys() -> set[str]:
     """Return the private keys of the service in the forms in which a text could have them."""
-    opened = [keys.unseal(pair) for pair in signing_keys.read()]
-    numbers = [pair.private.private_numbers().private_value.to_bytes(32, "big") for pair in opened]
-    data = [*numbers, *(pair.state_key for pair in opened)]
+    pairs = [keys.unseal(pair) for pair in signing_keys.read()]
+    numbers = [pair.private.private_numbers().private_value.to_bytes(32, "big") for pair in pairs]
+    data = [*numbers, *(pair.state_key for pair in pairs)]
     encodings = (base64.b64encode, base64.urlsafe_b64encode)
     encoded = {encode(secret).decode().rstrip("=") for secret in data for encode in encodings}
     return {*encoded, *(secret.hex() for secret in data)}
@@ -143,13 +143,13 @@ def sites(edge: Edge, admin: Client, stranger: Client, providers: FakeProviders,
         "cors": module("twitch", options_passthrough=True),
     }
     names = (f"{name}-{next(NUMBERS)}" for name in ("own", "foreign", "plain", "direct"))
-    with contextlib.ExitStack() as served:
-        served.enter_context(oauth_site.signing_in(edge, providers, tmp_path))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(oauth_site.signing_in(edge, providers, tmp_path))
         of_admin, of_other = (partial(module_site.serving, edge, owner) for owner in (admin, stranger))
-        oauth = served.enter_context(of_admin(next(names), "oauth", modules))
-        foreign = served.enter_context(of_other(next(names), "oauth", {"app": modules["app"]}))
-        plain = served.enter_context(of_admin(next(names), "oauth", {}))
-        port = served.enter_context(upstream(Origin))
+        oauth = stack.enter_context(of_admin(next(names), "oauth", modules))
+        foreign = stack.enter_context(of_other(next(names), "oauth", {"app": modules["app"]}))
+        plain = stack.enter_context(of_admin(next(names), "oauth", {}))
+        port = stack.enter_context(upstream(Origin))
         tunnel = replace(plain, name=next(names))
         edge.ssh(edge.key(admin.account), "-R", f"{tunnel.name}:80:localhost:{port}")
         until(lambda: edge.status(tunnel.name) == "200")
@@ -246,12 +246,12 @@ def test_no_attempt_to_pass_without_a_session_of_the_route_reaches_the_upstream(
         suffix = site.routes[path][-6:]
         return [[cookie({f"service.session.{suffix}": token})], [cookie({f"__Host-service.id.{suffix}": id})]]
 
-    elsewhere = [
+    other_attempts = [
         *((sites.foreign, "/app", lines) for lines in ([cookie(ada.cookies)], *renamed(sites.foreign, "app"))),
         *((site, "/two", lines) for lines in ([cookie(ada.cookies)], *renamed(site, "two"))),
     ]
     name = f"service.session.{site.routes['app'][-6:]}"
-    signed = {text: [cookie({name: text_token})] for text, text_token in list_tokens(token, sites).items()}
+    lines_by_token = {text: [cookie({name: text_token})] for text, text_token in list_tokens(token, sites).items()}
     ids = [("cookie", f"__Host-service.id.{site.routes['app'][-6:]}={value}".encode()) for value in (id, "x" * 43)]
     twice = [[("cookie", ids[0][1] + b"; " + ids[1][1])], [("cookie", ids[1][1] + b"; " + ids[0][1])], ids]
     headers: list[Lines] = [
@@ -260,7 +260,7 @@ def test_no_attempt_to_pass_without_a_session_of_the_route_reaches_the_upstream(
         [("x-http-method-override", b"OPTIONS"), ("x-method-override", b"OPTIONS")],
         [("tunnel-auth-user-email", b"ada@example.com"), ("x-envoy-original-path", b"/open")],
     ]
-    attempts = [*elsewhere, *((site, "/app", lines) for lines in (*signed.values(), *twice, *headers))]
+    attempts = [*other_attempts, *((site, "/app", lines) for lines in (*lines_by_token.values(), *twice, *headers))]
     assert site.send("/app", [cookie({name: token})], method="GET")[0] == 200
     assert site.send("/app", [cookie({name: sign(token)})], method="GET")[0] == 200  # the key of the forged ones
     Origin.requests.clear()
@@ -307,12 +307,12 @@ def forge(token: str) -> dict[str, str]:
     """Return tokens that the service's key does not sign."""
     claims, kid = jwt.decode(token, options={"verify_signature": False}), jwt.get_unverified_header(token)["kid"]
     (public,) = [pair.public for pair in signing_keys.read() if pair.kid == kid]
-    other_key, named = ec.generate_private_key(ec.SECP256R1()), {"kid": kid}
+    other_key, key_header = ec.generate_private_key(ec.SECP256R1()), {"kid": kid}
     return {
-        "with another key": jwt.encode(claims, other_key, "ES256", headers=named),
-        "with its own key": jwt.encode(claims, other_key, "ES256", headers={**named, "jwk": dict(public)}),
-        "with no key": jwt.encode(claims, "", "none", headers=named),
-        "with the public key as a secret": jwt.encode(claims, public["x"] + public["y"], "HS256", headers=named),
+        "with another key": jwt.encode(claims, other_key, "ES256", headers=key_header),
+        "with its own key": jwt.encode(claims, other_key, "ES256", headers={**key_header, "jwk": dict(public)}),
+        "with no key": jwt.encode(claims, "", "none", headers=key_header),
+        "with the public key as a secret": jwt.encode(claims, public["x"] + public["y"], "HS256", headers=key_header),
         "with a changed signature": f"{token[:-6]}AAAAAA",
         "empty": "",
     }

@@ -90,8 +90,8 @@ def draw(chance: Random, number: int) -> Case:
 
 def _passes(users: Users, lines: Lines) -> bool:
     """Return whether a request has the password of a user, by the words of RFC 7617."""
-    sent = next((value.decode() for name, value in lines if name == "authorization"), "")
-    scheme, _, encoded = sent.partition(" ")
+    authorization = next((value.decode() for name, value in lines if name == "authorization"), "")
+    scheme, _, encoded = authorization.partition(" ")
     known = {base64.b64encode(f"{name}:{password}".encode()).decode() for name, password in users.items()}
     return scheme.lower() == "basic" and encoded in known
 
@@ -150,14 +150,14 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
 
 
 def test_no_attempt_passes(site: Site) -> None:
-    tried = list(attempts())
-    assert len(tried) >= 30
+    all_attempts = list(attempts())
+    assert len(all_attempts) >= 30
     sources = (f"127.5.0.{number}" for number in itertools.count(1))
     statuses = [
-        (label, site.send_raw(sent.replace(b"HOST", site.host.encode()), method, next(sources))[0])
-        for label, _, sent, method in tried
+        (label, site.send_raw(request.replace(b"HOST", site.host.encode()), method, next(sources))[0])
+        for label, _, request, method in all_attempts
     ]
-    assert statuses == [(label, status) for label, status, _, _ in tried]
+    assert statuses == [(label, status) for label, status, _, _ in all_attempts]
     assert Origin.seen == []
 
 
@@ -178,10 +178,10 @@ def test_wrong_passwords_stop_their_visitor_only(site: Site) -> None:
     """The visitor of 127.6.0.1 guesses, with two threads of Envoy, beside one with a password that passed."""
     right = [basic("ada", "correct horse")]
     assert site.send("/one", right, source="127.6.0.2")[0] == 200
-    began = time.monotonic()
+    start = time.monotonic()
     statuses = [site.send("/one", [basic("ada", f"guess {number}")], source="127.6.0.1")[0] for number in range(20)]
     assert statuses[:10] == [401] * 10
-    assert statuses.count(401) <= 11 + (time.monotonic() - began) / 6
+    assert statuses.count(401) <= 11 + (time.monotonic() - start) / 6
     until(lambda: _is_stopped(site, "127.6.0.1"))  # the visitor does not learn that a password is right
     assert site.send("/one", [], source="127.6.0.1")[0] == 401
     assert site.send("/two", [basic("ada", "another horse")], source="127.6.0.1")[0] == 200

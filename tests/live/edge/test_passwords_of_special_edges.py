@@ -59,8 +59,8 @@ def test_an_edge_with_oauth_on_another_route_requires_the_password(site: Site) -
 def _assert_password_is_required(site: Site, *more: str) -> None:
     Origin.authorizations.clear()
     for version in ("--http1.1", "--http2"):
-        sent = ((), WRONG, RIGHT, RIGHT)
-        statuses = [site.edge.status(site.name, version, *arguments, *more, path="/one") for arguments in sent]
+        options = ((), WRONG, RIGHT, RIGHT)
+        statuses = [site.edge.status(site.name, version, *arguments, *more, path="/one") for arguments in options]
         assert statuses == ["401", "401", "200", "200"]
     assert site.edge.status(site.name, "--path-as-is", *more, path="/open/../one") == "400"
     assert Origin.authorizations == [None] * 4

@@ -85,12 +85,14 @@ RULES: list[tuple[list[Any], list[bool]]] = [
 
 def test_a_client_that_any_form_rejects_gets_no_byte_and_the_backend_sees_no_connection() -> None:
     """The backend sends the first byte, and counts connections."""
-    forms = [([{"expressions": [expression], "actions": [DENY]}], denied) for expression, denied in EXPRESSIONS] + RULES
+    forms = [
+        ([{"expressions": [expression], "actions": [DENY]}], denials) for expression, denials in EXPRESSIONS
+    ] + RULES
     documents = [json.dumps({"inbound": rules}) for rules, _ in forms]
     with contextlib.closing(Server()) as server, serving(documents, server.port) as ports:
-        for (rules, denied), port in zip(forms, ports, strict=True):
-            assert admitted(port, [FIRST_SOURCE, SECOND_SOURCE]) == [not is_denied for is_denied in denied], rules
-        assert server.accepted == sum(denied.count(False) for _, denied in forms)
+        for (rules, denials), port in zip(forms, ports, strict=True):
+            assert admitted(port, [FIRST_SOURCE, SECOND_SOURCE]) == [not is_denied for is_denied in denials], rules
+        assert server.accepted == sum(denials.count(False) for _, denials in forms)
 
 
 @settings(max_examples=4, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
@@ -150,11 +152,13 @@ def cluster(port: int) -> Any:
     return messages.to_json(v3.Cluster(name="backend", load_assignment=assignment))
 
 
-def listener(document: str, port: int, trusted: str, final: v3.Filter) -> Any:
+def listener(document: str, port: int, trusted_proxy: str, final: v3.Filter) -> Any:
     """Return the listener of a TCP edge's port, with a last filter."""
-    settings = Settings(proxy_protocol_from=(trusted,)) if trusted else Settings()
+    settings = Settings(proxy_protocol_from=(trusted_proxy,)) if trusted_proxy else Settings()
     matcher = policy_matchers.build_matcher((policy_matchers.parse_document(document),), PORT, REGION)
-    return messages.decode(listeners.build_port_listener(str(port + bool(trusted)), [final], settings, matcher=matcher))
+    return messages.decode(
+        listeners.build_port_listener(str(port + bool(trusted_proxy)), [final], settings, matcher=matcher)
+    )
 
 
 def admitted(port: int, sources: Sequence[str]) -> list[bool]:

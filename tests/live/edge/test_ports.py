@@ -40,16 +40,16 @@ def test_a_port_is_one_credential_s_which_takes_it_over(edge: Edge) -> None:
 
 @needs_envoy
 def test_a_port_that_the_system_does_not_give_is_one_sentence_and_tried_again(edge: Edge) -> None:
-    taken, free = edge.settings.tcp_ports[4:6]
-    url = f"tcp://tunnels.localhost:{taken}"
-    with socket.create_server(("127.0.0.1", taken)):
-        client = edge.ssh(edge.key("acct_A"), "-R", f"{taken}:localhost:1", "-R", f"{free}:localhost:1")
-        client.wait_for(refused := f"{url} is not open: cannot bind '127.0.0.1:{taken}': Address already in use.")
+    port, free = edge.settings.tcp_ports[4:6]
+    url = f"tcp://tunnels.localhost:{port}"
+    with socket.create_server(("127.0.0.1", port)):
+        client = edge.ssh(edge.key("acct_A"), "-R", f"{port}:localhost:1", "-R", f"{free}:localhost:1")
+        client.wait_for(refusal := f"{url} is not open: cannot bind '127.0.0.1:{port}': Address already in use.")
         until(lambda: listens(free))
     client.wait_for(f"{url} is open now.")
-    assert listens(taken)
-    tried = f"{refused} The edge tries again every few seconds."
-    assert [line for line in client.lines if url in line] == [tried, f"{url} is open now."]
+    assert listens(port)
+    advice = f"{refusal} The edge tries again every few seconds."
+    assert [line for line in client.lines if url in line] == [advice, f"{url} is open now."]
 
 
 @needs_envoy

@@ -17,7 +17,7 @@ from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, running, until
 
 
-def _asked(edge: Edge, path: str) -> tuple[int, str]:
+def _ask(edge: Edge, path: str) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{edge.settings.metrics_port}{path}", timeout=10) as answer:
             return answer.status, answer.read().decode()
@@ -30,7 +30,7 @@ def _asked(edge: Edge, path: str) -> tuple[int, str]:
 def _values(edge: Edge) -> Mapping[str, float]:
     """Return the sum of each metric."""
     totals: defaultdict[str, float] = defaultdict(float)
-    for line in _asked(edge, "/metrics")[1].splitlines():
+    for line in _ask(edge, "/metrics")[1].splitlines():
         if not line.startswith("#"):
             name, _, value = line.rpartition(" ")
             totals[name.partition("{")[0]] += float(value)
@@ -48,7 +48,7 @@ def test_one_port_tells_of_gateway_control_and_envoy_without_names(edge: Edge, o
         assert edge.status("counted") == "200"
 
     until(lambda: _values(edge)["edge_gateway_requests_total"] == before["edge_gateway_requests_total"] + 10)
-    after, text = _values(edge), _asked(edge, "/metrics")[1]
+    after, text = _values(edge), _ask(edge, "/metrics")[1]
     assert after["edge_gateway_tunnels"] == 1
     assert after["envoy_listener_downstream_cx_total"] >= before["envoy_listener_downstream_cx_total"] + 10
     assert "acct_M" not in text
@@ -59,13 +59,13 @@ def test_one_port_tells_of_gateway_control_and_envoy_without_names(edge: Edge, o
 @needs_envoy
 def test_it_is_ready_while_all_three_answer(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=True) as edge:
-        until(lambda: _asked(edge, "/readyz") == (200, "ready\n"))
-        assert _asked(edge, "/healthz") == (200, "ok\n")
-        assert _asked(edge, "/other")[0] == 404
+        until(lambda: _ask(edge, "/readyz") == (200, "ready\n"))
+        assert _ask(edge, "/healthz") == (200, "ok\n")
+        assert _ask(edge, "/other")[0] == 404
     (tmp_path / "more").mkdir()
     with running(tmp_path / "more", with_envoy=False) as edge:
-        until(lambda: _asked(edge, "/readyz") == (503, "Envoy has not answered control yet\n"))
-        assert _asked(edge, "/healthz") == (200, "ok\n")
+        until(lambda: _ask(edge, "/readyz") == (503, "Envoy has not answered control yet\n"))
+        assert _ask(edge, "/healthz") == (200, "ok\n")
 
 
 _EDGE = ROOT / "infra" / "edge"
@@ -86,13 +86,13 @@ def _events() -> set[str]:
     matches = re.findall(
         r'(?<!edge_issuer)_events_total{event=~?"(\w+)(?:\(([\w|]+)\))?"}', (_EDGE / "alerts.yml").read_text()
     )
-    return {f"{name}{end}" for name, ends in matches for end in ends.split("|")}
+    return {f"{name}{end}" for name, suffixes in matches for end in suffixes.split("|")}
 
 
 @needs_envoy
 def test_all_that_alarms_and_dashboard_read_is_there(edge: Edge) -> None:
     until(lambda: _values(edge).get("edge_up") == 3)
-    text = _asked(edge, "/metrics")[1]
+    text = _ask(edge, "/metrics")[1]
     of_issuer, of_sign_in = {"edge_issuer_events_total"}, {"edge_oauth_sign_ins_total", "edge_oauth_clock_seconds"}
     assert _used() - set(_values(edge)) == of_issuer | of_sign_in  # which do not run here
     assert [event for event in _events() if f'_events_total{{event="{event}"}} ' not in text] == []
@@ -102,7 +102,7 @@ def test_all_that_alarms_and_dashboard_read_is_there(edge: Edge) -> None:
 @pytest.mark.needs("promtool")
 def test_promtool_finds_nothing_wrong_with_what_prometheus_reads(edge: Edge) -> None:
     until(lambda: _values(edge).get("edge_up") == 3)
-    text = _asked(edge, "/metrics")[1]
+    text = _ask(edge, "/metrics")[1]
     checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 

@@ -25,7 +25,7 @@ from tests.live.edge.running import Key, Ssh, listens, until
 pytestmark = needs_envoy
 DOMAIN, TXT = "app.example.com", "_tunnel-verification.app.example.com"
 SPELLINGS = ["kept", "KEPT", "kept.tunnels.localhost", "Kept.Tunnels.Localhost."]
-TAKEN = "kept.tunnels.localhost is in use already: choose another name."
+TAKEN_SENTENCE = "kept.tunnels.localhost is in use already: choose another name."
 LEASE = 5  # seconds
 # Makes the check of each reserved domain due whose id it reads.
 DUE_NOW = """
@@ -63,12 +63,12 @@ class World:
 
     @staticmethod
     def begin(folder: Path, servers: tuple[NameServer, NameServer]) -> "World":
-        asked = ",".join(f"{server.address}:{server.port}" for server in servers)
+        dns_servers = ",".join(f"{server.address}:{server.port}" for server in servers)
         ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-        settings = {**ports, "LOCAL_DIR": str(folder), "LEASE": str(LEASE), "DNS_SERVERS": asked}
+        settings = {**ports, "LOCAL_DIR": str(folder), "LEASE": str(LEASE), "DNS_SERVERS": dns_servers}
         run, api = serve(folder)
-        said = _operate(api, "accounts", "create", "stranger")
-        account, token = (re.findall(f"^{label} (.*)$", said, re.MULTILINE)[0] for label in ("account", "token"))
+        output = _operate(api, "accounts", "create", "stranger")
+        account, token = (re.findall(f"^{label} (.*)$", output, re.MULTILINE)[0] for label in ("account", "token"))
         stranger = replace(api, token=token)
         platform = Platform(api, ports, start_edge(api, settings), credential(api, "key"))
         return World(folder, settings, servers, run, platform, stranger, account, credential(stranger, "strange"))
@@ -142,14 +142,14 @@ class World:
 
     def events(self, id: str) -> list[tuple[str, str]]:
         """Return what was done with a resource, and who did it, the first first."""
-        listed = self.platform.api.client().get(f"/audit_events?resource_id={id}").json["audit_events"]
-        return [(event["action"].rpartition(".")[2], event["actor"]["type"]) for event in listed][::-1]
+        audit_events = self.platform.api.client().get(f"/audit_events?resource_id={id}").json["audit_events"]
+        return [(event["action"].rpartition(".")[2], event["actor"]["type"]) for event in audit_events][::-1]
 
 
 def _operate(api: Served, *words: str) -> str:
     command, environment = [sys.executable, "-m", "chalicelib", *words], {**os.environ, **api.cloud}
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
-    return done.stdout
+    result = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -166,10 +166,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) -> None:
     api = world.platform.api.client()
     reservation = api.create("/reserved_domains", {"domain": "App.Example.com."})
-    id, claimed = reservation["id"], reservation["verification"]
-    assert (reservation["domain"], claimed["name"], claimed["status"]) == (DOMAIN, TXT, "pending")
+    id, verification = reservation["id"], reservation["verification"]
+    assert (reservation["domain"], verification["name"], verification["status"]) == (DOMAIN, TXT, "pending")
     until(lambda: world.proof(id)["error"] == f"There is no TXT record {TXT}.")
-    world.write(claimed["value"], to=1)  # of two servers one lies
+    world.write(verification["value"], to=1)  # of two servers one lies
     assert world.look(id)["status"] == "pending"
     world.write("another value")
     assert (
@@ -178,7 +178,7 @@ def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) ->
     )
     assert world.events(id) == [("create", "api_key")]
 
-    world.write("another value", claimed["value"])
+    world.write("another value", verification["value"])
     assert api.post(f"/reserved_domains/{id}/verify", None).status == 202
     until(lambda: world.proof(id)["status"] == "verified")
     assert (world.proof(id)["error"], world.events(id)[1:]) == ("", [("update", "api_key"), ("verified", "edge")])
@@ -187,13 +187,13 @@ def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) ->
     world.write()
     assert world.look(id)["status"] == "lapsing"
     assert world.events(id)[-1:] == [("lapsing", "edge")]
-    world.write(claimed["value"])
+    world.write(verification["value"])
     assert world.look(id)["status"] == "verified"
 
 
 def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) -> None:
     api = world.platform.api.client()
-    (mine,) = api.get("/reserved_domains").json["reserved_domains"]
+    (reservation,) = api.get("/reserved_domains").json["reserved_domains"]
     unproved = f"Your account has not proved that it owns {DOMAIN}: reserve it and set its TXT record first."
     assert world.refused(DOMAIN) == [unproved]
     assert world.platform.ssh("-R", f"x.{DOMAIN}:80:localhost:1").wait() == 1
@@ -205,18 +205,21 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) 
         openssl.issue("/CN=shop", "p256", extensions=(f"subjectAltName=DNS:{name}",))
         for name in (DOMAIN, "*.example.com")
     )
-    uploads = [{"certificate_pem": issued.certificate, "private_key_pem": issued.key} for issued in (exact, wildcard)]
+    uploads = [
+        {"certificate_pem": certificate.certificate, "private_key_pem": certificate.key}
+        for certificate in (exact, wildcard)
+    ]
     _, second = [api.create("/tls_certificates", upload)["id"] for upload in uploads]
     until(lambda: world.shown(DOMAIN) == exact.certificate)
-    api.patch(f"/reserved_domains/{mine['id']}", {"certificate_id": second})
+    api.patch(f"/reserved_domains/{reservation['id']}", {"certificate_id": second})
     until(lambda: world.shown(DOMAIN) == wildcard.certificate, within=2)
-    assert api.delete(f"/reserved_domains/{mine['id']}/certificate").status == 204
+    assert api.delete(f"/reserved_domains/{reservation['id']}/certificate").status == 204
     until(lambda: world.shown(DOMAIN) == exact.certificate, within=2)
     assert (world.shown(f"x.{DOMAIN}"), world.shown("example.com")) == ("", "")
 
     plain = f"http://127.0.0.1:{world.platform.ports['HTTP_PORT']}/a"
-    asked = ["curl", "-s", "-o", "/dev/null", "-w", "%{redirect_url}", "-H", f"Host: {DOMAIN}", plain]
-    redirected = subprocess.run(asked, capture_output=True, text=True).stdout
+    command = ["curl", "-s", "-o", "/dev/null", "-w", "%{redirect_url}", "-H", f"Host: {DOMAIN}", plain]
+    redirected = subprocess.run(command, capture_output=True, text=True).stdout
     assert redirected == f"https://{DOMAIN}:{world.platform.ports['EDGE_PORT']}/a"
     client.kill()
     until(lambda: world.shown(DOMAIN) == "")
@@ -224,7 +227,7 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) 
 
 def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(world: World) -> None:
     api = world.platform.api.client()
-    (mine,) = api.get("/reserved_domains").json["reserved_domains"]
+    (own,) = api.get("/reserved_domains").json["reserved_domains"]
     theirs = world.stranger.client().create("/reserved_domains", {"domain": DOMAIN})
 
     def challenged(*values: str) -> tuple[str, str]:
@@ -232,21 +235,23 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
         before = read_proof()["checked_at"]
         world.make_due(theirs["id"])
         until(lambda: read_proof()["checked_at"] != before)
-        return read_proof()["status"], world.proof(mine["id"])["status"]
+        return read_proof()["status"], world.proof(own["id"])["status"]
 
     def read_proof() -> dict[str, Any]:
-        shown: dict[str, Any] = world.stranger.client().get(f"/reserved_domains/{theirs['id']}").json["verification"]
-        return shown
+        verification: dict[str, Any] = (
+            world.stranger.client().get(f"/reserved_domains/{theirs['id']}").json["verification"]
+        )
+        return verification
 
     until(lambda: read_proof()["checked_at"] is not None)
-    both = mine["verification"]["value"], theirs["verification"]["value"]
+    both = own["verification"]["value"], theirs["verification"]["value"]
     client = world.opens(DOMAIN)
     until(lambda: world.shown(DOMAIN) != "")
     assert challenged(*both) == ("pending", "verified")
     assert challenged(both[1]) == ("verified", "lapsed")
     until(lambda: world.shown(DOMAIN) == "", within=5)
     assert client.wait(within=5) == 1
-    assert world.events(mine["id"])[-1] == ("lapsed", "edge")
+    assert world.events(own["id"])[-1] == ("lapsed", "edge")
     other = world.platform.ssh("-R", f"{DOMAIN}:80:localhost:1", key=world.key)
     other.wait_for("is online.")
     other.kill()
@@ -262,7 +267,7 @@ def test_a_reserved_name_is_its_accounts_online_or_not(world: World) -> None:
     until(lambda: world.platform.tunnels("kept") == [])
     refusals.append(world.refused("kept"))
     assert world.stranger.client().post("/reserved_domains", {"domain": "x.kept.tunnels.localhost"}).status == 409
-    assert refusals == [[TAKEN]] * (len(SPELLINGS) + 2)
+    assert refusals == [[TAKEN_SENTENCE]] * (len(SPELLINGS) + 2)
     assert client.lines == [f"https://kept.tunnels.localhost:{world.platform.ports['EDGE_PORT']} is online."]
 
 
@@ -272,9 +277,9 @@ def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everyt
     client.wait()
     until(lambda: world.platform.tunnels("kept") == [], within=LEASE + 10)
     until(lambda: listens(int(world.platform.ports["SSH_PORT"])), within=30)
-    assert world.refused("kept") == [TAKEN]
+    assert world.refused("kept") == [TAKEN_SENTENCE]
     world.restart()
-    assert [world.refused(name) for name in SPELLINGS] == [[TAKEN]] * len(SPELLINGS)
+    assert [world.refused(name) for name in SPELLINGS] == [[TAKEN_SENTENCE]] * len(SPELLINGS)
     world.opens("kept").kill()
 
 
@@ -333,9 +338,9 @@ def _pasted(world: World, block: str, folder: Path, **variables: str) -> dict[st
         "no_proxy": "*",
         **variables,
     }
-    done = subprocess.run(["sh", "-eu", "-c", block], cwd=folder, env=settings, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    answer: dict[str, Any] = json.loads(done.stdout)
+    result = subprocess.run(["sh", "-eu", "-c", block], cwd=folder, env=settings, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    answer: dict[str, Any] = json.loads(result.stdout)
     return answer
 
 
@@ -343,10 +348,10 @@ def test_the_pages_commands_keep_a_name_and_prove_a_domain(world: World, tmp_pat
     (name,), (claim, verify) = _blocks("Reserve a name"), _blocks("A domain of your own")
     assert _pasted(world, name, tmp_path)["domain"] == "team.tunnels.localhost"
     assert world.refused("team") == ["team.tunnels.localhost is in use already: choose another name."]
-    claimed = _pasted(world, claim, tmp_path)
-    until(lambda: world.proof(claimed["id"])["checked_at"] is not None)
+    reservation = _pasted(world, claim, tmp_path)
+    until(lambda: world.proof(reservation["id"])["checked_at"] is not None)
     for server in world.servers:
-        server.records[claimed["verification"]["name"], "TXT"] = [claimed["verification"]["value"]]
-    assert _pasted(world, verify, tmp_path, CLAIM=json.dumps(claimed))["id"] == claimed["id"]
+        server.records[reservation["verification"]["name"], "TXT"] = [reservation["verification"]["value"]]
+    assert _pasted(world, verify, tmp_path, CLAIM=json.dumps(reservation))["id"] == reservation["id"]
     assert list(tmp_path.iterdir()) == []
-    until(lambda: world.proof(claimed["id"])["status"] == "verified")
+    until(lambda: world.proof(reservation["id"])["status"] == "verified")

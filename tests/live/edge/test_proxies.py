@@ -20,16 +20,16 @@ from tests.live.edge.running import ENVOY, Edge, listens, running, until
 from tests.live.edge.test_upstream_proxy_protocol import reading
 
 pytestmark = needs_envoy
-PROXY, ELSEWHERE = "127.0.0.2", "127.0.0.1"
+PROXY, OTHER_ADDRESS = "127.0.0.2", "127.0.0.1"
 VISITOR = Header(("203.0.113.7", 4711), ("198.51.100.1", 443))
 FIRST = {
     "version 1": b"PROXY TCP4 203.0.113.7 198.51.100.1 4711 443\r\n",
     "version 2": VISITOR.encoded(),
 }
 UNBELIEVED = {
-    "elsewhere, version 1": (ELSEWHERE, FIRST["version 1"]),
-    "elsewhere, version 2": (ELSEWHERE, FIRST["version 2"]),
-    "elsewhere, no header": (ELSEWHERE, b""),
+    "elsewhere, version 1": (OTHER_ADDRESS, FIRST["version 1"]),
+    "elsewhere, version 2": (OTHER_ADDRESS, FIRST["version 2"]),
+    "elsewhere, no header": (OTHER_ADDRESS, b""),
     "the proxy, no header": (PROXY, b""),
 }
 
@@ -49,7 +49,7 @@ def coming(port: int, source: str = PROXY, first: bytes = FIRST["version 2"]) ->
         yield connection
 
 
-def asked(edge: Edge, name: str, first: bytes = FIRST["version 2"]) -> str:
+def ask(edge: Edge, name: str, first: bytes = FIRST["version 2"]) -> str:
     """Return the response to a GET of a tunnel's address through the proxy."""
     context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
     host = f"{name}.{edge.settings.tunnel_domain}"
@@ -71,7 +71,7 @@ def read_of(connection: socket.socket) -> bytes:
 def test_the_upstream_and_the_log_read_the_visitors_address(edge: Edge, origin: int, version: str) -> None:
     name = f"said{version[-1]}"
     edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").wait_for("is online")
-    until(lambda: "x-forwarded-for: 203.0.113.7\n" in asked(edge, name, FIRST[version]))
+    until(lambda: "x-forwarded-for: 203.0.113.7\n" in ask(edge, name, FIRST[version]))
 
     def lines() -> list[dict[str, Any]]:
         return [line for line in edge.access_log() if name in str(line["host"])]
@@ -82,14 +82,14 @@ def test_the_upstream_and_the_log_read_the_visitors_address(edge: Edge, origin: 
 
 def test_a_visitor_from_a_blocked_network_is_refused(edge: Edge, origin: int) -> None:
     edge.ssh(edge.key("acct_A"), "-R", f"shut:80:127.0.0.1:{origin}").wait_for("is online")
-    until(lambda: asked(edge, "shut").startswith("HTTP/1.1 200"))
+    until(lambda: ask(edge, "shut").startswith("HTTP/1.1 200"))
 
     edge.store.block("203.0.113.0/24")
     try:
-        until(lambda: asked(edge, "shut").startswith("HTTP/1.1 403"))
+        until(lambda: ask(edge, "shut").startswith("HTTP/1.1 403"))
     finally:
         edge.store.block()
-    until(lambda: asked(edge, "shut").startswith("HTTP/1.1 200"))
+    until(lambda: ask(edge, "shut").startswith("HTTP/1.1 200"))
 
 
 def test_open_connections_of_one_address_of_ipv6_end_when_it_is_blocked_and_its_neighbours_stay(
@@ -98,7 +98,7 @@ def test_open_connections_of_one_address_of_ipv6_end_when_it_is_blocked_and_its_
     name = f"six.{edge.settings.tunnel_domain}"
     port = edge.settings.tcp_ports[4]
     edge.ssh(edge.key("acct_A"), "-R", f"six:80:127.0.0.1:{origin}", "-R", f"{port}:127.0.0.1:{origin}")
-    until(lambda: asked(edge, "six").startswith("HTTP/1.1 200") and listens(port))
+    until(lambda: ask(edge, "six").startswith("HTTP/1.1 200") and listens(port))
     context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
     with contextlib.ExitStack() as stack:
 
@@ -107,11 +107,11 @@ def test_open_connections_of_one_address_of_ipv6_end_when_it_is_blocked_and_its_
             tls = context.wrap_socket(
                 stack.enter_context(coming(edge.settings.edge_port, first=first)), server_hostname=name
             )
-            opened = stack.enter_context(tls), stack.enter_context(coming(port, first=first))
-            for connection in opened:
+            connections = stack.enter_context(tls), stack.enter_context(coming(port, first=first))
+            for connection in connections:
                 connection.sendall(f"GET /held HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
                 assert b" 200 " in connection.recv(4096)
-            return opened
+            return connections
 
         bad, good = open_connections("2001:db8:0:1::2"), open_connections("2001:db8:0:1::3")
         edge.store.block("2001:db8:0:1::2/128")
@@ -136,18 +136,18 @@ def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
             visitor.sendall(b"hello" * 10)
             assert proxy_protocol.read(seen.get(timeout=10)) == (VISITOR, len(VISITOR.encoded()))
         for source, first in UNBELIEVED.values():
-            assert answered(port, source, first) == b""
+            assert ask_port(port, source, first) == b""
         assert seen.empty()
 
 
 def test_a_header_of_the_proxy_chooses_no_tunnel(edge: Edge) -> None:
-    mine, other = edge.settings.tcp_ports[1:3]
-    with reading() as (upstream, seen), reading() as (elsewhere, seen_elsewhere):
-        edge.ssh(edge.key("acct_A"), "-R", f"{mine}:127.0.0.1:{upstream}").wait_for("is online")
-        edge.ssh(edge.key("acct_B"), "-R", f"{other}:127.0.0.1:{elsewhere}").wait_for("is online")
-        until(lambda: listens(mine) and listens(other))
+    own_port, other = edge.settings.tcp_ports[1:3]
+    with reading() as (upstream, seen), reading() as (other_upstream, seen_elsewhere):
+        edge.ssh(edge.key("acct_A"), "-R", f"{own_port}:127.0.0.1:{upstream}").wait_for("is online")
+        edge.ssh(edge.key("acct_B"), "-R", f"{other}:127.0.0.1:{other_upstream}").wait_for("is online")
+        until(lambda: listens(own_port) and listens(other))
         (tunnel,) = [tunnel.id for tunnel in edge.store.online.values() if tunnel.name == edge.settings.address(other)]
-        with coming(mine, first=_naming(tunnel)) as visitor:
+        with coming(own_port, first=_naming(tunnel)) as visitor:
             visitor.sendall(b"hello" * 10)
             until(lambda: seen.get(timeout=10) == b"hello" * 10)  # behind the connections that waited for the port
         assert not any(seen_elsewhere.queue)
@@ -173,7 +173,7 @@ def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) ->
             return False  # it is not served yet
 
         until(is_told)
-        shaken(edge, host, ELSEWHERE)
+        shaken(edge, host, OTHER_ADDRESS)
         assert seen.empty()
 
 
@@ -187,10 +187,10 @@ def shaken(edge: Edge, host: str, source: str) -> None:
 @pytest.mark.parametrize(("source", "first"), UNBELIEVED.values(), ids=UNBELIEVED)
 def test_a_connection_that_no_proxy_speaks_for_is_closed(edge: Edge, source: str, first: bytes, where: str) -> None:
     port = edge.settings.edge_port if where == "https" else edge.settings.http_port
-    assert answered(port, source, first) == b""
+    assert ask_port(port, source, first) == b""
 
 
-def answered(port: int, source: str, first: bytes) -> bytes:
+def ask_port(port: int, source: str, first: bytes) -> bytes:
     """Return what is answered to a request; all of it is sent at once, before the other side can have ended."""
     request = b"GET / HTTP/1.1\r\nHost: a.tunnels.localhost\r\n\r\n"
     with contextlib.suppress(ConnectionError), coming(port, source, first + request) as visitor:
@@ -214,9 +214,9 @@ def test_without_the_setting_nobody_is_believed(tmp_path: Path, origin: int) -> 
         port = edge.settings.tcp_ports[0]
         edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}").wait_for("is online")
         until(lambda: listens(port))
-        assert answered(edge.settings.edge_port, PROXY, FIRST["version 1"]).startswith(b"\x15\x03")  # an alert of TLS
-        assert answered(edge.settings.http_port, PROXY, FIRST["version 1"]).startswith(b"HTTP/1.1 400")
-        assert answered(port, PROXY, FIRST["version 1"]) == b""
+        assert ask_port(edge.settings.edge_port, PROXY, FIRST["version 1"]).startswith(b"\x15\x03")  # an alert of TLS
+        assert ask_port(edge.settings.http_port, PROXY, FIRST["version 1"]).startswith(b"HTTP/1.1 400")
+        assert ask_port(port, PROXY, FIRST["version 1"]) == b""
         first = b""
         while not first:  # of who only looked whether it listens
             first = seen.get(timeout=10)

@@ -12,7 +12,7 @@ pytestmark = needs_envoy
 
 
 def test_requests_meet_what_the_model_says(edge: Edge) -> None:
-    worlds = live_worlds.drawn(60, asked=6)
+    worlds = live_worlds.draw_worlds(60, request_count=6)
     with live_worlds.gateway(edge), ThreadPoolExecutor(4) as threads:
         edge.stop_control()  # it would read each account again after each record
         for world, _ in worlds:
@@ -20,13 +20,14 @@ def test_requests_meet_what_the_model_says(edge: Edge) -> None:
         edge.start_control()
         edge.settle()
         pairs = [(request, world) for world, requests in worlds for request in requests]
-        asked = [pair for pair in pairs if live_worlds.is_http(*pair)]
+        http_pairs = [pair for pair in pairs if live_worlds.is_http(*pair)]
         meetings = threads.map(
-            partial(live_worlds.met, port=edge.settings.edge_port), (request for request, _ in asked)
+            partial(live_worlds.request_as_visitor, port=edge.settings.edge_port),
+            (request for request, _ in http_pairs),
         )
         differing = [
-            (request, world, met)
-            for (request, world), met in zip(asked, meetings, strict=True)
-            if met not in meets(request, world)
+            (request, world, meeting)
+            for (request, world), meeting in zip(http_pairs, meetings, strict=True)
+            if meeting not in meets(request, world)
         ]
     assert differing == []

@@ -40,13 +40,13 @@ class Target:
 
 def test_a_gateway_serves_a_fresh_certificate_after_its_period() -> None:
     async def ask() -> None:
-        trusted = authority.make("hop")
-        server = await link.serve(trusted, "gw-1", "127.0.0.1", 0, lambda _: Target(), period=0.5)
+        link_authority = authority.make("hop")
+        server = await link.serve(link_authority, "gw-1", "127.0.0.1", 0, lambda _: Target(), period=0.5)
         port = server.sockets[0].getsockname()[1]
-        first, second = [await _serial(trusted, port) for _ in range(2)]
+        first, second = [await _serial(link_authority, port) for _ in range(2)]
         assert first == second
         async with asyncio.timeout(5):
-            while await _serial(trusted, port) == first:
+            while await _serial(link_authority, port) == first:
                 await asyncio.sleep(0.05)
         server.close()
 
@@ -67,7 +67,7 @@ class Interrupted(Authority):
 
 
 def test_a_gateway_goes_on_to_renew_its_certificate_when_that_has_failed_once() -> None:
-    async def issued() -> list[str]:
+    async def issue_often() -> list[str]:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         interrupted = Interrupted(**vars(authority.make("hop")))
         server = await link.serve(interrupted, "gw-1", "127.0.0.1", 0, lambda _: Target(), period=0.05)
@@ -77,13 +77,13 @@ def test_a_gateway_goes_on_to_renew_its_certificate_when_that_has_failed_once() 
         server.close()
         return interrupted.issued
 
-    assert len(asyncio.run(issued())) > 2
+    assert len(asyncio.run(issue_often())) > 2
 
 
-async def _serial(trusted: Authority, port: int) -> int:
-    context = ssl.create_default_context(cadata=trusted.pem)
+async def _serial(link_authority: Authority, port: int) -> int:
+    context = ssl.create_default_context(cadata=link_authority.pem)
     context.check_hostname = False
-    authority.load_into(context, trusted.issue("edge"))
+    authority.load_into(context, link_authority.issue("edge"))
     _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="tn")
     der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.close()

@@ -26,8 +26,10 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 def processes(platform: Platform, name: str) -> list[int]:
     """Return the process ids of the children of an edge with a name."""
-    said = subprocess.run(["pgrep", "-P", str(platform.edge.pid), "-f", f"edge {name}"], capture_output=True, text=True)
-    return [int(word) for word in said.stdout.split()]
+    result = subprocess.run(
+        ["pgrep", "-P", str(platform.edge.pid), "-f", f"edge {name}"], capture_output=True, text=True
+    )
+    return [int(word) for word in result.stdout.split()]
 
 
 def envoys(platform: Platform) -> list[int]:
@@ -43,11 +45,11 @@ def test_no_request_fails_while_envoy_is_replaced_twice_and_control_restarts(pla
     ):
         client = platform.ssh("-R", f"demo:80:127.0.0.1:{port}", "-R", f"passed:443:127.0.0.1:{tls_port}")
         client.wait_for("passed.tunnels.localhost")
-        passed = replace(platform.address("passed"), authority=tls_authority)
-        until(lambda: platform.status("demo") == "200" and passed.answers(), within=10)
+        tls_address = replace(platform.address("passed"), authority=tls_authority)
+        until(lambda: platform.status("demo") == "200" and tls_address.answers(), within=10)
         with (
             Visitors(address, persistent=20, fresh=10) as visitors,
-            Visitors(passed, persistent=0, fresh=5) as of_bytes,
+            Visitors(tls_address, persistent=0, fresh=5) as of_bytes,
             Http2Visitor(address) as http2,
         ):
             for number in range(2):
@@ -76,13 +78,13 @@ def test_no_request_fails_while_the_gateway_is_replaced(platform: Platform) -> N
     ):
         forwards = ["-R", f"looped:80:127.0.0.1:{port}", "-R", f"bytes:443:127.0.0.1:{tls_port}"]
         client = ClientLoop(int(platform.ports["SSH_PORT"]), platform.key, *forwards)
-        passed = replace(platform.address("bytes"), authority=tls_authority)
+        tls_address = replace(platform.address("bytes"), authority=tls_authority)
         try:
-            until(lambda: platform.visit("looped") == "200" and passed.answers(), within=10)
+            until(lambda: platform.visit("looped") == "200" and tls_address.answers(), within=10)
             (before,) = processes(platform, "gateway")
             with (
                 Visitors(address, persistent=20, fresh=5) as visitors,
-                Visitors(passed, persistent=0, fresh=3) as of_bytes,
+                Visitors(tls_address, persistent=0, fresh=3) as of_bytes,
                 Http2Visitor(address) as http2,
             ):
                 download = Download(address, "/slow/30")

@@ -18,19 +18,19 @@ pytestmark = needs_envoy
 def test_a_tunnel_answers_over_both_versions_of_http_within_a_second(edge: Edge, origin: int) -> None:
     names = iter(("fast", "faster", "fastest"))
 
-    def opened() -> float:
-        key, name, began = edge.key("acct_A"), next(names), time.monotonic()
+    def measure_opening() -> float:
+        key, name, start = edge.key("acct_A"), next(names), time.monotonic()
         edge.ssh(key, "-R", f"{name}:80:127.0.0.1:{origin}")
         until(lambda: edge.status(name) == "200")
-        return time.monotonic() - began
+        return time.monotonic() - start
 
-    assert least(opened, bound=1) < 1
+    assert least(measure_opening, bound=1) < 1
     assert edge.curl("fast", "--http1.1", "-o", "/dev/null", "-w", "%{http_code} %{http_version}") == "200 1.1"
     assert edge.curl("fast", "--http2", "-o", "/dev/null", "-w", "%{http_code} %{http_version}") == "200 2"
 
 
 @pytest.fixture(scope="module")
-def who(edge: Edge, origin: int) -> Iterator[str]:
+def tunnel_name(edge: Edge, origin: int) -> Iterator[str]:
     """Open a tunnel to a server that says what it reads; yield its name."""
     client = edge.ssh(edge.key("acct_A"), "-R", f"who:80:127.0.0.1:{origin}")
     edge.clients.remove(client)  # it stays from test to test
@@ -57,9 +57,9 @@ def headers(names: Iterable[str]) -> list[str]:
     ids=["as they are", "in capitals", "with _", "with some _", "with dots"],
 )
 def test_the_upstream_reads_who_asked_and_for_what_whatever_the_client_claims(
-    edge: Edge, who: str, spelled: Callable[[str], str], protocol: str
+    edge: Edge, tunnel_name: str, spelled: Callable[[str], str], protocol: str
 ) -> None:
-    host = f"{who}.tunnels.localhost:{edge.settings.edge_port}"
+    host = f"{tunnel_name}.tunnels.localhost:{edge.settings.edge_port}"
     header_lines = ["user-agent: me", "accept: a/b"]
     expected = [
         "GET /a?b=c",
@@ -72,25 +72,29 @@ def test_the_upstream_reads_who_asked_and_for_what_whatever_the_client_claims(
     ]
     arguments = [protocol, *(part for header in header_lines for part in ("-H", header))]
     for first in range(0, len(NAMES), 80):  # Envoy takes a hundred at once
-        claimed = headers(map(spelled, NAMES[first : first + 80]))
-        assert sorted(edge.curl(who, *arguments, *claimed, path="/a?b=c").splitlines()) == sorted(expected)
+        claimed_headers = headers(map(spelled, NAMES[first : first + 80]))
+        assert sorted(edge.curl(tunnel_name, *arguments, *claimed_headers, path="/a?b=c").splitlines()) == sorted(
+            expected
+        )
 
 
-def test_a_client_cannot_have_a_proxy_behind_the_tunnel_remove_what_the_edge_says(edge: Edge, who: str) -> None:
-    named = "Upgrade: websocket\r\nConnection: upgrade, x-forwarded-for, x-forwarded-proto"
-    with edge.connect(who, "http/1.1") as connection:
-        connection.sendall(f"GET /upgraded HTTP/1.1\r\nHost: {who}.tunnels.localhost\r\n{named}\r\n\r\n".encode())
+def test_a_client_cannot_have_a_proxy_behind_the_tunnel_remove_what_the_edge_says(edge: Edge, tunnel_name: str) -> None:
+    header_lines = "Upgrade: websocket\r\nConnection: upgrade, x-forwarded-for, x-forwarded-proto"
+    with edge.connect(tunnel_name, "http/1.1") as connection:
+        connection.sendall(
+            f"GET /upgraded HTTP/1.1\r\nHost: {tunnel_name}.tunnels.localhost\r\n{header_lines}\r\n\r\n".encode()
+        )
         read = b"".join(iter(lambda: connection.recv(4096), b"")).decode().splitlines()
 
     assert {"GET /upgraded", "x-forwarded-for: 127.0.0.1", "x-forwarded-proto: https"} <= {*read}
     assert [line for line in read if line.startswith("connection: ")] == [
         "connection: upgrade"
     ] * 2  # answer and request
-    assert edge.status(who, "--http1.1", "-H", "Connection: close, x-forwarded-for") == "400"
+    assert edge.status(tunnel_name, "--http1.1", "-H", "Connection: close, x-forwarded-for") == "400"
 
 
-def test_the_upstream_reads_all_else(edge: Edge, who: str) -> None:
-    read = edge.curl(who, *headers(NEEDED)).splitlines()
+def test_the_upstream_reads_all_else(edge: Edge, tunnel_name: str) -> None:
+    read = edge.curl(tunnel_name, *headers(NEEDED)).splitlines()
 
     assert [name for name in NEEDED if f"{name}: 6.6.6.6" not in read] == []
 
@@ -104,8 +108,8 @@ def test_a_tunnel_whose_upstream_does_not_answer_says_so(edge: Edge) -> None:
 
     until(lambda: edge.status("silent") == "502")
 
-    said = edge.curl("silent")
-    assert said == "502: the tunnel is open, but the server behind it does not answer.\n"
+    response = edge.curl("silent")
+    assert response == "502: the tunnel is open, but the server behind it does not answer.\n"
 
 
 @pytest.mark.needs("curl")
@@ -115,9 +119,9 @@ def test_http_is_redirected_to_the_https_address_with_its_method(edge: Edge, met
     url = f"http://127.0.0.1:{edge.settings.http_port}/a?b"
     command = ["curl", "-sS", "-w", "%{http_code} %{redirect_url}", "-X", method, "-H", f"Host: {host}", url]
 
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert said == f"308 {edge.url('demo', '/a?b')}"
+    assert output == f"308 {edge.url('demo', '/a?b')}"
 
 
 @pytest.mark.parametrize("protocol", ["--http1.0", "--http1.1", "--http2"])
@@ -179,10 +183,10 @@ def test_a_client_that_ends_takes_its_address_with_it_within_a_second(edge: Edge
     def measure_removal() -> float:
         client = edge.ssh(edge.key("acct_A"), "-R", f"brief:80:127.0.0.1:{origin}")
         until(lambda: edge.status("brief") == "200")
-        began = time.monotonic()
+        start = time.monotonic()
         client.kill()
         until(lambda: edge.status("brief") == "404")
-        return time.monotonic() - began
+        return time.monotonic() - start
 
     assert least(measure_removal, bound=1) < 1
 
@@ -208,7 +212,7 @@ def test_every_request_is_a_line_of_the_access_log_without_its_query(edge: Edge,
 
 @pytest.mark.needs("openssl")
 def test_openssl_sees_a_certificate_of_the_local_authority_for_every_name(edge: Edge) -> None:
-    said = subprocess.run(
+    result = subprocess.run(
         [
             "openssl",
             "s_client",
@@ -221,7 +225,7 @@ def test_openssl_sees_a_certificate_of_the_local_authority_for_every_name(edge: 
         input="",
     )
 
-    assert "Verification: OK" in said.stderr
+    assert "Verification: OK" in result.stderr
 
 
 def test_no_private_key_is_in_a_file_and_the_socket_of_keys_is_of_two_users(edge: Edge) -> None:
@@ -233,8 +237,10 @@ def test_no_private_key_is_in_a_file_and_the_socket_of_keys_is_of_two_users(edge
 
 
 @pytest.mark.parametrize("name", ["x\x7freal-ip", "x\xa0real-ip", "xéreal-ip"])
-def test_a_header_whose_name_is_not_of_ascii_is_refused(edge: Edge, who: str, name: str) -> None:
-    with edge.connect(who, "http/1.1") as connection:
-        connection.sendall(f"GET / HTTP/1.1\r\nHost: {who}.tunnels.localhost\r\n{name}: 6.6.6.6\r\n\r\n".encode())
+def test_a_header_whose_name_is_not_of_ascii_is_refused(edge: Edge, tunnel_name: str, name: str) -> None:
+    with edge.connect(tunnel_name, "http/1.1") as connection:
+        connection.sendall(
+            f"GET / HTTP/1.1\r\nHost: {tunnel_name}.tunnels.localhost\r\n{name}: 6.6.6.6\r\n\r\n".encode()
+        )
         assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
-    assert edge.curl(who, "--http2", "-w", "%{http_code}", *headers([name])) == "000"  # the connection ends
+    assert edge.curl(tunnel_name, "--http2", "-w", "%{http_code}", *headers([name])) == "000"  # the connection ends

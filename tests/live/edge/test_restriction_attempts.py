@@ -58,7 +58,7 @@ class _Counting(Upstream):
 
 
 @pytest.fixture
-def served(edge: Edge) -> Iterator[Edge]:
+def restricted_edge(edge: Edge) -> Iterator[Edge]:
     """Serve /one, which the visitor may not use, and /open."""
     with upstream(_Counting) as port:
         edge.ssh(edge.key(ACCOUNT), "-R", f"app={NAME}:80:127.0.0.1:{port}", "-R", f"beside:80:127.0.0.1:{port}")
@@ -111,38 +111,42 @@ def attempts(host: str) -> Iterator[tuple[str, int, bytes, str]]:
     yield "the PROXY protocol inside TLS", 400, _proxy(ADMITTED, 1) + get(), "GET"
 
 
-def test_no_attempt_passes(served: Edge) -> None:
-    tried = list(attempts(f"{NAME}.{served.settings.tunnel_domain}:{served.settings.edge_port}"))
-    assert len(tried) >= 30
+def test_no_attempt_passes(restricted_edge: Edge) -> None:
+    all_attempts = list(
+        attempts(f"{NAME}.{restricted_edge.settings.tunnel_domain}:{restricted_edge.settings.edge_port}")
+    )
+    assert len(all_attempts) >= 30
     _Counting.requested.clear()
     statuses = []
-    for label, _, sent, method in tried:
-        with served.connect(NAME) as connection:
-            statuses.append((label, _read_status(connection, sent, method)))
-    assert statuses == [(label, status) for label, status, _, _ in tried]
+    for label, _, request, method in all_attempts:
+        with restricted_edge.connect(NAME) as connection:
+            statuses.append((label, _read_status(connection, request, method)))
+    assert statuses == [(label, status) for label, status, _, _ in all_attempts]
     assert _Counting.requested == []
 
 
-def test_no_first_bytes_of_a_connection_pass(served: Edge) -> None:
-    host = f"{NAME}.{served.settings.tunnel_domain}:{served.settings.edge_port}"
-    with served.connect(NAME) as connection:
+def test_no_first_bytes_of_a_connection_pass(restricted_edge: Edge) -> None:
+    host = f"{NAME}.{restricted_edge.settings.tunnel_domain}:{restricted_edge.settings.edge_port}"
+    with restricted_edge.connect(NAME) as connection:
         connection.sendall(
             "".join(f"GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n" for path in ("/open", "/one")).encode()
         )
         assert [_read_status(connection) for _ in range(2)] == [200, 403]
     for header in (_proxy(ADMITTED, 1), _proxy(ADMITTED, 2)):
-        with socket.create_connection(("127.0.0.1", served.settings.edge_port), 5) as raw:
+        with socket.create_connection(("127.0.0.1", restricted_edge.settings.edge_port), 5) as raw:
             raw.sendall(header)
             assert _is_refused(raw)
 
 
-def test_no_attempt_passes_by_http_2(served: Edge) -> None:
+def test_no_attempt_passes_by_http_2(restricted_edge: Edge) -> None:
     claims = ("-H", f"x-forwarded-for: {ADMITTED}")
-    statuses = {path: served.status(NAME, "--http2", "--path-as-is", *claims, path=path) for path in ("/one", *_PATHS)}
+    statuses = {
+        path: restricted_edge.status(NAME, "--http2", "--path-as-is", *claims, path=path) for path in ("/one", *_PATHS)
+    }
     assert statuses == {"/one": "403", **dict.fromkeys(_PATHS, "400")}
-    host = f"{NAME}.{served.settings.tunnel_domain}:{served.settings.edge_port}"
-    assert served.status("beside", "--http2", "-H", f"host: {host}", path="/one") == "421"
-    assert served.status(NAME, "--http2", path="/open") == "200"
+    host = f"{NAME}.{restricted_edge.settings.tunnel_domain}:{restricted_edge.settings.edge_port}"
+    assert restricted_edge.status("beside", "--http2", "-H", f"host: {host}", path="/one") == "421"
+    assert restricted_edge.status(NAME, "--http2", path="/open") == "200"
 
 
 def _is_refused(connection: socket.socket) -> bool:
@@ -159,10 +163,10 @@ def _proxy(source: str, version: int) -> bytes:
     return Header((source, 4711), ("10.0.0.1", 443)).encoded()
 
 
-def _read_status(connection: SSLSocket, sent: bytes = b"", method: str = "GET") -> int:
+def _read_status(connection: SSLSocket, request: bytes = b"", method: str = "GET") -> int:
     """Send bytes. Return the status of the response, 0 without one."""
     with contextlib.suppress(OSError):
-        connection.sendall(sent)
+        connection.sendall(request)
         answer = HTTPResponse(connection, method=method)
         answer.begin()
         answer.read()

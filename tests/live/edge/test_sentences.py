@@ -23,17 +23,17 @@ _TRIES = 10  # more than the tries of a call
 _CREDENTIALS = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 
-def said(folder: Path, *arguments: str, **settings: str) -> str:
+def run_edge(folder: Path, *arguments: str, **settings: str) -> str:
     """Return its stderr, after an exit with status 1."""
     environment = {**os.environ, "EDGE_DIR": str(folder / "edge"), **settings}
     command = [sys.executable, "-m", "edge", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 1
-    return done.stderr
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30)
+    assert result.returncode == 1
+    return result.stderr
 
 
 def test_an_invalid_setting_is_named(tmp_path: Path) -> None:
-    assert said(tmp_path, SSH_PORT="0") == "SSH_PORT=0 is not a port: choose one from 1 to 65535.\n"
+    assert run_edge(tmp_path, SSH_PORT="0") == "SSH_PORT=0 is not a port: choose one from 1 to 65535.\n"
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
@@ -41,7 +41,7 @@ def test_a_port_that_another_process_has_is_named(tmp_path: Path, family: int, h
     with socket.create_server((host, 0), family=family) as other:
         port = other.getsockname()[1]
         sentence = f"Port {port} cannot be used (Address already in use): choose another with SSH_PORT=….\n"
-        assert said(tmp_path, EDGE_HOST=host, SSH_PORT=str(port)) == sentence
+        assert run_edge(tmp_path, EDGE_HOST=host, SSH_PORT=str(port)) == sentence
 
 
 def test_a_second_edge_in_the_folder_of_another_says_so(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_second_edge_in_the_folder_of_another_says_so(tmp_path: Path) -> None:
     with (folder / "edge.lock").open("w") as lock_file:
         fcntl.flock(lock_file, fcntl.LOCK_EX)
         assert (
-            said(tmp_path)
+            run_edge(tmp_path)
             == f"Another edge uses the folder {folder}: end that process, or choose another folder with EDGE_DIR=….\n"
         )
 
@@ -58,7 +58,7 @@ def test_a_store_that_throttles_is_tried_again(tmp_path: Path) -> None:
     with _store("ProvisionedThroughputExceededException", "ResourceNotFoundException") as url:
         sentence = "start 'make run' first, or set AWS_ENDPOINT_URL to another store.\n"
         expected = f"The store cannot be used (ResourceNotFoundException): {sentence}"
-        assert said(tmp_path, "control", AWS_ENDPOINT_URL=url, **_CREDENTIALS) == expected
+        assert run_edge(tmp_path, "control", AWS_ENDPOINT_URL=url, **_CREDENTIALS) == expected
 
 
 @contextmanager

@@ -90,8 +90,8 @@ def test_requests_succeed_while_a_host_restarts_and_the_pair_is_replaced(edge: E
         with contextlib.ExitStack() as second:
             second.enter_context(host(edge, 1))
             until(lambda: [edge.status(site.name, path="/one") for _ in range(8)] == ["401"] * 8)
-            asking = threading.Thread(target=ask, daemon=True)
-            asking.start()
+            thread = threading.Thread(target=ask, daemon=True)
+            thread.start()
             second.close()  # the other one serves alone
             count = len(answers)
             until(lambda: len(answers) > count + 20)
@@ -105,23 +105,23 @@ def test_requests_succeed_while_a_host_restarts_and_the_pair_is_replaced(edge: E
             count = len(answers)
             until(lambda: len(answers) > count + 20)
         is_over.set()
-        asking.join(10)
+        thread.join(10)
     assert set(answers) == {"401"}
 
 
 def test_envoy_sends_nothing_to_a_server_with_another_certificate(edge: Edge, site: Site) -> None:
     link, other = edge.store.authority, authority.make("Another")
-    assert _asked(edge, site, link.issue("sign-in")) > 0
+    assert _ask(edge, site, link.issue("sign-in")) > 0
     for pair in (link.issue("gw-1"), link.issue("edge"), other.issue("sign-in")):
-        assert _asked(edge, site, pair) == 0
+        assert _ask(edge, site, pair) == 0
 
 
-def _asked(edge: Edge, site: Site, pair: KeyPair) -> int:
+def _ask(edge: Edge, site: Site, pair: KeyPair) -> int:
     """Return how many bytes Envoy sends to a server with a certificate. The request is a 503."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["h2"])
     authority.load_into(context, pair)
-    received, attempts = bytearray(), 0
+    content, attempts = bytearray(), 0
 
     def serve() -> None:
         nonlocal attempts
@@ -132,7 +132,7 @@ def _asked(edge: Edge, site: Site, pair: KeyPair) -> int:
                 with raw, contextlib.suppress(OSError):
                     raw.settimeout(5)
                     with context.wrap_socket(raw, server_side=True) as secured:
-                        received.extend(secured.recv(1 << 16))
+                        content.extend(secured.recv(1 << 16))
 
     with socket.create_server(("127.0.0.1", PORTS[0])) as listening:
         serving = threading.Thread(target=serve, daemon=True)
@@ -141,4 +141,4 @@ def _asked(edge: Edge, site: Site, pair: KeyPair) -> int:
         until(lambda: attempts > 2)
         listening.shutdown(socket.SHUT_RDWR)
         serving.join(5)
-    return len(received)
+    return len(content)

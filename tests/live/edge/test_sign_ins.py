@@ -29,7 +29,7 @@ def certified(edge: Edge, authority: Key, *options: str, principals: str = "", d
     key = Key.make(edge.folder, f"certified-{time.monotonic_ns()}")
     id = ids.new("sucrt")
     option_arguments = [part for option in options for part in ("-O", option)]
-    named = ["-n", principals] if principals else []
+    principal_arguments = ["-n", principals] if principals else []
     command = [
         "ssh-keygen",
         "-q",
@@ -39,7 +39,7 @@ def certified(edge: Edge, authority: Key, *options: str, principals: str = "", d
         id,
         "-z",
         "1",
-        *named,
+        *principal_arguments,
         "-V",
         days,
         *option_arguments,
@@ -90,7 +90,7 @@ def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
     assert any("Permission denied (publickey)" in line for line in client.lines)
 
 
-def printed(edge: Edge, *keys: Key) -> list[str]:
+def list_printed(edge: Edge, *keys: Key) -> list[str]:
     """Return what ssh prints at its usual log level."""
     key_arguments = [part for key in keys[1:] for part in ("-i", str(key.file))]
     command = ssh_command(edge.settings.ssh_port, keys[0], *key_arguments, "-N", "-R", "printed:80:localhost:1")
@@ -125,14 +125,14 @@ def test_every_key_that_does_not_sign_in_gets_the_same_sentence(forgiving: Edge,
         "To use it, create an SSH credential with this key."
     )
     for key in keys:
-        assert printed(forgiving, key) == [sentence, "somebody@127.0.0.1: Permission denied (publickey)."]
+        assert list_printed(forgiving, key) == [sentence, "somebody@127.0.0.1: Permission denied (publickey)."]
 
 
 def test_a_key_that_signs_in_gets_no_sentence_and_one_after_wrong_ones_gets_it_once(forgiving: Edge) -> None:
     wrong = [Key.make(forgiving.folder, f"before{number}") for number in range(2)]
-    assert printed(forgiving, forgiving.key("acct_A")) == []
+    assert list_printed(forgiving, forgiving.key("acct_A")) == []
     until(lambda: not forgiving.store.online)
-    (line,) = printed(forgiving, *wrong, forgiving.key("acct_A"))
+    (line,) = list_printed(forgiving, *wrong, forgiving.key("acct_A"))
     assert line.startswith("This key cannot sign in here")
 
 

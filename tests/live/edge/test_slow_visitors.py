@@ -32,9 +32,9 @@ def passthrough_host(hasty_edge: Edge, tmp_path_factory: pytest.TempPathFactory)
         clients = [hasty_edge.ssh(hasty_edge.key("acct_A"), "-R", f"passed:443:localhost:{port}")]
         clients.append(hasty_edge.ssh(hasty_edge.key("acct_B"), "-R", "other:443:localhost:1"))
         hasty_edge.clients.clear()  # which other tests share
-        until(lambda: answered(hasty_edge, [hello(host)]) == b"\x16")
+        until(lambda: ask(hasty_edge, [hello(host)]) == b"\x16")
         until(
-            lambda: answered(hasty_edge, [hello(f"other.{hasty_edge.settings.tunnel_domain}")]) == b""
+            lambda: ask(hasty_edge, [hello(f"other.{hasty_edge.settings.tunnel_domain}")]) == b""
         )  # a page's until then
         yield host
         for client in clients:
@@ -46,13 +46,13 @@ def hello(host: str | None, *protocols: str) -> bytes:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.set_alpn_protocols(protocols)
-    sent = ssl.MemoryBIO()
+    outgoing = ssl.MemoryBIO()
     with contextlib.suppress(ssl.SSLWantReadError):
-        context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname=host).do_handshake()
-    return sent.read()
+        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=host).do_handshake()
+    return outgoing.read()
 
 
-def answered(edge: Edge, pieces: list[bytes]) -> bytes:
+def ask(edge: Edge, pieces: list[bytes]) -> bytes:
     """Return the first byte of what is answered, "" where the connection ends."""
     with socket.create_connection(("127.0.0.1", edge.settings.edge_port), 10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -68,9 +68,7 @@ def answered(edge: Edge, pieces: list[bytes]) -> bytes:
 def test_a_hello_in_a_hundred_pieces_is_passed_on(hasty_edge: Edge, passthrough_host: str) -> None:
     handshake = hello(passthrough_host)
     size = -(-len(handshake) // 100)
-    assert (
-        answered(hasty_edge, [handshake[start : start + size] for start in range(0, len(handshake), size)]) == b"\x16"
-    )
+    assert ask(hasty_edge, [handshake[start : start + size] for start in range(0, len(handshake), size)]) == b"\x16"
 
 
 @pytest.mark.parametrize(("count", "first"), [(60, b"\x16"), (70, b"")])
@@ -79,12 +77,12 @@ def test_a_hello_of_nearly_16_kib_is_passed_on_and_a_longer_one_refused(
 ) -> None:
     handshake = hello(passthrough_host, *(f"{number:0240}" for number in range(count)))
     assert (len(handshake) > 16 << 10) == (first == b"")
-    assert answered(hasty_edge, [handshake]) == first
+    assert ask(hasty_edge, [handshake]) == first
 
 
 def test_no_name_and_the_name_of_another_account_lead_elsewhere(hasty_edge: Edge, passthrough_host: str) -> None:
-    assert answered(hasty_edge, [hello(f"other.{hasty_edge.settings.tunnel_domain}")]) == b""  # nothing is behind it
-    assert answered(hasty_edge, [hello("elsewhere.example.com")]) == b"\x15"  # an alert
+    assert ask(hasty_edge, [hello(f"other.{hasty_edge.settings.tunnel_domain}")]) == b""  # nothing is behind it
+    assert ask(hasty_edge, [hello("elsewhere.example.com")]) == b"\x15"  # an alert
     with socket.create_connection(("127.0.0.1", hasty_edge.settings.edge_port), 5) as raw:
         trusting = ssl.create_default_context(cafile=hasty_edge.settings.directory / "authority.crt")
         trusting.check_hostname = False
@@ -99,11 +97,11 @@ def test_whoever_says_nothing_is_ended_in_time_and_told_of_in_the_log(hasty_edge
         until(lambda: listens(port))
         with socket.create_connection(("127.0.0.1", port), 10) as silent:
             assert silent.recv(100) == b"echo\n"  # who says nothing is spoken to
-            began = time.monotonic()
+            start = time.monotonic()
             silent.sendall(b"word")
             assert silent.recv(4, socket.MSG_WAITALL) == b"word"
             assert silent.recv(1) == b""
-            assert 0.8 < time.monotonic() - began < 6
+            assert 0.8 < time.monotonic() - start < 6
     until(lambda: any(line["bytes_in"] for line in lines(hasty_edge, port)))
     (line,) = (entry for entry in lines(hasty_edge, port) if entry["bytes_in"])
     names = ("account", "bytes_in", "bytes_out", "client", "ended", "flags", "host")
@@ -116,7 +114,7 @@ def lines(edge: Edge, port: int) -> list[dict[str, Any]]:
 
 
 def test_a_visitor_of_tls_who_says_nothing_reaches_nobody_and_is_ended(hasty_edge: Edge, passthrough_host: str) -> None:
-    began = time.monotonic()
+    start = time.monotonic()
     with socket.create_connection(("127.0.0.1", hasty_edge.settings.edge_port), 20) as silent:
         assert silent.recv(1) == b""
-    assert 0.5 < time.monotonic() - began < 10
+    assert 0.5 < time.monotonic() - start < 10

@@ -36,8 +36,8 @@ def putty(edge: Edge, key: Key, forwarding: str) -> list[str]:
     converted, port = key.file.with_suffix(".ppk"), str(edge.settings.ssh_port)
     subprocess.run(["puttygen", key.file, "-O", "private", "-o", converted], check=True)
     host_key = edge.settings.directory / "ssh_host_ed25519_key"
-    listed = subprocess.run(["ssh-keygen", "-lf", host_key], check=True, capture_output=True, text=True).stdout
-    trust = ["-batch", "-hostkey", listed.split()[1]]
+    output = subprocess.run(["ssh-keygen", "-lf", host_key], check=True, capture_output=True, text=True).stdout
+    trust = ["-batch", "-hostkey", output.split()[1]]
     return ["plink", "-ssh", *trust, "-N", "-P", port, "-i", str(converted), "-R", forwarding, "putty@127.0.0.1"]
 
 

@@ -10,7 +10,7 @@ from asyncssh.packet import Boolean, Byte, String, UInt32
 
 from edge.ssh.asyncssh_internals import Gcm
 from edge.ssh.data.packets import Unread, guess_is_wrong, parse_channel_data
-from tests.live.edge.link_clients import Link, counted, serving
+from tests.live.edge.link_clients import Link, count_bytes, serving
 from tests.live.edge.running import Edge, until
 
 
@@ -89,30 +89,30 @@ def test_a_guess_is_right_if_both_sides_prefer_the_same(
 def test_a_packet_is_opened_where_it_is_the_sender_s_and_the_next_one_after_it() -> None:
     sender, receiver = gcm(), Gcm(gcm())
     for text in (b"first", b"second"):
-        sent, mac = sender.encrypt_packet(0, UInt32(len(text)), text)
-        assert receiver.decrypt_header(0, sent[:16], 4) == (sent[:16], sent[:4])
-        assert receiver.open(memoryview(sent + mac)) == text
-        assert receiver.decrypt_packet(0, sent[:16], sent[16:], 4, mac) == text
-    sent, mac = sender.encrypt_packet(0, UInt32(5), b"third")
-    assert receiver.open(sent + bytes(16)) is None
+        packet, mac = sender.encrypt_packet(0, UInt32(len(text)), text)
+        assert receiver.decrypt_header(0, packet[:16], 4) == (packet[:16], packet[:4])
+        assert receiver.open(memoryview(packet + mac)) == text
+        assert receiver.decrypt_packet(0, packet[:16], packet[16:], 4, mac) == text
+    packet, mac = sender.encrypt_packet(0, UInt32(5), b"third")
+    assert receiver.open(packet + bytes(16)) is None
 
 
 @pytest.mark.parametrize("cipher", ["aes256-gcm@openssh.com", "aes128-ctr"])
 def test_a_client_that_is_not_openssh_has_the_cipher_that_it_prefers(edge: Edge, cipher: str) -> None:
     async def ask() -> bytes:
         key = edge.key("acct_A")
-        named = {"client_keys": [str(key.file)], "known_hosts": None, "config": None, "encryption_algs": [cipher]}
-        async with asyncssh.connect("127.0.0.1", edge.settings.ssh_port, **named) as client:
-            with serving(counted) as port:
+        options = {"client_keys": [str(key.file)], "known_hosts": None, "config": None, "encryption_algs": [cipher]}
+        async with asyncssh.connect("127.0.0.1", edge.settings.ssh_port, **options) as client:
+            with serving(count_bytes) as port:
                 await client.forward_remote_port("", edge.settings.tcp_ports[0], "127.0.0.1", port)
                 (id,) = edge.store.online
-                return await asyncio.to_thread(_sent, edge, id)
+                return await asyncio.to_thread(_send, edge, id)
 
     assert asyncio.run(ask()) == b"1000000 bytes"
     until(lambda: not edge.store.online)
 
 
-def _sent(edge: Edge, tunnel: str) -> bytes:
+def _send(edge: Edge, tunnel: str) -> bytes:
     """Return the answer to a megabyte."""
     link = Link(edge, tunnel)
     link.send(b"x" * 1_000_000)

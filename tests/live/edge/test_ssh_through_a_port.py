@@ -27,10 +27,10 @@ def test_a_session_and_a_file_pass_through_a_port(edge: Edge, folder: Path) -> N
 
         def run(command: str) -> bytes:
             target = [*ssh_command(port, key), f"{sshd.USER}@127.0.0.1", command]
-            with file.open("rb") as sent:
-                done = subprocess.run(target, stdin=sent, capture_output=True, timeout=30)
-            assert done.returncode == 0, done.stderr
-            return done.stdout
+            with file.open("rb") as stdin:
+                result = subprocess.run(target, stdin=stdin, capture_output=True, timeout=30)
+            assert result.returncode == 0, result.stderr
+            return result.stdout
 
         assert run("echo hello; exit 0") == b"hello\n"
         assert run("sha256sum").split()[0].decode() == hashlib.sha256(file.read_bytes()).hexdigest()

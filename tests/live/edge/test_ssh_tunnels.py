@@ -28,19 +28,19 @@ def test_a_tunnel_without_a_name_is_given_one(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
 
     client.wait_for("is online.")
-    ((leased, record),) = edge.store.tunnels()
+    ((tunnel, record),) = edge.store.tunnels()
     assert isinstance(record, AgentTunnel)
     assert client.lines == [f"{record.public_url} is online."]
-    assert leased.name.endswith(".tunnels.localhost")
-    assert len(leased.name.partition(".")[0]) == 10
+    assert tunnel.name.endswith(".tunnels.localhost")
+    assert len(tunnel.name.partition(".")[0]) == 10
 
 
 def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "Region=EU,app=web:80:localhost:1")
 
     client.wait_for("is online with Region=EU, app=web")
-    ((opened, _),) = edge.store.tunnels()
-    assert (opened.name, opened.labels) == ("", {"Region": "EU", "app": "web"})
+    ((tunnel, _),) = edge.store.tunnels()
+    assert (tunnel.name, tunnel.labels) == ("", {"Region": "EU", "app": "web"})
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_local_and_dynamic_forwardings_lead_nowhere(edge: Edge, origin: int) -> 
     edge.ssh(edge.key("acct_A"), *forwards).wait_for("is online")
 
     for proxy, port in ([], local), (["--socks5", f"127.0.0.1:{dynamic}"], origin):
-        done = subprocess.run(
+        result = subprocess.run(
             ["curl", "-s", "--noproxy", "", *proxy, f"http://127.0.0.1:{port}/"], capture_output=True, timeout=10
         )
-        assert (done.returncode != 0, done.stdout) == (True, b"")
+        assert (result.returncode != 0, result.stdout) == (True, b"")
 
 
 def test_a_command_is_not_run(edge: Edge) -> None:
@@ -139,13 +139,13 @@ def test_without_a_tunnel_the_terminal_says_how_to_open_one_and_ends(edge: Edge)
 
 def test_control_c_ends_the_client_and_its_tunnels(edge: Edge) -> None:
     def measure_removal() -> float:
-        client = edge.ssh(edge.key("acct_A"), "-R", "short:80:localhost:1", reads=subprocess.PIPE)
+        client = edge.ssh(edge.key("acct_A"), "-R", "short:80:localhost:1", stdin=subprocess.PIPE)
         client.wait_for("is online")
-        began = time.monotonic()
-        client.types("\x03")
+        start = time.monotonic()
+        client.write("\x03")
         assert client.wait() == 0
         until(lambda: edge.store.online == {})
-        return time.monotonic() - began
+        return time.monotonic() - start
 
     assert least(measure_removal, bound=1) < 1
 
@@ -172,15 +172,15 @@ def test_a_credential_takes_its_own_name_over_at_once(edge: Edge) -> None:
 
 def test_a_banned_pattern_ends_its_tunnels_within_five_seconds_and_refuses_others(edge: Edge) -> None:
     key = edge.key("acct_A")
-    mine, other = (edge.ssh(key, "-R", f"{name}:80:localhost:1") for name in ("mybank", "demo"))
-    for client in (mine, other):
+    banned_client, other = (edge.ssh(key, "-R", f"{name}:80:localhost:1") for name in ("mybank", "demo"))
+    for client in (banned_client, other):
         client.wait_for("is online")
     edge.store.ban("*bank*")
-    assert mine.wait(within=5) == 1
-    assert mine.lines[-1] == f"{edge.url('mybank').rstrip('/')} has ended: the operator has banned its name."
-    again = edge.ssh(key, "-R", "bank2:80:localhost:1")
-    assert again.wait() == 1
-    assert again.lines == ["The operator has banned bank2.tunnels.localhost: choose another name."]
+    assert banned_client.wait(within=5) == 1
+    assert banned_client.lines[-1] == f"{edge.url('mybank').rstrip('/')} has ended: the operator has banned its name."
+    second_client = edge.ssh(key, "-R", "bank2:80:localhost:1")
+    assert second_client.wait() == 1
+    assert second_client.lines == ["The operator has banned bank2.tunnels.localhost: choose another name."]
     assert not other.is_over
     edge.store.ban()
 
@@ -235,27 +235,27 @@ def test_an_account_may_be_limited_to_the_names_that_it_has_reserved(edge: Edge)
 
 def _take_names(edge: Edge, count: int) -> set[str]:
     """Reserve the next random names for another account just before their tunnels are stored. Return these names."""
-    taken: set[str] = set()
+    names: set[str] = set()
 
     def take(operation: str, body: str) -> None:
         match = re.search(r"[a-z0-9]{10}\.tunnels\.localhost", body)
-        if operation == "TransactWriteItems" and match and len(taken) < count and match[0] not in taken:
-            taken.add(match[0])
+        if operation == "TransactWriteItems" and match and len(names) < count and match[0] not in names:
+            names.add(match[0])
             other = threading.Thread(target=edge.store.reserve_name, args=("acct_B", match[0]))
             other.start()
             other.join()
 
     edge.store.before = take
-    return taken
+    return names
 
 
-@pytest.mark.parametrize(("taken", "ends"), [(2, "is online."), (3, "is in use already: choose another name.")])
-def test_a_name_of_chance_that_is_somebody_s_is_drawn_again(edge: Edge, taken: int, ends: str) -> None:
-    chosen = _take_names(edge, taken)
+@pytest.mark.parametrize(("count", "sentence"), [(2, "is online."), (3, "is in use already: choose another name.")])
+def test_a_name_of_chance_that_is_somebody_s_is_drawn_again(edge: Edge, count: int, sentence: str) -> None:
+    names = _take_names(edge, count)
     client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
-    client.wait_for(ends)
+    client.wait_for(sentence)
     assert len(client.lines) == 1
-    assert len(chosen) == taken
+    assert len(names) == count
 
 
 def test_a_connection_has_ten_tunnels_at_most(edge: Edge) -> None:
@@ -294,12 +294,12 @@ def test_a_gateway_that_cannot_read_the_store_ends_all_tunnels_and_comes_back_wi
         client = edge.ssh(key, "-R", "lost:80:localhost:1")
         client.wait_for("is online")
         edge.store.is_away = True
-        began = time.monotonic()
+        start = time.monotonic()
 
         client.wait_for("has ended: its gateway has lost its lease.")
         client.wait_for("This gateway has lost its lease: connect again in ")
         client.wait(within=5)
-        assert 0.5 < time.monotonic() - began < 4
+        assert 0.5 < time.monotonic() - start < 4
 
         edge.store.is_away = False
         until(lambda: edge.gateway.id != first and edge.gateway.id in edge.store.up and listens(edge.settings.ssh_port))
@@ -343,7 +343,7 @@ def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
 
 @needs_envoy
 def test_requests_are_shown_with_their_answers_unless_there_is_no_terminal(edge: Edge, origin: int) -> None:
-    shown = edge.ssh(edge.key("acct_A"), "-R", f"shown:80:127.0.0.1:{origin}", "-R", "silent:80:127.0.0.1:1")
+    client = edge.ssh(edge.key("acct_A"), "-R", f"shown:80:127.0.0.1:{origin}", "-R", "silent:80:127.0.0.1:1")
     quiet = edge.ssh(edge.key("acct_A"), "-R", f"quiet:80:127.0.0.1:{origin}", terminal="-T")
     for name in ("shown", "quiet"):
         until(lambda name=name: edge.status(name) == "200")  # type: ignore[misc]
@@ -352,11 +352,11 @@ def test_requests_are_shown_with_their_answers_unless_there_is_no_terminal(edge:
     until(lambda: edge.status("silent") == "502")
 
     for request, answer in (("GET /looked", "200"), ("PUT /changed", "501")):
-        shown.wait_for(f"127.0.0.1  {request}  {answer}  ")
-        line = next(line for line in shown.lines if request in line)
+        client.wait_for(f"127.0.0.1  {request}  {answer}  ")
+        line = next(line for line in client.lines if request in line)
         assert re.fullmatch(rf"127\.0\.0\.1  {request}  {answer}  \d{{1,4}} ms", line)
-    shown.wait_for("127.0.0.1  GET /  no answer")
-    assert not [line for line in [*shown.lines, *quiet.lines] if "secret" in line]
+    client.wait_for("127.0.0.1  GET /  no answer")
+    assert not [line for line in [*client.lines, *quiet.lines] if "secret" in line]
     assert quiet.lines == [
         f"{edge.url('quiet', '')} is online.",
         forwarding.advise_reservation("quiet.tunnels.localhost"),
@@ -369,14 +369,14 @@ def test_the_store_is_told_which_client_opens_a_tunnel_and_at_its_end_what_went_
 ) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", f"counted:80:127.0.0.1:{origin}")
     client.wait_for("is online")
-    ((leased, record),) = edge.store.tunnels()
+    ((tunnel, record),) = edge.store.tunnels()
     assert (record.address, record.client[:8]) == ("127.0.0.1", "SSH-2.0-")
     until(lambda: edge.status("counted") == "200")
     for _ in range(3):
         edge.curl("counted", "-d", "a" * 10_000)  # all of it is read before the answer
     client.kill()
-    until(lambda: bool(edge.store.events("acct_A", leased.id, "tunnel.delete")))
-    (used,) = edge.store.events("acct_A", leased.id, "tunnel.delete")
+    until(lambda: bool(edge.store.events("acct_A", tunnel.id, "tunnel.delete")))
+    (used,) = edge.store.events("acct_A", tunnel.id, "tunnel.delete")
     assert used["requests"] == "4"
     assert 30_000 < int(used["bytes_in"]) < 40_000
     assert 0 < int(used["bytes_out"]) < 10_000

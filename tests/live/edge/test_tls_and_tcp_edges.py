@@ -71,7 +71,7 @@ def group(edge: Edge, app: str) -> str:
     return backend(edge, "bkdtg", TunnelGroup(labels={"app": app}))
 
 
-def attached(id: str, **more: Any) -> Modules:
+def attach(id: str, **more: Any) -> Modules:
     return enabled(BackendModule(backend_id=id), **more)
 
 
@@ -89,14 +89,14 @@ def tcp_edge(edge: Edge, port: int, modules: Modules) -> ServedEdge:
     return keep(edge, "edgtcp", f"{edge.settings.tunnel_domain}:{port}", modules)
 
 
-def said(edge: Edge, served_edge: ServedEdge) -> EdgeStatus | None:
+def read_status(edge: Edge, served_edge: ServedEdge) -> EdgeStatus | None:
     status = edge.store.status(served_edge)
     return status if status and status.revision == served_edge.revision else None
 
 
 def is_live(edge: Edge, served_edge: ServedEdge, tunnels: int = 1) -> bool:
     """Return whether the status says live with so many tunnels, which Envoy then has."""
-    status = said(edge, served_edge)
+    status = read_status(edge, served_edge)
     is_said = (
         status is not None and status.state == "live" and sum(backend.tunnels for backend in status.backends) == tunnels
     )
@@ -105,18 +105,18 @@ def is_live(edge: Edge, served_edge: ServedEdge, tunnels: int = 1) -> bool:
     return is_said
 
 
-def answer(port: int, sent: bytes = b"") -> bytes:
+def answer(port: int, content: bytes = b"") -> bytes:
     """Return all that a port of TCP answers when this was sent, and then the end."""
     with socket.create_connection(("127.0.0.1", port), 20) as connection:
-        sending = threading.Thread(target=_send, args=(connection, sent))
+        sending = threading.Thread(target=_send, args=(connection, content))
         sending.start()
         reply = read(connection)
         sending.join()
         return reply
 
 
-def _send(connection: socket.socket, sent: bytes) -> None:
-    connection.sendall(sent)
+def _send(connection: socket.socket, content: bytes) -> None:
+    connection.sendall(content)
     connection.shutdown(socket.SHUT_WR)
 
 
@@ -133,7 +133,7 @@ def test_an_open_connection_of_a_tcp_edge_from_a_blocked_network_ends_within_fiv
 ) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=shut:80:localhost:{echo.port}")
     port = edge.settings.tcp_ports[6]
-    served_edge = tcp_edge(edge, port, attached(group(edge, "shut")))
+    served_edge = tcp_edge(edge, port, attach(group(edge, "shut")))
     until(lambda: is_live(edge, served_edge))
     bad, good = (socket.create_connection(("127.0.0.1", port), 5, (source, 0)) for source in ("127.0.0.2", "127.0.0.3"))
     with bad, good:
@@ -150,7 +150,7 @@ def test_an_open_connection_of_a_tcp_edge_from_a_blocked_network_ends_within_fiv
 def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=tcp:80:localhost:{echo.port}")
     port = edge.settings.tcp_ports[0]
-    served_edge = tcp_edge(edge, port, attached(group(edge, "tcp")))
+    served_edge = tcp_edge(edge, port, attach(group(edge, "tcp")))
     until(lambda: is_live(edge, served_edge))
     with socket.create_connection(("127.0.0.1", port), 5) as connection:
         assert connection.recv(100) == b"echo\n"
@@ -160,7 +160,7 @@ def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None
 
 def test_a_port_outside_of_tcp_ports_is_not_open_and_the_status_says_why(edge: Edge) -> None:
     ports = edge.settings.tcp_ports
-    served_edge = tcp_edge(edge, port := ports[-1] + 1, attached(group(edge, "outside")))
+    served_edge = tcp_edge(edge, port := ports[-1] + 1, attach(group(edge, "outside")))
     until(lambda: edge.store.status(served_edge) is not None)
     status = edge.store.status(served_edge)
     assert status
@@ -173,7 +173,7 @@ def test_a_port_outside_of_tcp_ports_is_not_open_and_the_status_says_why(edge: E
 
 def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, echo: Echo) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=tls:80:localhost:{echo.port}")
-    served_edge = tls_edge(edge, "tls", attached(group(edge, "tls")))
+    served_edge = tls_edge(edge, "tls", attach(group(edge, "tls")))
     until(lambda: is_live(edge, served_edge))
     with edge.connect("tls") as connection:
         assert connection.recv(100) == b"echo\n"
@@ -184,18 +184,18 @@ def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, 
 @contextlib.contextmanager
 def own_server(folder: Path, host: str, port: int) -> Iterator[ssl.SSLContext]:
     """Run a server of openssl with a certificate that nobody else has; yield what trusts it alone."""
-    issued = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
-    (folder / "cert").write_text(issued.certificate)
-    (folder / "key").write_text(issued.key)
+    server_pair = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
+    (folder / "cert").write_text(server_pair.certificate)
+    (folder / "key").write_text(server_pair.key)
     command = ["openssl", "s_server", "-quiet", "-accept", f"127.0.0.1:{port}", "-cert", "cert", "-key", "key", "-www"]
     with subprocess.Popen(command, cwd=folder) as server:
         try:
-            yield ssl.create_default_context(cadata=issued.certificate)
+            yield ssl.create_default_context(cadata=server_pair.certificate)
         finally:
             server.kill()
 
 
-def asked(edge: Edge, host: str, context: ssl.SSLContext) -> bytes:
+def ask(edge: Edge, host: str, context: ssl.SSLContext) -> bytes:
     """Return how a server that is trusted begins to answer, "" where there is none."""
     with socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5) as raw:
         try:
@@ -208,35 +208,35 @@ def asked(edge: Edge, host: str, context: ssl.SSLContext) -> bytes:
 
 def test_tls_that_ends_upstream_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
     host, port = f"upstream.{edge.settings.tunnel_domain}", free_port()
-    with own_server(folder, host, port) as trusted:
+    with own_server(folder, host, port) as context:
         edge.ssh(edge.key(ACCOUNT), "-R", f"app=up:80:localhost:{port}")
-        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "up")))
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attach(group(edge, "up")))
         served_edge = keep(edge, "edghts", f"{host}:443", enabled(), terminate_at="upstream", routes=(route,))
         until(lambda: is_live(edge, served_edge))
-        assert asked(edge, host, trusted) == b"HTTP/1.0 200"
+        assert ask(edge, host, context) == b"HTTP/1.0 200"
 
 
 def test_a_banned_name_is_passed_on_by_no_wildcard_edge(edge: Edge, folder: Path) -> None:
     domain, port = f"wild.{edge.settings.tunnel_domain}", free_port()
-    with own_server(folder, f"*.{domain}", port) as trusted:
+    with own_server(folder, f"*.{domain}", port) as context:
         edge.ssh(edge.key(ACCOUNT), "-R", f"app=wild:80:localhost:{port}")
-        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "wild")))
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attach(group(edge, "wild")))
         keep(edge, "edghts", f"*.{domain}:443", enabled(), terminate_at="upstream", routes=(route,))
 
-        def met() -> list[bytes]:
-            return [asked(edge, f"{name}.{domain}", trusted) for name in ("shop", "bank")]
+        def visit() -> list[bytes]:
+            return [ask(edge, f"{name}.{domain}", context) for name in ("shop", "bank")]
 
-        until(lambda: met() == [b"HTTP/1.0 200"] * 2)
+        until(lambda: visit() == [b"HTTP/1.0 200"] * 2)
         edge.store.ban("*bank*")
-        until(lambda: met() == [b"HTTP/1.0 200", b""], within=5)
+        until(lambda: visit() == [b"HTTP/1.0 200", b""], within=5)
         edge.store.ban()
 
 
 def test_a_tunnel_of_tls_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
     host, port = f"passed.{edge.settings.tunnel_domain}", free_port()
-    with own_server(folder, host, port) as trusted:
+    with own_server(folder, host, port) as context:
         edge.ssh(edge.key(ACCOUNT), "-R", f"passed:443:localhost:{port}").wait_for(f"tls://{host}")
-        until(lambda: asked(edge, host, trusted) == b"HTTP/1.0 200")
+        until(lambda: ask(edge, host, context) == b"HTTP/1.0 200")
 
 
 def test_a_port_of_a_tunnel_leads_there_both_ways_to_the_end(edge: Edge, echo: Echo) -> None:
@@ -254,8 +254,13 @@ def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: 
     if client:
         (folder / "cert").write_text(client.certificate)
         (folder / "key").write_text(client.key)
-    named = ["-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", f"mutual.{edge.settings.tunnel_domain}"]
-    command = ["openssl", "s_client", "-quiet", version, *named, *certificate_arguments]
+    address_arguments = [
+        "-connect",
+        f"127.0.0.1:{edge.settings.edge_port}",
+        "-servername",
+        f"mutual.{edge.settings.tunnel_domain}",
+    ]
+    command = ["openssl", "s_client", "-quiet", version, *address_arguments, *certificate_arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdout
@@ -284,17 +289,17 @@ def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_n
     edge.store.keep(known)
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=mutual:80:localhost:{echo.port}")
     mutual = MutualTlsModule(certificate_authority_ids=[known.id])
-    served_edge = tls_edge(edge, "mutual", attached(group(edge, "mutual"), mutual_tls=mutual))
+    served_edge = tls_edge(edge, "mutual", attach(group(edge, "mutual"), mutual_tls=mutual))
     until(lambda: is_live(edge, served_edge))
     assert handshake(edge, folder, dated(authority, "20991231000000Z")) == (True, "echo\n")
     for kind in ("rsa-2048", "p256", "p384", "ed25519"):
         client = openssl.issue("/CN=client", kind, issuer=authority)
         assert handshake(edge, folder, client) == (True, "echo\n")
     assert handshake(edge, folder, openssl.issue("/CN=client", issuer=authority), "-tls1_2") == (True, "echo\n")
-    met = echo.met
-    for refused in (None, openssl.issue("/CN=client", issuer=another), dated(authority, "20250101000000Z")):
-        assert handshake(edge, folder, refused) == (False, "")
-    assert echo.met == met
+    count_before = echo.met
+    for presented in (None, openssl.issue("/CN=client", issuer=another), dated(authority, "20250101000000Z")):
+        assert handshake(edge, folder, presented) == (False, "")
+    assert echo.met == count_before
 
 
 def test_weights_share_out_connections_and_open_ones_stay_when_they_change(edge: Edge) -> None:
@@ -307,14 +312,14 @@ def test_weights_share_out_connections_and_open_ones_stay_when_they_change(edge:
         groups = {name: group(edge, name) for name in clients}
         weighted = ServedBackend(ACCOUNT, ids.new("bkdwd"), Weighted(backends={groups["old"]: 1, groups["new"]: 0}))
         edge.store.keep(weighted)
-        served_edge = tcp_edge(edge, port, attached(weighted.id))
+        served_edge = tcp_edge(edge, port, attach(weighted.id))
         until(lambda: is_live(edge, served_edge))
         edge.settle()
         with socket.create_connection(("127.0.0.1", port), 5) as connection:
             assert connection.recv(4) == b"old\n"
             edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 1, groups["new"]: 1})))
             until(lambda: {answer(port) for _ in range(8)} == {b"old\ngoodbye\n", b"new\ngoodbye\n"})
-            other = tcp_edge(edge, edge.settings.tcp_ports[3], attached(groups["new"]))
+            other = tcp_edge(edge, edge.settings.tcp_ports[3], attach(groups["new"]))
             until(lambda: is_live(edge, other))
             edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 0, groups["new"]: 1})))
             until(lambda: {answer(port) for _ in range(4)} == {b"new\ngoodbye\n"})
@@ -328,13 +333,13 @@ def test_weights_share_out_connections_and_open_ones_stay_when_they_change(edge:
 
 def test_a_port_that_the_system_does_not_give_hurts_itself_alone(edge: Edge, echo: Echo) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=given:80:localhost:{echo.port}")
-    to = attached(group(edge, "given"))
+    to = attach(group(edge, "given"))
     ports = edge.settings.tcp_ports
     with socket.create_server(("127.0.0.1", ports[4])):
-        taken, available = tcp_edge(edge, ports[4], to), tcp_edge(edge, ports[5], to)
+        occupied, available = tcp_edge(edge, ports[4], to), tcp_edge(edge, ports[5], to)
         until(lambda: is_live(edge, available))
-        until(lambda: bool((status := said(edge, taken)) and status.state == "refused"))
-        status = said(edge, taken)
+        until(lambda: bool((status := read_status(edge, occupied)) and status.state == "refused"))
+        status = read_status(edge, occupied)
         assert status
         assert "Address already in use" in status.hostports[0].error
     assert answer(ports[5]) == b"echo\ngoodbye\n"

@@ -49,7 +49,7 @@ def _first(connection: socket.socket) -> bytes:
     return content
 
 
-def opened(edge: Edge, name: str, forward: str, upstream: int) -> None:
+def open_tunnel(edge: Edge, name: str, forward: str, upstream: int) -> None:
     edge.store.reserve_name("acct_A", name, proxy_protocol=True)
     edge.ssh(edge.key("acct_A"), "-R", f"{forward}:127.0.0.1:{upstream}").wait_for("is online")
 
@@ -63,7 +63,7 @@ def header_in(first: bytes) -> tuple[Header | None, bytes]:
 def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     port = edge.settings.tcp_ports[0]
     with reading() as (upstream, seen):
-        opened(edge, edge.settings.address(port), str(port), upstream)
+        open_tunnel(edge, edge.settings.address(port), str(port), upstream)
         with visiting(port) as visitor:
             visitor.sendall(b"hello" * 10)
             expected = Header(visitor.getsockname(), ("127.0.0.1", port))
@@ -73,7 +73,7 @@ def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
 def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     host = f"named.{edge.settings.tunnel_domain}"
     with reading() as (upstream, seen):
-        opened(edge, host, "named:443", upstream)
+        open_tunnel(edge, host, "named:443", upstream)
         visitors = []  # what one sends may come when the next one has been there
 
         def is_told() -> bool:
@@ -94,7 +94,7 @@ def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) ->
 @pytest.mark.needs("curl")
 def test_an_https_tunnel_tells_its_upstream_who_the_visitor_is_of_each_request(edge: Edge) -> None:
     with answering() as (port, visitors):
-        opened(edge, f"web.{edge.settings.tunnel_domain}", "web:80", port)
+        open_tunnel(edge, f"web.{edge.settings.tunnel_domain}", "web:80", port)
         until(lambda: edge.status("web") == "200")
         visitors.clear()
         sources = ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.4"]

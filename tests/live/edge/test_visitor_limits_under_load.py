@@ -14,12 +14,12 @@ from tests.live.edge.running import Edge, running, until
 def _silent(port: int, count: int, source: str, says: bytes = b"") -> Iterator[list[socket.socket]]:
     """Open connections that say no more."""
     with contextlib.ExitStack() as stack:
-        opened = []
+        connections = []
         for _ in range(count):
-            opened.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), 10, (source, 0))))
+            connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), 10, (source, 0))))
             if says:
-                opened[-1].sendall(says)
-        yield opened
+                connections[-1].sendall(says)
+        yield connections
 
 
 def _connected(edge: Edge, name: str, source: str) -> ssl.SSLSocket:
@@ -79,9 +79,9 @@ def test_one_visitor_that_asks_too_often_is_refused_and_another_is_not(tmp_path:
 
 def _slow_body(edge: Edge, name: str, source: str, stack: contextlib.ExitStack) -> ssl.SSLSocket:
     """Begin a request whose body never comes."""
-    opened = stack.enter_context(_connected(edge, name, source))
-    opened.sendall(f"POST / HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\ncontent-length: 100000\r\n\r\nx".encode())
-    return opened
+    connection = stack.enter_context(_connected(edge, name, source))
+    connection.sendall(f"POST / HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\ncontent-length: 100000\r\n\r\nx".encode())
+    return connection
 
 
 @needs_envoy
@@ -103,6 +103,6 @@ def test_a_body_that_comes_too_slowly_is_answered_408(tmp_path: Path, origin: in
 
         answer = _slow_body(edge, "slow", "127.0.0.66", stack)
         answer.settimeout(12)
-        said = answer.recv(4096)
-        assert said.startswith(b"HTTP/1.1 408 ")
-        assert said.endswith(b"408: the request body arrived too slowly.\n")
+        response = answer.recv(4096)
+        assert response.startswith(b"HTTP/1.1 408 ")
+        assert response.endswith(b"408: the request body arrived too slowly.\n")

@@ -56,16 +56,16 @@ def draw(chance: Random) -> Case:
     signer: WebhookProvider = provider if chance.random() < 0.8 else chance.choice(PROVIDERS)
     age = chance.choice([0, 0, 0, -250, 250, 400, -400, 4000])
     key = b"0123456789abcdefghijklmn" if chance.random() < 0.9 else b"another key of the provi"
-    lines, sent = sign(signer, body, now - age, key=key), body
+    lines, content = sign(signer, body, now - age, key=key), body
     is_signed = signer == provider and key.startswith(b"0")
     if chance.random() < 0.2:
-        sent = body + b"!" if chance.random() < 0.5 or not body else body[:-1]
+        content = body + b"!" if chance.random() < 0.5 or not body else body[:-1]
     if chance.random() < 0.1:
         lines = [*lines, chance.choice(lines)]
         is_signed = False
-    is_signed &= sent == body or provider == "GITLAB"
+    is_signed &= content == body or provider == "GITLAB"
     is_signed &= abs(age) <= 300 or provider not in SIGNED_TIMES
-    return Case(provider, lines, sent, chance.choice([0, 0, 7000]), is_signed)
+    return Case(provider, lines, content, chance.choice([0, 0, 7000]), is_signed)
 
 
 def test_a_thousand_webhooks_pass_as_the_model_says(site: Site) -> None:
@@ -143,13 +143,13 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
     ):
         yield f"the path {path}", 400, post(path, []), "POST"
     yield "a body above the bound", 413, post("/GITHUB", github, b"x" * (LARGEST + 1)), "POST"
-    for signed in (LARGEST, LARGEST + 1):  # Envoy shortens what it sends to the service
-        body = b"x" * signed
+    for size in (LARGEST, LARGEST + 1):  # Envoy shortens what it sends to the service
+        body = b"x" * size
         lines = sign("GITHUB", body, now)
-        yield f"more after {signed} signed bytes", 413, post("/GITHUB", lines, body + b"y"), "POST"
+        yield f"more after {size} signed bytes", 413, post("/GITHUB", lines, body + b"y"), "POST"
         chunked = b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ntransfer-encoding: chunked\r\n" + module_site.encode(lines)
-        chunks = b"\r\n%x\r\n%b\r\n9\r\nunsigned!\r\n0\r\n\r\n" % (signed, body)
-        yield f"a chunk after {signed} signed bytes", 413, chunked + chunks, "POST"
+        chunks = b"\r\n%x\r\n%b\r\n9\r\nunsigned!\r\n0\r\n\r\n" % (size, body)
+        yield f"a chunk after {size} signed bytes", 413, chunked + chunks, "POST"
     trailer = (
         b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ntransfer-encoding: chunked\r\ntrailer: %b\r\n\r\n" % name.encode()
     )
@@ -160,19 +160,20 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
 
 
 def test_no_attempt_passes(site: Site) -> None:
-    tried = list(attempts())
-    assert len(tried) >= 30
+    all_attempts = list(attempts())
+    assert len(all_attempts) >= 30
     statuses = [
-        (label, site.send_raw(sent.replace(b"HOST", site.host.encode()), method)[0]) for label, _, sent, method in tried
+        (label, site.send_raw(request.replace(b"HOST", site.host.encode()), method)[0])
+        for label, _, request, method in all_attempts
     ]
-    assert statuses == [(label, status) for label, status, _, _ in tried]
+    assert statuses == [(label, status) for label, status, _, _ in all_attempts]
     assert Origin.seen == []
 
 
 def test_no_attempt_passes_by_http2(site: Site, origin: int) -> None:
     edge, now = site.edge, int(time.time())
     ((name, value),) = sign("GITHUB", BODY, now)
-    signed, wrong = f"{name}: {value.decode()}", f"{name}: sha256={'0' * 64}"
+    signature, wrong = f"{name}: {value.decode()}", f"{name}: sha256={'0' * 64}"
     edge.ssh(edge.key(site.admin.account), "-R", f"beside{site.name}:80:localhost:{origin}")
     until(lambda: edge.status(f"beside{site.name}") == "200")
 
@@ -182,13 +183,13 @@ def test_no_attempt_passes_by_http2(site: Site, origin: int) -> None:
         return edge.status(host, "--http2", "--path-as-is", *arguments, path=path)
 
     assert status(site.name, BODY) == "403"
-    assert status(site.name, BODY, signed, wrong) == "403"
-    assert status(site.name, BODY, signed, signed) == "403"
-    assert status(site.name, b"altered", signed) == "403"
+    assert status(site.name, BODY, signature, wrong) == "403"
+    assert status(site.name, BODY, signature, signature) == "403"
+    assert status(site.name, b"altered", signature) == "403"
     assert status(site.name, b"", path="/open/../GITHUB") == "400"
     assert status(f"beside{site.name}", b"", f"host: {site.host}") == "421"  # on a connection for another name
     assert Origin.seen == []
-    assert status(site.name, BODY, signed) == "200"
+    assert status(site.name, BODY, signature) == "200"
 
 
 def test_a_webhook_passes_as_it_was_sent(site: Site, tmp_path: Path) -> None:
@@ -229,10 +230,10 @@ def test_a_client_that_waits_for_100_continue_passes(site: Site) -> None:
 
 def test_a_changed_module_is_obeyed(site: Site) -> None:
     now = int(time.time())
-    signed = sign("GITHUB", BODY, now)
-    assert site.send("/GITHUB", signed, BODY)[0] == 200
+    headers = sign("GITHUB", BODY, now)
+    assert site.send("/GITHUB", headers, BODY)[0] == 200
     site.put("GITHUB", {"provider": "GITHUB", "secret": "another"})
-    until(lambda: site.send("/GITHUB", signed, BODY)[0] == 403)
+    until(lambda: site.send("/GITHUB", headers, BODY)[0] == 403)
     assert site.send("/GITHUB", sign("GITHUB", BODY, now, key=b"another"), BODY)[0] == 200
     site.put("GITHUB", {"enabled": False, "provider": "GITHUB", "secret": "another"})
     until(lambda: site.send("/GITHUB", [], BODY)[0] == 200)

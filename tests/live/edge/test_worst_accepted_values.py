@@ -33,8 +33,10 @@ class Bad:
         self.edges = {self.edge.id: self.edge}
         self._store.reserve(ServedReservation(BAD, ids.new("rd"), DOMAIN, True))
         self._store.reserve(ServedReservation(BAD, ids.new("rd"), f"*.{DOMAIN}", True))
-        issued = openssl.issue(f"/CN={DOMAIN}")
-        self._store.upload(uploaded(ids.new("cert"), BAD, f"*.{DOMAIN}"), KeyPair(issued.certificate, issued.key))
+        server_pair = openssl.issue(f"/CN={DOMAIN}")
+        self._store.upload(
+            uploaded(ids.new("cert"), BAD, f"*.{DOMAIN}"), KeyPair(server_pair.certificate, server_pair.key)
+        )
         self.answer = self._backend({"body": "fine"})
         self._keep(self.edge)
 
@@ -84,10 +86,10 @@ class Good:
     def change(self) -> float:
         """Change what it answers; return the seconds until it does, also on the connection from before."""
         body = str(time.monotonic_ns())
-        began = time.monotonic()
+        start = time.monotonic()
         self._edge.store.keep(replace(self._answer, value=HttpResponse(body=body)))
         until(lambda: self._answered() == body)
-        return time.monotonic() - began
+        return time.monotonic() - start
 
     def _answered(self) -> str:
         self._kept.sendall(b"GET / HTTP/1.1\r\nhost: good.tunnels.localhost\r\n\r\n")

@@ -150,8 +150,16 @@ class Http2Visitor:
             "--resolve",
             f"{at}:127.0.0.1",
         ]
-        written = ["-o", "/dev/null", "-w", "%{stderr}%{http_version} %{http_code} %{errormsg}\\n"]
-        command = ["curl", "-s", *limits, "--cacert", str(address.authority), *written, f"https://{at}/?[1-9999]"]
+        output_options = ["-o", "/dev/null", "-w", "%{stderr}%{http_version} %{http_code} %{errormsg}\\n"]
+        command = [
+            "curl",
+            "-s",
+            *limits,
+            "--cacert",
+            str(address.authority),
+            *output_options,
+            f"https://{at}/?[1-9999]",
+        ]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.done, self.failures = 0, list[str]()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -180,10 +188,10 @@ def _clock() -> str:
 @contextmanager
 def tls_upstream(host: str, folder: Path) -> Iterator[tuple[int, Path]]:
     """Serve HTTPS for a tunnel with TLS passthrough. Yield the port, and a file with the authority to trust."""
-    issued = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
+    server_pair = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
     pair, authority = folder / f"{host}.pem", folder / f"{host}.crt"
-    pair.write_text(f"{issued.certificate}\n{issued.key}")
-    authority.write_text(issued.certificate)
+    pair.write_text(f"{server_pair.certificate}\n{server_pair.key}")
+    authority.write_text(server_pair.certificate)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair)
     server = TlsServer(("127.0.0.1", 0), SlowUpstream)

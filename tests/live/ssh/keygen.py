@@ -59,17 +59,17 @@ class Certificate:
 
     @classmethod
     def of(cls, line: str) -> Self:
-        said = _paragraphs(_run("-L", "-f", "-", stdin=line))
+        paragraphs = _paragraphs(_run("-L", "-f", "-", stdin=line))
         return cls(
-            type=said["Type"][0],
-            public_key=said["Public key"][0],
-            signing_ca=said["Signing CA"][0],
-            key_id=said["Key ID"][0].strip('"'),
-            serial=int(said["Serial"][0]),
-            valid=said["Valid"][0],
-            principals=said["Principals"],
-            critical_options=dict(_options(said["Critical Options"])),
-            extensions=dict(_options(said["Extensions"])),
+            type=paragraphs["Type"][0],
+            public_key=paragraphs["Public key"][0],
+            signing_ca=paragraphs["Signing CA"][0],
+            key_id=paragraphs["Key ID"][0].strip('"'),
+            serial=int(paragraphs["Serial"][0]),
+            valid=paragraphs["Valid"][0],
+            principals=paragraphs["Principals"],
+            critical_options=dict(_options(paragraphs["Critical Options"])),
+            extensions=dict(_options(paragraphs["Extensions"])),
         )
 
     @classmethod
@@ -93,9 +93,9 @@ class Certificate:
 def version() -> tuple[int, int]:
     """Return the version of the installed OpenSSH, for example (9, 2)."""
     need("ssh")
-    said = subprocess.run(["ssh", "-V"], check=True, capture_output=True, text=True).stderr
-    match = re.match(r"OpenSSH_(\d+)\.(\d+)", said)
-    assert match, said
+    output = subprocess.run(["ssh", "-V"], check=True, capture_output=True, text=True).stderr
+    match = re.match(r"OpenSSH_(\d+)\.(\d+)", output)
+    assert match, output
     return int(match[1]), int(match[2])
 
 
@@ -109,21 +109,21 @@ def _run(*arguments: str, stdin: str = "") -> str:
     command = ["ssh-keygen", *arguments]
     environment = {**os.environ, "TZ": "UTC"}
     need("ssh")
-    ended = subprocess.run(command, input=stdin.encode(), env=environment, check=True, capture_output=True, timeout=60)
-    return ended.stdout.decode()
+    result = subprocess.run(command, input=stdin.encode(), env=environment, check=True, capture_output=True, timeout=60)
+    return result.stdout.decode()
 
 
 def _paragraphs(text: str) -> dict[str, list[str]]:
     """Return the values of each heading, which stand after it or on the deeper lines below it."""
-    said: dict[str, list[str]] = {}
+    paragraphs: dict[str, list[str]] = {}
     heading = ""
     for line in text.splitlines()[1:]:  # the first names the file
         if line.startswith(_DEEPER):
-            said[heading].append(line.removeprefix(_DEEPER))
+            paragraphs[heading].append(line.removeprefix(_DEEPER))
         else:
             heading, _, value = line.strip().partition(":")
-            said[heading] = [value.strip()] if value.strip() not in ("", "(none)") else []
-    return said
+            paragraphs[heading] = [value.strip()] if value.strip() not in ("", "(none)") else []
+    return paragraphs
 
 
 def _options(lines: list[str]) -> Iterator[tuple[str, str]]:

@@ -10,9 +10,9 @@ def is_revoked(folder: Path, krl: bytes, line: str) -> bool:
     (folder / "krl").write_bytes(krl)
     (folder / "asked.pub").write_text(f"{line}\n")
     command = ["ssh-keygen", "-Q", "-f", str(folder / "krl"), str(folder / "asked.pub")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    said = ended.stdout.rstrip().rpartition(": ")[2]
-    assert (ended.returncode, said) in ((0, "ok"), (1, "REVOKED")), ended.stdout + ended.stderr
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    said = result.stdout.rstrip().rpartition(": ")[2]
+    assert (result.returncode, said) in ((0, "ok"), (1, "REVOKED")), result.stdout + result.stderr
     return said == "REVOKED"
 
 

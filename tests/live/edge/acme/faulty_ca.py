@@ -23,7 +23,7 @@ from tests.pebble import Pebble
 _DAY = 86400
 _RENEWAL_INFO = "/renewal-info/"
 _ORDERS, _REVOCATIONS = "/order-plz", "/revoke-cert"
-_PASSED = ("Content-Type", "Link", "Location", "Replay-Nonce", "Retry-After")
+_PASSED_HEADERS = ("Content-Type", "Link", "Location", "Replay-Nonce", "Retry-After")
 _PROBLEM = "urn:ietf:params:acme:error:"
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
@@ -96,7 +96,7 @@ class FaultyCa:
             connection.request(method, path, body or None, headers)
             response = connection.getresponse()
             content = response.read()
-        passed = [(name, value) for name in _PASSED for value in response.headers.get_all(name, [])]
+        passed = [(name, value) for name in _PASSED_HEADERS for value in response.headers.get_all(name, [])]
         if path == "/dir":
             renewals = {"renewalInfo": f"https://{headers['Host']}{_RENEWAL_INFO.rstrip('/')}"}
             content = json.dumps({**json.loads(content), **renewals}).encode()

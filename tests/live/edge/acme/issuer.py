@@ -54,8 +54,8 @@ def main() -> None:
     """Kill the issuers that are to be killed, and then run one. It prints a line when all have been killed."""
     options = Options(**json.loads(sys.argv[1]))
     children = [_fork(options, domain, step) for domain, step in options.killed.items()]
-    ends = [os.waitpid(child, 0)[1] for child in children]
-    print(f"{ends.count(signal.SIGKILL)} killed", flush=True)
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    print(f"{statuses.count(signal.SIGKILL)} killed", flush=True)
     clock = Clock()
     threading.Thread(target=clock.follow, daemon=True).start()
     settings = environment.from_environment()
@@ -84,9 +84,9 @@ def _order(options: Options, domain: str, step: str) -> None:
     now = int(time.time())
     for due in renewal_schedule.find_due(now, 100):
         if due.stored and due.stored.domain == domain:
-            claimed = renewal_schedule.claim(due, now, now + options.claim)
-            assert claimed
-            attempt.run(claimed)
+            claim = renewal_schedule.claim(due, now, now + options.claim)
+            assert claim
+            attempt.run(claim)
 
 
 class Mortal:
@@ -101,12 +101,12 @@ class Mortal:
         return self._killing(attribute) if name == self._method else attribute
 
     def _killing(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def killed(*arguments: Any, **named: Any) -> None:
+        def call_and_kill(*arguments: Any, **keywords: Any) -> None:
             if self._when == "after":
-                call(*arguments, **named)
+                call(*arguments, **keywords)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        return killed
+        return call_and_kill
 
 
 def _preflight(_id: str, stored: ReservedDomain) -> Method:

@@ -72,8 +72,8 @@ class Issuing:
     def order(self, *ids: str, **policy: str) -> None:
         """Give domains a policy."""
         for id in ids:
-            changed = self.api.patch(f"/reserved_domains/{id}", {"certificate_management_policy": {**POLICY, **policy}})
-            assert changed.status == 200, changed.json
+            answer = self.api.patch(f"/reserved_domains/{id}", {"certificate_management_policy": {**POLICY, **policy}})
+            assert answer.status == 200, answer.json
 
     def find(self, domain: str) -> str:
         """Return the id of a reserved domain."""
@@ -96,9 +96,9 @@ class Issuing:
 
     def alias(self, id: str) -> None:
         """Publish the alias of a domain with a policy."""
-        shown = self.show(id)
-        name = f"_acme-challenge.{shown['domain'].removeprefix('*.')}"
-        self.names.records[name, "CNAME"] = [shown["acme_challenge_cname_target"]]
+        reservation = self.show(id)
+        name = f"_acme-challenge.{reservation['domain'].removeprefix('*.')}"
+        self.names.records[name, "CNAME"] = [reservation["acme_challenge_cname_target"]]
 
     def have(self, *ids: str) -> bool:
         """Return whether domains have certificates."""
@@ -156,12 +156,12 @@ class Issuing:
         pages = client_of(self.platform.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
         items = [item for page in pages for item in page["Items"] if item["id"]["S"] in ids and "sealed" in item]
         kms = client_of(self.platform.api.cloud, "kms")
-        opened = {}
+        keys = {}
         for item in items:
             account, id = item["scope"]["S"].partition("#")[0], item["id"]["S"]
             sealed = item["sealed"]["M"]["private_key"]["B"]
-            opened[id] = kms.decrypt(CiphertextBlob=sealed, EncryptionContext=vault.context(account, id))["Plaintext"]
-        return opened
+            keys[id] = kms.decrypt(CiphertextBlob=sealed, EncryptionContext=vault.context(account, id))["Plaintext"]
+        return keys
 
     @contextmanager
     def another_host(self, address: str) -> Iterator[None]:
@@ -233,9 +233,9 @@ def running(folder: Path) -> Iterator[Issuing]:
     """Run everything but an issuer."""
     with ExitStack() as stack:
         names = NameServer("127.0.0.1", records={(ZONE, "NS"): [f"ns.{ZONE}"]}, zone="example.com")
-        asked = f"127.0.0.1:{stack.enter_context(nameservers.serving(names))}"
+        name_server = f"127.0.0.1:{stack.enter_context(nameservers.serving(names))}"
         ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-        behind = pebble.running(folder / "pebble", http_port=int(ports["HTTP_PORT"]), name_server=asked)
+        behind = pebble.running(folder / "pebble", http_port=int(ports["HTTP_PORT"]), name_server=name_server)
         ca = stack.enter_context(faulty_ca.serving(stack.enter_context(behind)))
         zone = stack.enter_context(zones.updated(ZONE, names))
         with pytest.MonkeyPatch.context() as patch:
@@ -250,13 +250,13 @@ def running(folder: Path) -> Iterator[Issuing]:
             "ACME_DNS_SERVER": f"127.0.0.1:{zone.port}",
             "ACME_DNS_KEY": zone.key,
             "ACME_OPERATOR": "true",
-            "DNS_SERVERS": asked,
+            "DNS_SERVERS": name_server,
             "EDGE_DIR": str(folder / "issuer"),
         }
         shared = {name: settings[name] for name in ("ACME_DIRECTORY", "ACME_DNS_ZONE")}
         run, api = serve(folder / "local", **shared)
         stack.callback(_end, run)
-        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder / "local"), "DNS_SERVERS": asked})
+        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder / "local"), "DNS_SERVERS": name_server})
         platform = Platform(api, ports, edge, credential(api, "key"))
         stack.callback(lambda: _end(platform.edge))
         issuing = Issuing(platform, ca, names, zone, settings, folder / "issuer.log")

@@ -48,22 +48,22 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuing]:
 
 
 def test_proved_domains_get_their_certificates_and_are_served_with_them(world: Issuing) -> None:
-    began = datetime.now(UTC).replace(microsecond=0)
+    start = datetime.now(UTC).replace(microsecond=0)
     strong = world.reserve(STRONG)
     world.prove(strong)
     world.order(world.app)
     world.order(strong, private_key_type="rsa")
     world.ca.rejected_nonces = 3
     until(lambda: world.have(world.app, strong), within=40)
-    issued = world.issued(world.app)
-    until(lambda: world.visit(DOMAIN) == issued, within=2)
+    served_certificate = world.issued(world.app)
+    until(lambda: world.visit(DOMAIN) == served_certificate, within=2)
     for domain, id, key_type in ((DOMAIN, world.app, "ecdsa"), (STRONG, strong, "rsa")):
         certificate, status = world.certificate(id), world.show(id)["certificate_management_status"]
         assert certificate["subject_alternative_names"] == {"dns_names": [domain], "ips": []}
         assert (certificate["private_key_type"], certificate["description"]) == (key_type, f"Issued for {domain}")
-        assert began <= clock.parse(certificate["issued_at"]) <= datetime.now(UTC)
+        assert start <= clock.parse(certificate["issued_at"]) <= datetime.now(UTC)
         assert status["provisioning_job"] is None
-        assert MONTH <= clock.parse(status["renews_at"]) - began <= MONTH + timedelta(days=2)
+        assert MONTH <= clock.parse(status["renews_at"]) - start <= MONTH + timedelta(days=2)
         (event,) = world.events(certificate["id"])
         assert (event["action"], event["actor"]["type"]) == ("tls_certificate.create", "edge")
         assert event["details"]["reserved_domain"] == id
@@ -74,10 +74,10 @@ def test_proved_domains_get_their_certificates_and_are_served_with_them(world: I
 
 def test_the_operators_certificate_comes_from_the_ca(world: Issuing) -> None:
     until(lambda: world.operator_certificate() is not None, within=40)
-    issued = world.operator_certificate()
-    assert issued
-    until(lambda: world.visit("nobody.tunnels.localhost") == issued, within=2)
-    names = issued.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    served_certificate = world.operator_certificate()
+    assert served_certificate
+    until(lambda: world.visit("nobody.tunnels.localhost") == served_certificate, within=2)
+    names = served_certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert sorted(names.get_values_for_type(x509.DNSName)) == ["*.tunnels.localhost", "tunnels.localhost"]
     assert len(world.ca.orders_of("tunnels.localhost")) == 1
     assert (len(world.zone.added), world.zone.records) == (2, {})
@@ -105,8 +105,8 @@ def test_a_renewal_within_the_window_of_the_ca_fails_no_request(world: Issuing) 
     with visitors(world, 10) as responses:
         world.set_ahead(world.ca.recheck_after + 1)
         until(lambda: world.issued(world.app) != before, within=40)
-        issued = world.issued(world.app)
-        until(lambda: world.visit(DOMAIN) == issued, within=2)
+        served_certificate = world.issued(world.app)
+        until(lambda: world.visit(DOMAIN) == served_certificate, within=2)
         count = len(responses)
         until(lambda: len(responses) > count + 20)
     assert set(responses) == {200}
@@ -116,11 +116,11 @@ def test_a_renewal_within_the_window_of_the_ca_fails_no_request(world: Issuing) 
 @contextmanager
 def visitors(world: Issuing, count: int) -> Iterator[list[int]]:
     """Send requests all the time, half of them over kept connections. Yield the statuses, 0 for a failure."""
-    responses, ended = list[int](), threading.Event()
+    responses, is_over = list[int](), threading.Event()
 
     def visit(*, keeps: bool) -> None:
         connection = world.connection(DOMAIN)
-        while not ended.is_set():
+        while not is_over.is_set():
             try:
                 connection.request("GET", "/")
                 response = connection.getresponse()
@@ -139,7 +139,7 @@ def visitors(world: Issuing, count: int) -> Iterator[list[int]]:
     try:
         yield responses
     finally:
-        ended.set()
+        is_over.set()
         for thread in threads:
             thread.join()
 
@@ -162,7 +162,7 @@ def test_mistakes_of_owners_cost_the_ca_no_request(world: Issuing) -> None:
 
 def test_failed_orders_are_made_when_their_obstacle_is_gone(world: Issuing) -> None:
     limited, later, wild = world.reserve(LIMITED), world.reserve(LATER), world.find(WILDCARD)
-    added = len(world.zone.added)
+    count_before = len(world.zone.added)
     world.prove(limited, later)
     world.ca.limited_for = 200
     world.order(limited)
@@ -181,14 +181,14 @@ def test_failed_orders_are_made_when_their_obstacle_is_gone(world: Issuing) -> N
     assert world.ca.times_of_orders(LIMITED)[1] + ahead >= retries_at
     assert [len(world.ca.orders_of(domain)) for domain in (LIMITED, LATER, WILDCARD)] == [2, 1, 1]
     assert world.certificate(wild)["subject_alternative_names"] == {"dns_names": [WILDCARD], "ips": []}
-    assert (len(world.zone.added) - added, world.zone.records, world.tokens()) == (1, {}, [])
+    assert (len(world.zone.added) - count_before, world.zone.records, world.tokens()) == (1, {}, [])
 
 
 def test_a_domain_that_passes_to_another_account_loses_its_certificate(world: Issuing) -> None:
     other, certificate = world.newcomer(), world.issued(world.app)
-    theirs = other.reserve(DOMAIN)
-    assert other.api.post(f"/reserved_domains/{theirs}/verify", None).status == 202
-    other.prove(theirs)
+    other_id = other.reserve(DOMAIN)
+    assert other.api.post(f"/reserved_domains/{other_id}/verify", None).status == 202
+    other.prove(other_id)
     until(lambda: world.visit(DOMAIN) is None, within=5)
     until(lambda: world.ca.revoked == {certificate.serial_number: 5}, within=40)
     assert world.show(world.app)["certificate"] is None
@@ -223,9 +223,9 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
     assert process.stdout
     assert process.stdout.readline() == f"{len(STEPS) + 1} killed\n"
     other = world.newcomer()
-    theirs = other.reserve(LOST)
-    assert other.api.post(f"/reserved_domains/{theirs}/verify", None).status == 202
-    other.prove(theirs)
+    other_id = other.reserve(LOST)
+    assert other.api.post(f"/reserved_domains/{other_id}/verify", None).status == 202
+    other.prove(other_id)
     world.add_issuer()  # two issuers compete for the work that is left
     until(lambda: mine.have(*domains.values()), within=40)
     orders = {domain: mine.ca.times_of_orders(domain) for domain in domains}
@@ -235,11 +235,11 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
     assert twice[1] - twice[0] >= CLAIM - 1  # claims end at whole seconds
     until(lambda: len({*world.ca.revoked} - revoked) == 1, within=40)
     assert (len(world.ca.orders_of(LOST)), mine.job(lost)["error_code"]) == (1, "domain_unproved")
-    issued = mine.api.get("/tls_certificates").json["tls_certificates"]
-    assert sorted(certificate["id"] for certificate in issued) == sorted(
+    certificates = mine.api.get("/tls_certificates").json["tls_certificates"]
+    assert sorted(certificate["id"] for certificate in certificates) == sorted(
         mine.certificate(id)["id"] for id in domains.values()
     )
-    assert [len(mine.events(certificate["id"])) for certificate in issued] == [1] * len(domains)
+    assert [len(mine.events(certificate["id"])) for certificate in certificates] == [1] * len(domains)
     assert (mine.zone.records, mine.tokens()) == ({}, [])
 
 

@@ -19,6 +19,6 @@ def name(edge: Edge) -> Name:
 
 @pytest.fixture
 def mutual(name: Name) -> Modules:
-    trusted = ServedAuthority(ACCOUNT, ids.new("ca"), name.clients.pem)
-    name.edge.store.keep(trusted)
-    return enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[trusted.id]))
+    authority = ServedAuthority(ACCOUNT, ids.new("ca"), name.clients.pem)
+    name.edge.store.keep(authority)
+    return enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))

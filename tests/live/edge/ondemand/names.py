@@ -59,16 +59,16 @@ class Name:
     @contextmanager
     def visited(self, **options: object) -> Iterator[Counter[str]]:
         """Visit the name all the time. Yield the results."""
-        met, is_over = Counter[str](), threading.Event()
+        statuses, is_over = Counter[str](), threading.Event()
 
         def visit() -> None:
             while not is_over.wait(0.005):
-                met[self.visit(**options)] += 1
+                statuses[self.visit(**options)] += 1
 
         thread = threading.Thread(target=visit)
         thread.start()
         try:
-            yield met
+            yield statuses
         finally:
             is_over.set()
             thread.join()

@@ -96,11 +96,11 @@ class Table:
         id = f"bkdhr_{name}"
         self.records.backends[id] = replace(worlds.response(200, body), id=id)
         route = worlds.route("/", id)
-        planned = tuple(PlannedHost(host, "live", certificate="cert_1") for host in (hosts or (name,)))
+        planned_hosts = tuple(PlannedHost(host, "live", certificate="cert_1") for host in (hosts or (name,)))
         target = RouteTarget(route, ((id, 1),), online=((id, 1),))
         edge = worlds.edge(route, id=f"edghts_{name}", hosts=hosts or (name,), **more)
-        trusted = (self.authority.pem,) if edge.modules.values.get("mutual_tls") else ()
-        return NamePlan(name, A, "cert_1", edge=Plan(edge, planned, trusted=trusted, targets=(target,)))
+        trusted_pems = (self.authority.pem,) if edge.modules.values.get("mutual_tls") else ()
+        return NamePlan(name, A, "cert_1", edge=Plan(edge, planned_hosts, trusted=trusted_pems, targets=(target,)))
 
     def tunnel(self, name: str, *, proxy_protocol: bool = False) -> NamePlan:
         """Return the plan of a tunnel under the operator's certificate."""
@@ -151,8 +151,8 @@ class Table:
         port = self.settings.edge_port
         options = ["--http2" if protocol == "h2" else "--http1.1", "--interface", source, "--insecure"]
         command = ["curl", "-sS", "--resolve", f"{name}:{port}:127.0.0.1", "-o", "/dev/null", "-w", "%{http_code}"]
-        done = subprocess.run([*command, *options, f"https://{name}:{port}/"], capture_output=True, text=True)
-        return done.stdout
+        result = subprocess.run([*command, *options, f"https://{name}:{port}/"], capture_output=True, text=True)
+        return result.stdout
 
     def visit(self, name: str, host: str = "", path: str = "/", **more: Any) -> tuple[int, str]:
         """Return the status and the body for a request on a connection of its own."""
@@ -217,9 +217,9 @@ class Table:
             await self.sender.refuse([name])
 
 
-def client_context(trusted: Authority, pair: KeyPair | None = None, version: str = "") -> ssl.SSLContext:
+def client_context(authority_of_server: Authority, pair: KeyPair | None = None, version: str = "") -> ssl.SSLContext:
     """Return a TLS context of a client. `version` is the only one that it offers."""
-    context = ssl.create_default_context(cadata=trusted.pem)
+    context = ssl.create_default_context(cadata=authority_of_server.pem)
     context.check_hostname = False
     if pair:
         authority.load_into(context, pair)

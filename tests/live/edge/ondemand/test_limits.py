@@ -25,7 +25,7 @@ def test_a_visitor_above_the_rate_is_refused_at_every_name_and_another_is_not(tm
 def test_connections_of_a_normal_name_have_no_limit_of_their_own(tmp_path: Path) -> None:
     with running(tmp_path, max_connections_per_edge=2) as table:
         table.answer(NAMES[0], "one")
-        opened = [table.connect(NAMES[0]) for _ in range(5)]
-        assert [ask(connection, NAMES[0]) for connection in opened] == [(200, "one")] * 5
-        for connection in opened:
+        connections = [table.connect(NAMES[0]) for _ in range(5)]
+        assert [ask(connection, NAMES[0]) for connection in connections] == [(200, "one")] * 5
+        for connection in connections:
             connection.close()

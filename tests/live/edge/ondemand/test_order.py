@@ -31,8 +31,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
 
 def bad_pair(name: str) -> KeyPair:
     """Return a certificate that Envoy rejects, since its key is too short."""
-    issued = openssl.issue(f"/CN={name}", "rsa-1024", extensions=(f"subjectAltName=DNS:{name}",))
-    return KeyPair(issued.certificate, issued.key)
+    weak_pair = openssl.issue(f"/CN={name}", "rsa-1024", extensions=(f"subjectAltName=DNS:{name}",))
+    return KeyPair(weak_pair.certificate, weak_pair.key)
 
 
 def with_bad_scope(resources: NameResources) -> NameResources:
@@ -79,10 +79,10 @@ def test_a_scope_that_envoy_rejects_refuses_only_its_own_visitors(table: Table) 
     good, bad = table.answer("good.example.com", "good"), table.answer("bad.example.com", "bad")
     table.names["bad.example.com"] = with_bad_scope(bad)
     with ThreadPoolExecutor(2) as threads:
-        refused = threads.submit(table.visit, "bad.example.com")
+        visit = threads.submit(table.visit, "bad.example.com")
         assert threads.submit(table.visit, "good.example.com").result() == (200, "good")
         with pytest.raises(ssl.SSLError, match="handshake failure"):
-            refused.result()
+            visit.result()
     until(lambda: "missing )" in table.errors.get("bad.example.com", ""))
     assert "missing )" in table.send(with_bad_scope(good))
     assert table.visit("good.example.com") == (200, "good")

@@ -14,17 +14,17 @@ from tests.live.edge.ondemand.tables import UPGRADE, Table, ask, envoy, running,
 from tests.live.edge.running import until
 
 pytestmark = needs_envoy
-SERVED = ["one.example.com", "two.example.com"]
+NAMES = ["one.example.com", "two.example.com"]
 
 
 def test_a_new_control_keeps_what_envoy_has_until_it_has_loaded_that_again(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     with serving(settings) as first, envoy(first):
-        for name in SERVED:
+        for name in NAMES:
             first.answer(name, name)
             assert first.visit(name) == (200, name)
         first.stop()
-        assert first.visit(SERVED[0]) == (200, SERVED[0])
+        assert first.visit(NAMES[0]) == (200, NAMES[0])
         with ThreadPoolExecutor(1) as threads:
             cold = threads.submit(first.visit, "cold.example.com")
             until(lambda: first.stats("listener.https.downstream_cx_active") > 0)
@@ -35,18 +35,18 @@ def test_a_new_control_keeps_what_envoy_has_until_it_has_loaded_that_again(tmp_p
                     kind: {resource.name for resource in second.envoy_names if resource.kind == kind}
                     for kind in ("secret", "scope")
                 }
-                assert kinds["scope"] == {*SERVED}
-                assert kinds["secret"] == {*SERVED}
-                assert [second.visit(name) for name in SERVED] == [(200, name) for name in SERVED]
-                second.answer(SERVED[0], "again")
-                assert second.send(second.names[SERVED[0]]) == ""
+                assert kinds["scope"] == {*NAMES}
+                assert kinds["secret"] == {*NAMES}
+                assert [second.visit(name) for name in NAMES] == [(200, name) for name in NAMES]
+                second.answer(NAMES[0], "again")
+                assert second.send(second.names[NAMES[0]]) == ""
                 second.loop.call_soon_threadsafe(second.discovery.complete)
-                until(lambda: f"answer/bkdhr_{SERVED[1]}" not in second.clusters())
-                assert second.visit(SERVED[0]) == (200, "again")
+                until(lambda: f"answer/bkdhr_{NAMES[1]}" not in second.clusters())
+                assert second.visit(NAMES[0]) == (200, "again")
                 with pytest.raises(ssl.SSLError, match="handshake failure"):
-                    second.visit(SERVED[1])
-                assert second.requests == {"cold.example.com": 1, SERVED[1]: 1}
-                assert Name("scope", SERVED[1]) in second.envoy_names
+                    second.visit(NAMES[1])
+                assert second.requests == {"cold.example.com": 1, NAMES[1]: 1}
+                assert Name("scope", NAMES[1]) in second.envoy_names
 
 
 def test_two_envoys_at_the_same_ports_serve_what_either_has_requested(tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ def test_a_special_name_that_a_new_control_cannot_read_stays_in_service(name: Na
     with name.visited() as known, name.visited(is_stranger=True) as strangers:
         name.edge.restart_control()
         until(lambda: name.edge.control.discovery.catalog.has_all_listeners, within=30)
-        served = known["200"]
-        until(lambda: known["200"] > served + 50)
+        count_before = known["200"]
+        until(lambda: known["200"] > count_before + 50)
         store.before = lambda *_: None
         name.edge.settle()
     assert ({*known}, {*strangers}) == ({"200"}, {""})

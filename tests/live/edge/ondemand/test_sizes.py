@@ -98,9 +98,9 @@ def _many_backends(edge: Edge, account: str, label: str) -> None:
 def _long_chain(edge: Edge, account: str, label: str) -> None:
     host = f"{label}.{edge.settings.tunnel_domain}"
     names = ",".join(f"DNS:{name}" for name in (host, *(f"{'a' * 50}{number}.example.com" for number in range(600))))
-    issued = openssl.issue(f"/CN={label}", extensions=(f"subjectAltName={names}",))
-    certificate = replace(uploaded(ids.new("cert"), account, host), chain=issued.certificate)
-    edge.store.upload(certificate, KeyPair(issued.certificate, issued.key))
+    long_chain = openssl.issue(f"/CN={label}", extensions=(f"subjectAltName={names}",))
+    certificate = replace(uploaded(ids.new("cert"), account, host), chain=long_chain.certificate)
+    edge.store.upload(certificate, KeyPair(long_chain.certificate, long_chain.key))
     _small(edge, account, label)
 
 

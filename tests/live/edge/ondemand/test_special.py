@@ -41,7 +41,7 @@ class Special:
     def put(self, account: str, *edges: ServedEdge, pem: str = CLIENTS.pem) -> list[Plan]:
         """Serve edges with an HTTP response, and load their names on demand. Return their plans."""
         edges = tuple(replace(edge, account=account) for edge in edges)
-        trusted = {"ca_1": ServedAuthority(account, "ca_1", pem)}
+        authorities = {"ca_1": ServedAuthority(account, "ca_1", pem)}
         certificates = {
             f"cert_{edge.id}": worlds.certificate(
                 f"cert_{edge.id}", *(host.removesuffix(":443") for host in edge.hostports), account=account
@@ -53,7 +53,7 @@ class Special:
             frozenset(),
             edges={edge.id: edge for edge in edges},
             backends=self.table.records.backends,
-            authorities=trusted,
+            authorities=authorities,
             certificates=certificates,
         )
         plans = [

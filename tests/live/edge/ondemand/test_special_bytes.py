@@ -54,9 +54,9 @@ class Bytes:
         )
         now = datetime.now(UTC)
         plans = tuple(edge_plan for id in edges if (edge_plan := names.plan_edge(id, known, now, self.service)))
-        passed = names.plan_names([HOST], known, now, self.service)[HOST]
+        passthrough = names.plan_names([HOST], known, now, self.service)[HOST]
         port = names.plan_port(str(self.port), known, now, self.service)
-        special = SpecialPlans(plans, (passed,) if passed.site else (), (port,))
+        special = SpecialPlans(plans, (passthrough,) if passthrough.site else (), (port,))
         view = AccountView(known, self.service)
         for plan in plans:
             for host in plan.hosts:
@@ -88,14 +88,14 @@ class Bytes:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bytes]:
+def special_bytes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bytes]:
     with running(tmp_path_factory.mktemp("edge")) as table:
         yield Bytes(table)
 
 
 @pytest.fixture(scope="module")
-def visitors(served: Bytes) -> Iterator[list[Header | None]]:
-    with gateway(served.table) as port:
+def visitors(special_bytes: Bytes) -> Iterator[list[Header | None]]:
+    with gateway(special_bytes.table) as port:
         yield port
 
 
@@ -103,49 +103,51 @@ def tunnel(id: str, name: str, proto: str) -> ServedTunnel:
     return replace(worlds.tunnel(id, gateway=GATEWAY, name=name), proto=proto)  # type: ignore[arg-type]
 
 
-def test_a_port_is_open_while_a_tunnel_has_it(served: Bytes, visitors: list[Header | None]) -> None:
-    assert served.visit_port() == ""
-    served.serve(tunnel("tn_port", f"tunnels.localhost:{served.port}", "tcp"))
-    until(lambda: served.visit_port() == "tn_port", within=5)
-    served.serve()
-    until(lambda: served.visit_port() == "", within=5)
+def test_a_port_is_open_while_a_tunnel_has_it(special_bytes: Bytes, visitors: list[Header | None]) -> None:
+    assert special_bytes.visit_port() == ""
+    special_bytes.serve(tunnel("tn_port", f"tunnels.localhost:{special_bytes.port}", "tcp"))
+    until(lambda: special_bytes.visit_port() == "tn_port", within=5)
+    special_bytes.serve()
+    until(lambda: special_bytes.visit_port() == "", within=5)
 
 
-def test_a_blocked_network_cannot_connect_to_a_port(served: Bytes, visitors: list[Header | None]) -> None:
-    served.serve(tunnel("tn_port", f"tunnels.localhost:{served.port}", "tcp"))
-    until(lambda: served.visit_port() == "tn_port", within=5)
-    served.block("127.0.0.0/8")
-    until(lambda: served.visit_port() == "", within=5)
-    served.block()
-    until(lambda: served.visit_port() == "tn_port", within=5)
+def test_a_blocked_network_cannot_connect_to_a_port(special_bytes: Bytes, visitors: list[Header | None]) -> None:
+    special_bytes.serve(tunnel("tn_port", f"tunnels.localhost:{special_bytes.port}", "tcp"))
+    until(lambda: special_bytes.visit_port() == "tn_port", within=5)
+    special_bytes.block("127.0.0.0/8")
+    until(lambda: special_bytes.visit_port() == "", within=5)
+    special_bytes.block()
+    until(lambda: special_bytes.visit_port() == "tn_port", within=5)
 
 
-def test_a_tls_edge_ends_tls_with_a_certificate_on_demand(served: Bytes, visitors: list[Header | None]) -> None:
+def test_a_tls_edge_ends_tls_with_a_certificate_on_demand(special_bytes: Bytes, visitors: list[Header | None]) -> None:
     edge = worlds.edge(id="edgtls_1", hosts=("tls.tunnels.localhost",), backend=GROUP)
-    served.serve(edge, worlds.tunnel("tn_member", gateway=GATEWAY))
-    with served.table.connect("tls.tunnels.localhost") as connection:
+    special_bytes.serve(edge, worlds.tunnel("tn_member", gateway=GATEWAY))
+    with special_bytes.table.connect("tls.tunnels.localhost") as connection:
         status, body = ask(connection, "any.example.com")
     assert (status, body.partition("\n")[0]) == (200, "tn_member")
-    assert served.table.requests["tls.tunnels.localhost"] == 1
+    assert special_bytes.table.requests["tls.tunnels.localhost"] == 1
 
 
-def test_tls_that_is_passed_through_requests_no_certificate(served: Bytes, visitors: list[Header | None]) -> None:
-    served.serve(tunnel("tn_tls", HOST, "tls"))
+def test_tls_that_is_passed_through_requests_no_certificate(
+    special_bytes: Bytes, visitors: list[Header | None]
+) -> None:
+    special_bytes.serve(tunnel("tn_tls", HOST, "tls"))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname=HOST)
     with pytest.raises(ssl.SSLWantReadError):
         client.do_handshake()
     hello, before = outgoing.read(), len(visitors)
-    with socket.create_connection(("127.0.0.1", served.table.settings.edge_port), 5) as connection:
+    with socket.create_connection(("127.0.0.1", special_bytes.table.settings.edge_port), 5) as connection:
         connection.sendall(hello)
         until(lambda: len(visitors) == before + 1, within=5)
-    assert served.table.requests[HOST] == 0
+    assert special_bytes.table.requests[HOST] == 0
 
 
-def test_the_connections_of_a_closed_name_end_at_once(served: Bytes) -> None:
-    served.close(CLOSED)
-    began = time.monotonic()
+def test_the_connections_of_a_closed_name_end_at_once(special_bytes: Bytes) -> None:
+    special_bytes.close(CLOSED)
+    start = time.monotonic()
     with pytest.raises((ssl.SSLEOFError, ConnectionResetError)):
-        served.table.connect(CLOSED)
-    assert time.monotonic() < began + 2
-    assert served.table.requests[CLOSED] == 0
+        special_bytes.table.connect(CLOSED)
+    assert time.monotonic() < start + 2
+    assert special_bytes.table.requests[CLOSED] == 0

@@ -43,8 +43,8 @@ def test_each_version_has_a_filter_chain(table: Table, least: str) -> None:
     name = f"v{least[-1]}.example.com"
     table.answer(name, least, version=least)
     table.publish(https_listener.build_special_part(name, least, table.settings))
-    served = [version for version in ORDER if not is_refused(table, name, version=version)]
-    assert served == ORDER[ORDER.index(least) :]
+    versions = [version for version in ORDER if not is_refused(table, name, version=version)]
+    assert versions == ORDER[ORDER.index(least) :]
     assert table.requests[name] == 1
 
 
@@ -120,15 +120,15 @@ def test_challenges_are_refused_at_normal_and_at_unreserved_names(table: Table) 
         https_listener.build_unreserved_special_part("special.tunnels.localhost", "1.0", table.settings),
         https_listener.build_special_part("reserved.tunnels.localhost", "1.0", table.settings),
     )
-    refused = []
+    names = []
     for name in ("normal", "special", "reserved"):
         host = f"{name}.tunnels.localhost"
         try:
             table.connect(host, "acme-tls/1").close()
         except (ssl.SSLError, ConnectionError):
-            refused.append(name)
+            names.append(name)
         assert table.visit(host)[0] == 200
-    assert refused == ["normal", "special"]
+    assert names == ["normal", "special"]
 
 
 def test_a_listener_that_envoy_rejects_closes_only_its_own_name(table: Table) -> None:

@@ -28,9 +28,9 @@ def special(edge: Edge, label: str, form: str) -> Name:
     edge.store.reserve(ServedReservation(ACCOUNT, ids.new("rd"), host, is_proved=True))
     name = serve(edge, host)
     if form == "mutual":
-        trusted = ServedAuthority(ACCOUNT, ids.new("ca"), name.clients.pem)
-        edge.store.keep(trusted)
-        name.change(enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[trusted.id])))
+        authority = ServedAuthority(ACCOUNT, ids.new("ca"), name.clients.pem)
+        edge.store.keep(authority)
+        name.change(enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id])))
     elif form == "version":
         name.change(enabled(tls_termination=TlsTerminationModule(min_version="1.3")))
     else:
@@ -44,12 +44,12 @@ def special(edge: Edge, label: str, form: str) -> Name:
 
 def upload(edge: Edge, host: str, kind: str, days: int) -> tuple[str, int]:
     """Store a certificate that ends after some days. Return its id and its serial number."""
-    id, issued = ids.new("cert"), openssl.issue("/CN=renewed", kind, extensions=(f"subjectAltName=DNS:{host}",))
-    edge.store.upload(uploaded(id, ACCOUNT, host, until=days), KeyPair(issued.certificate, issued.key))
-    return id, x509.load_pem_x509_certificate(issued.certificate.encode()).serial_number
+    id, renewed_pair = ids.new("cert"), openssl.issue("/CN=renewed", kind, extensions=(f"subjectAltName=DNS:{host}",))
+    edge.store.upload(uploaded(id, ACCOUNT, host, until=days), KeyPair(renewed_pair.certificate, renewed_pair.key))
+    return id, x509.load_pem_x509_certificate(renewed_pair.certificate.encode()).serial_number
 
 
-def met(name: Name) -> int:
+def read_serial(name: Name) -> int:
     """Return the serial number of the certificate that a visitor gets, 0 without a handshake."""
     try:
         with name.connect(trusts_all=True) as connection:
@@ -67,12 +67,12 @@ def test_a_renewed_certificate_that_envoy_rejects_leaves_the_replaced_one(
     name = special(edge, f"{form}-{is_loaded}".lower(), form)
     _, good = upload(edge, name.host, "p256", 100)
     if is_loaded:
-        until(lambda: met(name) == good)
+        until(lambda: read_serial(name) == good)
     weak, _ = upload(edge, name.host, "rsa-1024", 200)
     edge.settle()
-    assert [met(name) for _ in range(3)] == [good] * 3
+    assert [read_serial(name) for _ in range(3)] == [good] * 3
     until(lambda: (ACCOUNT, weak) in edge.store.reports())
     edge.restart_control()
-    until(lambda: met(name) == good)
+    until(lambda: read_serial(name) == good)
     _, better = upload(edge, name.host, "p256", 300)
-    until(lambda: met(name) == better)
+    until(lambda: read_serial(name) == better)

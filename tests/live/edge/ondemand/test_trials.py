@@ -59,10 +59,10 @@ def test_an_edge_is_live_before_its_first_visitor(edge: Edge) -> None:
     assert (edge_status.state, edge_status.revision) == ("live", 1)
     assert [hostport.state for hostport in edge_status.hostports] == ["live", "live"]
     assert [route.state for route in edge_status.routes] == ["live"]
-    changed = replace(served_edge, revision=2)
-    edge.store.keep(changed)
-    assert (status(edge, changed).state, errors(edge, served_edge)) == ("live", {})
-    edge.store.forget(changed)
+    second_revision = replace(served_edge, revision=2)
+    edge.store.keep(second_revision)
+    assert (status(edge, second_revision).state, errors(edge, served_edge)) == ("live", {})
+    edge.store.forget(second_revision)
     until(lambda: edge.store.trial(ACCOUNT, served_edge.id) is None)
 
 
@@ -82,8 +82,8 @@ def test_special_names_are_tried_too(edge: Edge) -> None:
 def test_a_rejected_certificate_is_known_before_the_first_visitor(edge: Edge) -> None:
     host = f"x.weak.{edge.settings.tunnel_domain}"
     weak, good = ids.new("cert"), ids.new("cert")
-    issued = openssl.issue(f"/CN={weak}", "rsa-1024")
-    edge.store.upload(uploaded(weak, ACCOUNT, host), KeyPair(issued.certificate, issued.key))
+    weak_pair = openssl.issue(f"/CN={weak}", "rsa-1024")
+    edge.store.upload(uploaded(weak, ACCOUNT, host), KeyPair(weak_pair.certificate, weak_pair.key))
     served_edge = keep(edge, "x.weak")
 
     edge_status = status(edge, served_edge)

@@ -53,10 +53,10 @@ def test_a_tunnel_gets_true_headers_and_no_internal_ones(table: Table, visitors:
     with table.connect(TUNNEL, source="127.0.0.5") as connection:
         status, body = ask(connection, TUNNEL, "/", "x-forwarded-for: 192.0.2.9", "x-envoy-scope: other")
     id, *head = body.split("\n")
-    sent = dict(line.strip().lower().split(": ", 1) for line in head[1:] if ": " in line)
+    headers = dict(line.strip().lower().split(": ", 1) for line in head[1:] if ": " in line)
     assert (status, id) == (200, "tn_demo")
-    assert (sent["x-forwarded-for"], sent["x-forwarded-host"]) == ("127.0.0.5", TUNNEL)
-    assert "x-envoy-scope" not in sent
+    assert (headers["x-forwarded-for"], headers["x-forwarded-host"]) == ("127.0.0.5", TUNNEL)
+    assert "x-envoy-scope" not in headers
 
 
 def test_a_group_of_tunnels_answers_for_an_edge(table: Table, visitors: list[Header | None]) -> None:
@@ -85,12 +85,12 @@ def test_the_access_log_names_the_tunnel_or_the_edge(table: Table, visitors: lis
     assert [table.visit(name, path="/logged")[0] for name in (TUNNEL, EDGE)] == [200, 200]
     words = ("account", "edge", "route", "tunnel")
 
-    def logged() -> dict[str, tuple[str | None, ...]]:
+    def read_lines() -> dict[str, tuple[str | None, ...]]:
         lines = [line for line in table.access_log() if line["path"] == "/logged"]
         return {line["host"]: tuple(line[word] for word in words) for line in lines}
 
-    until(lambda: len(logged()) == 2)
-    assert logged() == {
+    until(lambda: len(read_lines()) == 2)
+    assert read_lines() == {
         TUNNEL: ("acct_a", None, None, "tn_demo"),
         EDGE: ("acct_a", f"edghts_{EDGE}", "edghtsrt_1", "tn_1"),
     }

@@ -33,8 +33,8 @@ def values(edge: Edge) -> Counter[str]:
     """Return the metrics of loaded names, by name and label."""
     with urllib.request.urlopen(f"http://127.0.0.1:{edge.settings.metrics_port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
-    named = (line.rpartition(" ") for line in lines if line.startswith("edge_name"))
-    return Counter({name: int(float(value)) for name, _, value in named})
+    name_lines = (line.rpartition(" ") for line in lines if line.startswith("edge_name"))
+    return Counter({name: int(float(value)) for name, _, value in name_lines})
 
 
 def loads(edge: Edge) -> int:
@@ -84,14 +84,14 @@ def test_the_first_visitor_waits_for_a_certificate_that_envoy_accepts(edge: Edge
 def test_a_name_whose_only_certificate_is_rejected_is_refused_within_a_second(edge: Edge) -> None:
     host, weak = "shop.weak.example", ids.new("cert")
     edge.store.reserve(ServedReservation(ACCOUNT, ids.new("rd"), host, is_proved=True))
-    issued = openssl.issue("/CN=weak", "rsa-1024", extensions=(f"subjectAltName=DNS:{host}",))
-    edge.store.upload(uploaded(weak, ACCOUNT, host), KeyPair(issued.certificate, issued.key))
+    weak_pair = openssl.issue("/CN=weak", "rsa-1024", extensions=(f"subjectAltName=DNS:{host}",))
+    edge.store.upload(uploaded(weak, ACCOUNT, host), KeyPair(weak_pair.certificate, weak_pair.key))
     serve(edge, host)
     edge.settle()
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ssl.SSLError, match="handshake failure"):
         connect(edge, host)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - start < 1
 
 
 def test_a_connection_that_got_the_page_of_unknown_names_is_served_once_the_name_is(edge: Edge, origin: int) -> None:

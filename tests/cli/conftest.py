@@ -49,26 +49,26 @@ class User:
     def run_script(self, script: str) -> str:
         """Run lines in one bash, which ends at the first error. Return what it printed."""
         command = ["bash", "-euo", "pipefail", "-c", script]
-        done = subprocess.run(
+        result = subprocess.run(
             command, env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=110,
         )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     def seconds(self, *command: str) -> float:
         """Return the shortest time of a program in some runs."""
         times = []
         for _ in range(5):
-            started = time.perf_counter()
+            start = time.perf_counter()
             subprocess.run(command, env=self.environment, stdout=subprocess.DEVNULL, check=True)
-            times.append(time.perf_counter() - started)
+            times.append(time.perf_counter() - start)
         return min(times)
 
     def login(self, api: Served) -> "User":
         """Sign in with the key of a served API."""
-        done = self.run("login", api.base_url, "--key", stdin=f"{api.token}\n")
-        assert done.returncode == 0, done.stderr
+        result = self.run("login", api.base_url, "--key", stdin=f"{api.token}\n")
+        assert result.returncode == 0, result.stderr
         return self
 
 
@@ -103,8 +103,8 @@ def other_issuer() -> str:
 @pytest.fixture(scope="session")
 def served(issuer: OidcIssuer, other_issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Serve one API, whose operator allows the issuers, for all tests of the command line."""
-    allowed = f"{issuer.url}=sub {other_issuer}=sub"
-    process, api = serve(tmp_path_factory.mktemp("served") / "local", OIDC_ISSUERS=allowed)
+    issuers = f"{issuer.url}=sub {other_issuer}=sub"
+    process, api = serve(tmp_path_factory.mktemp("served") / "local", OIDC_ISSUERS=issuers)
     yield api
     remember_stored(api)
     process.terminate()

@@ -101,12 +101,12 @@ class Pages(BaseHTTPRequestHandler):
             form[name] for name in ("code", "code_verifier", "device_code", "refresh_token") if name in form
         }
         if form["grant_type"] == "authorization_code":
-            began = state.codes.pop(form["code"])
+            authorization = state.codes.pop(form["code"])
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-            if (began["code_challenge"], began["redirect_uri"]) != (challenge, form["redirect_uri"]):
+            if (authorization["code_challenge"], authorization["redirect_uri"]) != (challenge, form["redirect_uri"]):
                 return self.send_json({"error": "invalid_grant"}, 400)
-            claims["nonce"] = began["nonce"]
+            claims["nonce"] = authorization["nonce"]
         elif form["grant_type"] == "refresh_token" and form["refresh_token"] not in state.refresh_tokens:
             return self.send_json({"error": "invalid_grant"}, 400)
         elif form["grant_type"].endswith("device_code") and not state.devices[form["device_code"]]:

@@ -59,9 +59,9 @@ def test_offboarding_is_repeated_until_it_is_complete(user: User) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         caller = user.with_settings(TE_URL=f"http://127.0.0.1:{server.server_port}", TE_TOKEN="key")
-        done = caller.run("offboard", "usr_1", "--others", "keep")
+        result = caller.run("offboard", "usr_1", "--others", "keep")
         server.shutdown()
-    assert json.loads(done.stdout) == {
+    assert json.loads(result.stdout) == {
         "complete": True, "keys": 4, "ssh_credentials": 0, "certificates": 2, "federated_credentials": 0, **kept_fields,
     }  # fmt: skip
 
@@ -78,9 +78,9 @@ def test_any_path_can_be_requested(admin_user: User) -> None:
 
 def test_tables_have_no_colours_and_no_control_characters(admin_user: User) -> None:
     admin_user.run("backends", "http-response", "create", "--json", "-", stdin='{"description": "a\\u001b[31mb"}')
-    shown = admin_user.run("backends", "http-response", "list", "-o", "table")
-    assert "\x1b" not in shown.stdout
-    assert "a�[31mb" in shown.stdout
+    result = admin_user.run("backends", "http-response", "list", "-o", "table")
+    assert "\x1b" not in result.stdout
+    assert "a�[31mb" in result.stdout
 
 
 def test_the_list_of_commands_is_shown_at_once(user: User) -> None:

@@ -39,10 +39,10 @@ def complete(user: User, shell: str, *lines: str) -> list[str]:
         os.close(slave)
         keystrokes = "".join(f"{line}{_TAB}{_HOME}echo \n" for line in lines)
         os.write(terminal, f"{setup}\n{keystrokes}exit\n".encode())
-        shown = _read_until_end(terminal)
+        output = _read_until_end(terminal)
         process.kill()
     os.close(terminal)
-    return [line.strip() for line in shown.replace("\r", "\n").split("\n") if line.startswith("te ")][-len(lines) :]
+    return [line.strip() for line in output.replace("\r", "\n").split("\n") if line.startswith("te ")][-len(lines) :]
 
 
 def _read_until_end(terminal: int) -> str:
@@ -80,22 +80,22 @@ def test_a_service_that_is_silent_or_away_offers_no_ids(admin_user: User) -> Non
     need("bash")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (9, silent.getsockname()[1]):
-            elsewhere = admin_user.with_settings(TE_URL=f"http://127.0.0.1:{port}", TE_TOKEN="x")
-            line, began = "te backends http-response get bk", time.monotonic()
-            assert complete(elsewhere, "bash", line) == [line]
-            assert time.monotonic() - began < 10
+            other_user = admin_user.with_settings(TE_URL=f"http://127.0.0.1:{port}", TE_TOKEN="x")
+            line, start = "te backends http-response get bk", time.monotonic()
+            assert complete(other_user, "bash", line) == [line]
+            assert time.monotonic() - start < 10
 
 
 def test_tab_opens_no_browser_after_the_end_of_a_sign_in(user: User, api: Served, tmp_path: Path) -> None:
     need("bash")
     user.login(api)
-    config, opened = user.home / ".config/te/config.toml", tmp_path / "opened"
+    config, marker = user.home / ".config/te/config.toml", tmp_path / "opened"
     config.write_text(config.read_text() + 'federated = "fcred_1"\n')
     secret = {"token": "ended", "id": "ak_1", "lifetime": "60", "expires_at": "2020-01-01T00:00:00Z"}
     (user.home / ".local/state/te/credentials/default").write_text(json.dumps(secret))
     browser = tmp_path / "browser"
-    browser.write_text(f"#!{sys.executable}\nopen({str(opened)!r}, 'w')\n")
+    browser.write_text(f"#!{sys.executable}\nopen({str(marker)!r}, 'w')\n")
     browser.chmod(0o700)
     line = "te backends http-response get bk"
     assert complete(user.with_settings(BROWSER=str(browser)), "bash", line) == [line]
-    assert not opened.exists()
+    assert not marker.exists()

@@ -93,10 +93,10 @@ def test_every_error_code_of_the_contract_is_here() -> None:
 def test_each_error_code_has_its_exit_code(service: Service, code: str) -> None:
     exit_code, status = CODES[code]
     service.answers = [status]
-    with pytest.raises(ApiError) as rejected:
+    with pytest.raises(ApiError) as error:
         Client(service.url).send("GET", "/")
-    assert (rejected.value.code, rejected.value.status) == (exit_code, status)
-    assert str(rejected.value) == "No.\n  name: required\n  operation: op_1"
+    assert (error.value.code, error.value.status) == (exit_code, status)
+    assert str(error.value) == "No.\n  name: required\n  operation: op_1"
     assert len(service.requests) == (3 if exit_code == 5 else 1)
 
 
@@ -125,7 +125,7 @@ def test_a_wait_that_is_too_long_is_reported(service: Service) -> None:
 def test_a_rejected_token_is_renewed_once(service: Service) -> None:
     service.answers = [401, 200]
     Client(service.url, lambda: "old", lambda: "new").get("/me")
-    assert [sent for _, _, sent in service.requests] == ["Bearer old", "Bearer new"]
+    assert [authorization for _, _, authorization in service.requests] == ["Bearer old", "Bearer new"]
 
 
 def test_a_service_that_does_not_answer_is_named() -> None:
@@ -137,9 +137,9 @@ def test_a_service_that_does_not_answer_is_named() -> None:
     "url", ["http://api.example.com", "ftp://127.0.0.1", "https://", "https://me:secret@host", "https://host?x", "host"]
 )
 def test_a_token_is_sent_over_https_or_to_loopback_only(url: str) -> None:
-    with pytest.raises(CommandError) as rejected:
+    with pytest.raises(CommandError) as error:
         checked_url(url)
-    assert rejected.value.code == 2
+    assert error.value.code == 2
 
 
 @pytest.mark.parametrize("url", ["https://api.example.com", "https://h/dev/", "http://[::1]:80", "http://localhost:1"])
@@ -158,9 +158,9 @@ def test_other_addresses_are_accepted(url: str) -> None:
     ],
 )
 def test_wrong_usage_and_missing_sign_in(user: User, arguments: tuple[str, ...], code: int) -> None:
-    done = user.run(*arguments)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert done.stderr
+    result = user.run(*arguments)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert result.stderr
 
 
 def test_the_certificate_of_a_service_is_verified(service: Service, tmp_path: Path) -> None:
@@ -183,11 +183,11 @@ def test_the_certificate_of_a_service_is_verified(service: Service, tmp_path: Pa
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     service.socket = context.wrap_socket(service.socket, server_side=True)
-    trusted = f"https://localhost:{service.server_port}"
-    assert Client(trusted, cacert=str(certificate)).get("/") == {}
+    url = f"https://localhost:{service.server_port}"
+    assert Client(url, cacert=str(certificate)).get("/") == {}
     with pytest.raises(UnreachableError, match="certificate verify failed"):
-        Client(trusted, attempts=1).get("/")
+        Client(url, attempts=1).get("/")
     with pytest.raises(UnreachableError, match="certificate"):
-        Client(trusted.replace("localhost", "127.0.0.1"), cacert=str(certificate), attempts=1).get("/")
+        Client(url.replace("localhost", "127.0.0.1"), cacert=str(certificate), attempts=1).get("/")
     with pytest.raises(CommandError, match="is not a file with PEM certificates"):
-        Client(trusted, cacert=str(key)).get("/")
+        Client(url, cacert=str(key)).get("/")

@@ -116,8 +116,8 @@ def interrupted(user: User, prompt: str, text: str, *arguments: str) -> str:
 
 
 def test_at_the_prompt_for_a_key(caller: User, api: Served) -> None:
-    shown = interrupted(caller, "API key", api.token, "login", api.base_url, "--key")
-    assert api.token not in shown
+    output = interrupted(caller, "API key", api.token, "login", api.base_url, "--key")
+    assert api.token not in output
     assert_nothing_is_left(caller, api.token)
     assert [file for file in caller.home.rglob("*") if file.is_file()] == []
 
@@ -136,8 +136,8 @@ def test_at_the_prompt_for_an_address(caller: User, served: Served, issuer: Oidc
 def test_at_the_prompt_for_a_passphrase(caller: User, api: Served) -> None:
     key = caller.home / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", SECRET, "-f", key], check=True)
-    shown = interrupted(caller, "Passphrase of", SECRET, "http", "1", "--identity", str(key))
-    assert SECRET not in shown
+    output = interrupted(caller, "Passphrase of", SECRET, "http", "1", "--identity", str(key))
+    assert SECRET not in output
     assert_nothing_is_left(caller, SECRET, api.token)
 
 
@@ -160,9 +160,9 @@ def test_at_the_question_whether_to_write_the_configuration(caller: User, api: S
 
 
 @contextmanager
-def recorded(user: User) -> Iterator[list[dict[str, str]]]:
+def record_commands(user: User) -> Iterator[list[dict[str, str]]]:
     """Answer at the socket of a `te http` that has recorded a request with a secret. Yield what was asked."""
-    asked: list[dict[str, str]] = []
+    commands: list[dict[str, str]] = []
     folder = user.home / ".local/state/te/run"
     folder.mkdir(parents=True, mode=0o700)
     descriptor = os.open(folder, os.O_PATH)
@@ -177,13 +177,13 @@ def recorded(user: User) -> Iterator[list[dict[str, str]]]:
                 with connection, connection.makefile("rwb") as lines:
                     if not (line := lines.readline()):
                         return
-                    asked.append(json.loads(line))
-                    lines.write(json.dumps({"result": results[asked[-1]["command"]]}).encode() + b"\n")
+                    commands.append(json.loads(line))
+                    lines.write(json.dumps({"result": results[commands[-1]["command"]]}).encode() + b"\n")
 
         thread = threading.Thread(target=answer)
         thread.start()
         try:
-            yield asked
+            yield commands
         finally:
             with socket.socket(socket.AF_UNIX) as last:
                 last.connect(f"/proc/self/fd/{descriptor}/1.sock")
@@ -196,11 +196,14 @@ def test_in_an_editor(caller: User, tmp_path: Path, handles: bool) -> None:
     program = tmp_path / "editor.py"
     program.write_text(EDITOR.format(handles=handles))
     user = caller.with_settings(EDITOR=f"'{sys.executable}' '{program}'")
-    with recorded(user) as asked, closing(Terminal(user, "requests", "replay", "1", "--edit", "-o", "id")) as terminal:
+    with (
+        record_commands(user) as commands,
+        closing(Terminal(user, "requests", "replay", "1", "--edit", "-o", "id")) as terminal,
+    ):
         terminal.read_until("the editor is open")
         (folder,) = (caller.home / "temporary").iterdir()
         assert folder.stat().st_mode & 0o777 == 0o700
         assert terminal.end(_CTRL_C) == (0 if handles else 130), terminal.shown
-    edited = [command["text"] for command in asked if command["command"] == "replay"]
+    edited = [command["text"] for command in commands if command["command"] == "replay"]
     assert edited == ([f"GET / HTTP/1.1\ncookie: {SECRET}\n\nedited"] if handles else [])
     assert_nothing_is_left(caller, SECRET)

@@ -124,18 +124,18 @@ def test_each_sample_in_flags_is_sent_and_gives_the_samples_answer(
 ) -> None:
     for method, _, documented_operation in documented():
         operation = OPERATIONS[documented_operation["operationId"]]
-        status, shown = answer_of(documented_operation, operation, sampled)
+        status, expected = answer_of(documented_operation, operation, sampled)
         for sample in samples_of(documented_operation):
             flags = flags_of(operation.fields, sample or {})
             words = [word for field in operation.fields for word in words_of(field, flags.get(field.path, ()))]
             code = app.run([*operation.words, *(f"{name}_1" for name in operation.names), *words, "-o", "json"])
-            printed = capsys.readouterr()
-            assert (code, status // 100) == (0, 2), (operation.id, printed.err)
-            sent = operation.path.format_map({name: f"{name}_1" for name in operation.names})
+            captured = capsys.readouterr()
+            assert (code, status // 100) == (0, 2), (operation.id, captured.err)
+            path = operation.path.format_map({name: f"{name}_1" for name in operation.names})
             body = (sample or {}) if operation.fields else None
-            assert sampled.request == (method, sent, body), operation.id
-            output = json.loads(printed.out) if printed.out.startswith(("{", "[")) else printed.out
-            assert output == shown, operation.id
+            assert sampled.request == (method, path, body), operation.id
+            output = json.loads(captured.out) if captured.out.startswith(("{", "[")) else captured.out
+            assert output == expected, operation.id
 
 
 def samples_of(documented_operation: dict[str, Any]) -> list[Any]:
@@ -224,9 +224,9 @@ def test_texts_become_values(kind: str, text: str, value: Any) -> None:
     ],
 )
 def test_other_texts_are_wrong_usage_and_name_the_flag(kind: str, text: str, message: str) -> None:
-    with pytest.raises(CommandError) as rejected:
+    with pytest.raises(CommandError) as error:
         document.parse(Field("a_field", kind), [text])
-    assert (str(rejected.value), rejected.value.code) == (message, 2)
+    assert (str(error.value), error.value.code) == (message, 2)
 
 
 def test_a_kind_is_created_listed_changed_and_deleted(admin_user: User) -> None:
@@ -238,14 +238,14 @@ def test_a_kind_is_created_listed_changed_and_deleted(admin_user: User) -> None:
     assert created.returncode == 0, created.stderr
     backend = json.loads(created.stdout)
     assert (backend["headers"], backend["body"]) == ({"Retry-After": "9"}, "Back soon.")
-    listed = admin_user.run("backends", "http-response", "list")
-    assert json.loads(listed.stdout) == [backend]
+    result_of_list = admin_user.run("backends", "http-response", "list")
+    assert json.loads(result_of_list.stdout) == [backend]
     table = admin_user.run("backends", "http-response", "list", "-o", "table", "--utc", "--columns", "id,status_code")
     assert table.stdout.split() == ["ID", "STATUS_CODE", backend["id"], "503"]
-    changed = admin_user.run(
+    result_of_update = admin_user.run(
         "backends", "http-response", "update", backend["id"], "--description", "open", "-o", "json"
     )
-    assert json.loads(changed.stdout)["description"] == "open"
+    assert json.loads(result_of_update.stdout)["description"] == "open"
     stale = admin_user.run("backends", "http-response", "delete", backend["id"], "--if-match", '"stale"')
     assert (stale.returncode, json.loads(stale.stderr)["error_code"]) == (6, "precondition_failed")
     deleted = admin_user.run("backends", "http-response", "delete", backend["id"])
@@ -267,21 +267,21 @@ def test_all_pages_of_a_list_are_followed(admin_user: User) -> None:
 
 
 def test_a_token_is_written_to_one_place(admin_user: User, api: Served) -> None:
-    shown = admin_user.run("api-keys", "create", "--scopes", "edges:read", "--scopes", "backends:read")
-    key = json.loads(shown.stdout)
+    result = admin_user.run("api-keys", "create", "--scopes", "edges:read", "--scopes", "backends:read")
+    key = json.loads(result.stdout)
     assert (key["scopes"], bool(key["token"])) == (["edges:read", "backends:read"], True)
-    written = admin_user.run("api-keys", "create", "--token-file", "key", "--scopes", "edges:read")
+    result_with_file = admin_user.run("api-keys", "create", "--token-file", "key", "--scopes", "edges:read")
     token = (admin_user.home / "key").read_text().strip()
     assert (admin_user.home / "key").stat().st_mode & 0o777 == 0o600
-    assert "token" not in json.loads(written.stdout)
+    assert "token" not in json.loads(result_with_file.stdout)
     me = admin_user.with_settings(TE_URL=api.base_url, TE_TOKEN=token).run("whoami")
     assert json.loads(me.stdout)["key"]["scopes"] == ["edges:read"]
 
 
 def test_open_operations_need_no_token(admin_user: User, user: User, api: Served) -> None:
     authority = admin_user.run("ssh-certificate-authorities", "create", "-o", "id").stdout.strip()
-    shown = user.with_settings(TE_URL=api.base_url, TE_CONFIG_DIR=str(user.home / "empty")).run(
+    result = user.with_settings(TE_URL=api.base_url, TE_CONFIG_DIR=str(user.home / "empty")).run(
         "ssh-certificate-authorities", "public-key", "get", authority
     )
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.startswith("ssh-ed25519 ")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("ssh-ed25519 ")

@@ -79,12 +79,12 @@ def test_every_block_works(user: User, served: Served, issuer: OidcIssuer, tmp_p
         certificate = "CERTIFICATE=$(te ssh-user-certificates list -o id)"
         script = [*agent, *page[:until_revoked], certificate, *page[until_revoked:]]
         readme = [block.replace("ssh server.example.com", "ssh server.example.com true") for block in of_readme()]
-        said = reader.run_script("\n".join([*script, *readme, "echo the end"]))
-    assert said.endswith("the end\n")
-    assert '"storage": "memory"' in said
-    assert 'Match host *.example.com exec "te ssh ensure %n %r"' in said
-    assert '"reason": "lost laptop"' in said
-    assert "Back soon." in said
+        output = reader.run_script("\n".join([*script, *readme, "echo the end"]))
+    assert output.endswith("the end\n")
+    assert '"storage": "memory"' in output
+    assert 'Match host *.example.com exec "te ssh ensure %n %r"' in output
+    assert '"reason": "lost laptop"' in output
+    assert "Back soon." in output
 
 
 def of_readme() -> list[str]:

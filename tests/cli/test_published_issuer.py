@@ -51,8 +51,8 @@ def credential(served: Served, published: str) -> str:
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[Chrome]:
     need("chromium")
-    with browser.opened() as opened:
-        yield opened
+    with browser.opened() as chromium:
+        yield chromium
 
 
 def sign_in(chrome: Chrome, address: str, name: str = "ada") -> None:
@@ -70,11 +70,11 @@ def start(user: User, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def test_chromium_signs_in(user: User, served: Served, credential: str, chrome: Chrome, tmp_path: Path) -> None:
-    opened = tmp_path / "address"
-    with_browser = user.with_settings(BROWSER=f"{sys.executable} -c \"open('{opened}', 'w').write('%s')\"")
+    address_file = tmp_path / "address"
+    with_browser = user.with_settings(BROWSER=f"{sys.executable} -c \"open('{address_file}', 'w').write('%s')\"")
     process = start(with_browser, "login", served.base_url, credential)
-    WebDriverWait(chrome, 30).until(lambda _: opened.exists() and opened.read_text())
-    sign_in(chrome, opened.read_text())
+    WebDriverWait(chrome, 30).until(lambda _: address_file.exists() and address_file.read_text())
+    sign_in(chrome, address_file.read_text())
     WebDriverWait(chrome, 30).until(lambda page: "Return to the terminal" in page.page_source)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
@@ -97,6 +97,6 @@ def test_a_pasted_address_signs_in(
 
 
 def test_an_issuer_without_the_device_grant_is_one_sentence(user: User, served: Served, credential: str) -> None:
-    done = user.run("login", served.base_url, credential, "--device")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert "has no device_authorization_endpoint: choose another way to sign in." in done.stderr
+    result = user.run("login", served.base_url, credential, "--device")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert "has no device_authorization_endpoint: choose another way to sign in." in result.stderr

@@ -48,7 +48,7 @@ def start(user: User, *arguments: str, **settings: str) -> subprocess.Popen[str]
     return subprocess.Popen(command, env=environment, cwd=user.home, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def opened(user: User) -> str:
+def read_address(user: User) -> str:
     """Return the address that the program in place of a browser received."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -59,7 +59,7 @@ def opened(user: User) -> str:
     raise AssertionError("no browser was opened")
 
 
-def signed_in(address: str) -> str:
+def submit_sign_in(address: str) -> str:
     """Sign in at the issuer, and return the address to which it redirects."""
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.netloc)
@@ -83,7 +83,7 @@ def test_chromium_signs_in(user: User, served: Served, credential: str) -> None:
     need("chromium")
     process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
     with browser.opened() as chrome:
-        chrome.get(opened(user))
+        chrome.get(read_address(user))
         chrome.find_element(By.ID, "sign-in").click()
         WebDriverWait(chrome, 30).until(lambda page: "Return to the terminal" in page.page_source)
     output, errors = process.communicate(timeout=30)
@@ -95,20 +95,20 @@ def test_chromium_signs_in(user: User, served: Served, credential: str) -> None:
 
 def test_stray_requests_change_nothing(user: User, served: Served, credential: str) -> None:
     process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
-    address = opened(user)
+    address = read_address(user)
     redirect = parse_qs(urlsplit(address).query)["redirect_uri"][0]
     with socket.create_connection((str(urlsplit(redirect).hostname), int(urlsplit(redirect).port or 0))):
         for stray in ("", "?code=forged", "?code=forged&state=", "?error=access_denied&state=guessed", "?state=%ff"):
             assert get(redirect + stray) == 404
         assert get(f"{redirect}/../other?code=forged") == 404
-        assert get(signed_in(address)) == 200
+        assert get(submit_sign_in(address)) == 200
         assert process.wait(timeout=30) == 0
     process.communicate()
 
 
 def test_an_error_of_the_issuer_ends_the_sign_in(user: User, served: Served, credential: str) -> None:
     process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
-    query = parse_qs(urlsplit(opened(user)).query)
+    query = parse_qs(urlsplit(read_address(user)).query)
     get(f"{query['redirect_uri'][0]}?error=access_denied&state={query['state'][0]}")
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
@@ -121,7 +121,7 @@ def test_a_token_with_another_nonce_is_rejected(
 ) -> None:
     issuer.state.claims = {}
     process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
-    redirected = signed_in(opened(user))
+    redirected = submit_sign_in(read_address(user))
     issuer.state.codes[parse_qs(urlsplit(redirected).query)["code"][0]]["nonce"] = "replayed"
     get(redirected)
     _, errors = process.communicate(timeout=30)
@@ -136,7 +136,9 @@ def test_a_pasted_address_signs_in(user: User, served: Served, credential: str) 
     assert process.stdin
     assert process.stderr
     lines = [process.stderr.readline() for _ in range(2)]
-    process.stdin.write("http://127.0.0.1/callback?code=forged&state=guessed\n" + signed_in(lines[1].strip()) + "\n")
+    process.stdin.write(
+        "http://127.0.0.1/callback?code=forged&state=guessed\n" + submit_sign_in(lines[1].strip()) + "\n"
+    )
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     assert "This address does not belong to this sign-in." in errors
@@ -144,17 +146,17 @@ def test_a_pasted_address_signs_in(user: User, served: Served, credential: str) 
 
 
 def test_another_device_signs_in(user: User, served: Served, credential: str, issuer: OidcIssuer) -> None:
-    done = user.run("login", served.base_url, "--federated", credential, "--device")
-    assert done.returncode == 0, done.stderr
-    assert f"Open {issuer.url}/device on any device, and confirm the code ABCD-EFGH." in done.stderr
+    result = user.run("login", served.base_url, "--federated", credential, "--device")
+    assert result.returncode == 0, result.stderr
+    assert f"Open {issuer.url}/device on any device, and confirm the code ABCD-EFGH." in result.stderr
 
 
 def test_no_browser_opens_without_a_terminal(user: User, served: Served, credential: str, issuer: OidcIssuer) -> None:
     issuer.state.requests.clear()
-    done = user.run("login", served.base_url, credential)
-    assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.count("\n") == 1
-    assert "--device or --paste" in done.stderr
+    result = user.run("login", served.base_url, credential)
+    assert (result.returncode, result.stdout) == (4, "")
+    assert result.stderr.count("\n") == 1
+    assert "--device or --paste" in result.stderr
     assert issuer.state.requests == []
 
 
@@ -162,8 +164,8 @@ def test_a_pipeline_signs_in_and_stores_nothing(
     user: User, served: Served, credential: str, issuer: OidcIssuer
 ) -> None:
     pipeline = user.with_settings(TE_URL=served.base_url, TE_FEDERATED=credential, TE_ID_TOKEN=issuer.token())
-    done = pipeline.run("whoami")
-    assert json.loads(done.stdout)["storage"] == "memory", done.stderr
+    result = pipeline.run("whoami")
+    assert json.loads(result.stdout)["storage"] == "memory", result.stderr
     assert [*user.home.rglob("*")] == []
     outside = user.with_settings(TE_URL=served.base_url, TE_FEDERATED=credential).run("whoami")
     assert outside.returncode == 4
@@ -181,8 +183,8 @@ def test_a_pipeline_obtains_a_certificate_without_a_key(
     issuer.state.claims = {}
     settings = {"TE_URL": served.base_url, "TE_FEDERATED": credential, "TE_ID_TOKEN": issuer.token()}
     options = ("--authority", authority, "--principal", "deploy", "--lifetime", "10m")
-    done = user.with_settings(**settings).run("ssh", "login", *options)
-    assert done.returncode == 0, done.stderr
+    result = user.with_settings(**settings).run("ssh", "login", *options)
+    assert result.returncode == 0, result.stderr
     (certificate,) = admin.get(f"/ssh_user_certificates?owner_id={owner}").json["ssh_user_certificates"]
     assert (certificate["principals"], certificate["created_by"]) == (["deploy"], credential)
     line = (user.home / f".local/state/te/ssh/default-{authority}-cert.pub").read_text()
@@ -193,7 +195,7 @@ def test_a_pipeline_obtains_a_certificate_without_a_key(
 
 def test_ctrl_c_ends_a_sign_in_in_the_browser(user: User, served: Served, credential: str) -> None:
     process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
-    opened(user)
+    read_address(user)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 130
@@ -203,11 +205,11 @@ def test_ctrl_c_ends_a_sign_in_in_the_browser(user: User, served: Served, creden
 def test_a_rejected_token_is_explained(user: User, served: Served, credential: str, issuer: OidcIssuer) -> None:
     user.login(served)
     settings = {"TE_FEDERATED": credential, "TE_ID_TOKEN": issuer.token(sub="eve")}
-    done = user.with_settings(**settings).run("login", served.base_url, "--explain")
-    assert done.returncode == 1
-    assert "  sub: eve\n" in done.stderr
-    assert f'Conditions of {credential}:\n  aud: one of ["te-client"]\n  sub: ada\n' in done.stderr
-    assert settings["TE_ID_TOKEN"].split(".")[2] not in done.stderr
+    result = user.with_settings(**settings).run("login", served.base_url, "--explain")
+    assert result.returncode == 1
+    assert "  sub: eve\n" in result.stderr
+    assert f'Conditions of {credential}:\n  aud: one of ["te-client"]\n  sub: ada\n' in result.stderr
+    assert settings["TE_ID_TOKEN"].split(".")[2] not in result.stderr
 
 
 def test_a_key_is_renewed_before_its_end_and_after_a_rejection(
@@ -223,13 +225,13 @@ def test_a_key_is_renewed_before_its_end_and_after_a_rejection(
         if step == "was deleted":
             assert admin.delete(f"/api_keys/{stored(user)['id']}").status == 204
         process = start(user, "whoami", BROWSER=BROWSER)
-        get(signed_in(opened(user)))
+        get(submit_sign_in(read_address(user)))
         output, errors = process.communicate(timeout=30)
         assert process.returncode == 0, errors
         assert json.loads(output)["key"]["id"] == stored(user)["id"] != first["id"]
     admin.delete(f"/api_keys/{stored(user)['id']}")
-    rejected = user.run("whoami", "-o", "table")
-    assert (rejected.returncode, rejected.stderr) == (
+    result = user.run("whoami", "-o", "table")
+    assert (result.returncode, result.stderr) == (
         4,
         "te: The sign-in has ended: sign in again with te login.\n",
     )

@@ -55,10 +55,10 @@ def authority(admin: Client, server: Sshd) -> str:
     return str(authority["id"])
 
 
-def listed(user: User) -> list[str]:
+def list_agent_keys(user: User) -> list[str]:
     """Return the identities that the agent shows."""
-    done = subprocess.run(["ssh-add", "-L"], env=user.environment, capture_output=True, text=True)
-    return [line for line in done.stdout.splitlines() if line.startswith("ssh-")]
+    result = subprocess.run(["ssh-add", "-L"], env=user.environment, capture_output=True, text=True)
+    return [line for line in result.stdout.splitlines() if line.startswith("ssh-")]
 
 
 def count(admin: Client) -> int:
@@ -80,11 +80,11 @@ def connect(user: User, config: Path, *command: str) -> subprocess.CompletedProc
 
 
 def test_the_first_login_takes_three_commands(agent: User, server: Sshd, authority: str) -> None:
-    done = agent.run("ssh", "login", "--principal", USER)
-    assert done.returncode == 0, done.stderr
-    assert f"A certificate for {USER} until " in done.stderr
-    assert [line.split()[0] for line in listed(agent)] == ["ssh-ed25519-cert-v01@openssh.com"]
-    assert listed(agent)[0].split()[2] == "te:default"
+    result = agent.run("ssh", "login", "--principal", USER)
+    assert result.returncode == 0, result.stderr
+    assert f"A certificate for {USER} until " in result.stderr
+    assert [line.split()[0] for line in list_agent_keys(agent)] == ["ssh-ed25519-cert-v01@openssh.com"]
+    assert list_agent_keys(agent)[0].split()[2] == "te:default"
     options = ("-F", "none", "-oBatchMode=yes", "-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null")
     inside = agent.run("ssh", *options, "-p", str(server.port), f"{USER}@{HOST}", "echo", "in")
     assert inside.stdout == "in\n", inside.stderr
@@ -94,15 +94,15 @@ def test_the_first_login_takes_three_commands(agent: User, server: Sshd, authori
 def test_a_new_certificate_replaces_the_one_of_its_authority(agent: User, admin: Client, authority: str) -> None:
     for _ in range(2):
         assert agent.run("ssh", "login", "--principal", USER, "--authority", authority).returncode == 0
-    assert len(listed(agent)) == 1
+    assert len(list_agent_keys(agent)) == 1
     other = admin.create("/ssh_certificate_authorities", {})["id"]
     assert agent.run("ssh", "login", "--authority", other).returncode == 0
-    assert len(listed(agent)) == 2
+    assert len(list_agent_keys(agent)) == 2
 
 
 def test_a_certificate_is_renewed_before_its_end(agent: User, server: Sshd, admin: Client, authority: str) -> None:
-    done = agent.run("ssh", "login", "--principal", USER, "--lifetime", f"{LIFETIME}s", "--authority", authority)
-    assert done.returncode == 0, done.stderr
+    result = agent.run("ssh", "login", "--principal", USER, "--lifetime", f"{LIFETIME}s", "--authority", authority)
+    assert result.returncode == 0, result.stderr
     config = configure(agent, server, agent.run("ssh", "config", "--host", HOST).stdout)
     assert connect(agent, config).stdout == "in\n"
     renewed_at = time.monotonic()
@@ -113,7 +113,7 @@ def test_a_certificate_is_renewed_before_its_end(agent: User, server: Sshd, admi
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             renewing = [*pool.map(lambda _: connect(agent, config), range(CONNECTIONS))]
         assert [(process.stdout, process.stderr) for process in renewing] == [("in\n", "")] * CONNECTIONS
-        assert (count(admin), len(listed(agent))) == (renewal + 2, 1)
+        assert (count(admin), len(list_agent_keys(agent))) == (renewal + 2, 1)
 
 
 def test_a_valid_certificate_delays_a_connection_little(agent: User, authority: str) -> None:
@@ -134,18 +134,18 @@ def test_sixteen_connections_refill_an_emptied_agent_once(
     for attempt in range(3):  # on a busy machine, some may have to wait for more than five seconds
         subprocess.run(["ssh-add", "-q", "-D"], env=agent.environment, check=True)
         with ThreadPoolExecutor(16) as pool:
-            done = [*pool.map(lambda _: connect(agent, config), range(16))]
-        assert (count(admin), len(listed(agent))) == (attempt + 2, 1)
-        if all(each.stdout for each in done):
+            results = [*pool.map(lambda _: connect(agent, config), range(16))]
+        assert (count(admin), len(list_agent_keys(agent))) == (attempt + 2, 1)
+        if all(each.stdout for each in results):
             break
-    assert [(each.stdout, each.stderr) for each in done] == [("in\n", "")] * 16
+    assert [(each.stdout, each.stderr) for each in results] == [("in\n", "")] * 16
 
 
 def test_files_are_used_without_an_agent(admin_user: User, server: Sshd, authority: str) -> None:
-    done = admin_user.run("ssh", "login", "--principal", USER)
-    assert done.returncode == 0, done.stderr
+    result = admin_user.run("ssh", "login", "--principal", USER)
+    assert result.returncode == 0, result.stderr
     key = admin_user.home / f".local/state/te/ssh/default-{authority}"
-    assert f" is in {key} (-cert.pub).\n" in done.stderr
+    assert f" is in {key} (-cert.pub).\n" in result.stderr
     assert {file.stat().st_mode & 0o777 for file in key.parent.iterdir()} == {0o600}
     RECORD.secrets.add("".join(key.read_text().splitlines()[2:-1]))
     config = configure(admin_user, server, admin_user.run("ssh", "config").stdout)
@@ -194,10 +194,10 @@ def assert_fails(user: User) -> None:
     """Assert that `ensure` exits with 1 and one sentence, within five seconds."""
 
     def seconds() -> float:
-        started = time.monotonic()
-        done = user.run("ssh", "ensure", "host", "user")
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
-        return time.monotonic() - started
+        start = time.monotonic()
+        result = user.run("ssh", "ensure", "host", "user")
+        assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1), result.stderr
+        return time.monotonic() - start
 
     assert least(seconds, bound=5.0) <= 5.0
 

@@ -69,10 +69,10 @@ def test_a_keyring_stores_the_token_and_a_refresh_token_renews_it(
     more = {"scopes": ["backends:read"], "sign_in": {"client_id": issuers.CLIENT}}
     credential = admin.create("/federated_credentials", {**fields, **more})["id"]
     issuer.state.sends_refresh_tokens = True
-    done = with_keyring.run("login", served.base_url, credential, "--device")
+    result = with_keyring.run("login", served.base_url, credential, "--device")
     issuer.state.sends_refresh_tokens = False
-    assert done.returncode == 0, done.stderr
-    assert "The token is stored in: keyring, entry te:default\n" in done.stderr
+    assert result.returncode == 0, result.stderr
+    assert "The token is stored in: keyring, entry te:default\n" in result.stderr
     ring = with_keyring.home / "ring.json"
     entry = json.loads(json.loads(ring.read_text())["te:default"])
     assert entry["refresh_token"]
@@ -118,8 +118,8 @@ def without_certificate(with_keyring: User, api: Served) -> User:
 def test_a_keyring_that_does_not_answer_delays_a_connection_little(
     without_certificate: User, keyring: str, sentence: str
 ) -> None:
-    done = without_certificate.with_settings(RING=keyring).run("ssh", "ensure", "host", "ada", timeout=20)
-    assert (done.returncode, done.stderr) == (1, f"te: {sentence}\n")
+    result = without_certificate.with_settings(RING=keyring).run("ssh", "ensure", "host", "ada", timeout=20)
+    assert (result.returncode, result.stderr) == (1, f"te: {sentence}\n")
 
 
 @pytest.mark.parametrize("is_silent", [False, True])
@@ -135,21 +135,21 @@ def test_an_issuer_that_does_not_answer_delays_a_connection_little(
     with (home / ".config/te/config.toml").open("a") as config:
         config.write(f'federated = "{credential}"\n')
     entry = json.loads(json.loads((home / "ring.json").read_text())["te:default"])
-    ended = {**entry, "expires_at": "2020-01-01T00:00:00Z", "lifetime": "60", "refresh_token": "refresh"}
-    (home / "ring.json").write_text(json.dumps({"te:default": json.dumps(ended)}))
+    expired_entry = {**entry, "expires_at": "2020-01-01T00:00:00Z", "lifetime": "60", "refresh_token": "refresh"}
+    (home / "ring.json").write_text(json.dumps({"te:default": json.dumps(expired_entry)}))
     if is_silent:
         issuer.state.may_answer.clear()
     try:
-        done = without_certificate.run("ssh", "ensure", "host", "ada", timeout=20)
+        result = without_certificate.run("ssh", "ensure", "host", "ada", timeout=20)
     finally:
         issuer.state.may_answer.set()
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
     expected = (
         "te: The certificate could not be renewed within 5 seconds."
         if is_silent
         else f"te: The issuer is unreachable at {url}"
     )
-    assert done.stderr.startswith(expected)
+    assert result.stderr.startswith(expected)
 
 
 def test_the_token_is_in_one_file(admin_user: User, api: Served) -> None:
@@ -178,9 +178,9 @@ def test_a_file_of_another_user_is_rejected(home: Path) -> None:
         pytest.skip("only root can give files away")
     store.save("default", store.FILE, Secret("token"))
     os.chown(home / "credentials" / "default", 1, 1)
-    with pytest.raises(CommandError, match="belongs to another user") as rejected:
+    with pytest.raises(CommandError, match="belongs to another user") as error:
         store.load("default", store.FILE)
-    assert rejected.value.code == 4
+    assert error.value.code == 4
 
 
 def test_a_profile_is_read_as_it_was_written(home: Path) -> None:
@@ -202,6 +202,6 @@ def test_a_malformed_profile_is_named(home: Path, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "a/b", ".", "-x", "a b", "x" * 65])
 def test_a_name_of_a_profile_is_no_path(name: str) -> None:
-    with pytest.raises(CommandError) as rejected:
+    with pytest.raises(CommandError) as error:
         profiles.chosen_name(name)
-    assert rejected.value.code == 2
+    assert error.value.code == 2

@@ -135,9 +135,9 @@ class Work:
 
     def _sign(self, caller: Client, authority: str) -> None:
         body = {**BODIES["/ssh_credentials"](caller), "ssh_certificate_authority_id": authority}
-        signed = self._asked(caller, "POST", _CERTIFICATES, body)
-        if self._note("POST", _CERTIFICATES, 201, signed, {}):
-            self.new_records[f"{_CERTIFICATES}/{signed.json['id']}"] = signed.json
+        answer = self._asked(caller, "POST", _CERTIFICATES, body)
+        if self._note("POST", _CERTIFICATES, 201, answer, {}):
+            self.new_records[f"{_CERTIFICATES}/{answer.json['id']}"] = answer.json
 
     def _change_backend(self, caller: Client) -> None:
         backend = self._asked(caller, "POST", _BACKENDS, {"description": "made meanwhile"})

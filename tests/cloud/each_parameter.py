@@ -75,7 +75,7 @@ _UNKNOWN = "AWS::WAFv2::WebACLAssociation"  # the emulated cloud refuses it, and
 
 def main(names: list[str]) -> None:
     """Try the named parameters, or each one and then all. Exit with status 1 if one fails."""
-    failed = []
+    failures = []
     with TemporaryDirectory() as folder, _cloud(Path(folder)):
         values = _values()
         if missing := _declared() - {*values}:
@@ -87,9 +87,9 @@ def main(names: list[str]) -> None:
             before = time.monotonic()
             problem = _try(f"trial-{number}", parameters)
             print(f"{title}: {problem or 'as expected'} ({time.monotonic() - before:.0f} s)", flush=True)
-            failed += [title] if problem else []
-    if failed:
-        sys.exit(f"{len(failed)} of {len(trials)} failed: {', '.join(failed)}.")
+            failures += [title] if problem else []
+    if failures:
+        sys.exit(f"{len(failures)} of {len(trials)} failed: {', '.join(failures)}.")
 
 
 @contextmanager
@@ -166,11 +166,11 @@ def _try(name: str, parameters: Mapping[str, str]) -> str:
 
 
 def _use(outputs: Mapping[str, str], parameters: Mapping[str, str]) -> str:
-    shown = {"TABLE_NAME": outputs["TableName"], "KEY_ID": outputs["KeyArn"]}
+    variables = {"TABLE_NAME": outputs["TableName"], "KEY_ID": outputs["KeyArn"]}
     edge = {"TUNNEL_DOMAIN": parameters.get("TunnelDomain", ""), "TCP_PORTS": parameters.get("TcpPorts", "")}
     process = subprocess.run(
         [sys.executable, "-c", _ACCOUNT],
-        cwd=ROOT, env={**os.environ, **shown, **edge}, capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, **variables, **edge}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if process.returncode:
         return f"no account: {process.stderr[-500:]}"
@@ -182,13 +182,13 @@ def _use(outputs: Mapping[str, str], parameters: Mapping[str, str]) -> str:
         expected_reads = ((("GET", "/me"), 200), (("GET", f"/backends/weighted/{id}"), 404))
         write = (("POST", "/backends/weighted"), 201 if may_write else 503)
         for (method, path), status in (*expected_reads, write):
-            answer = _answered(client, method, path)
+            answer = _ask(client, method, path)
             if answer.status_code != status:
                 return f"{method} {path} is a {answer.status_code}: {answer.text[:300]}"
     return ""
 
 
-def _answered(client: httpx.Client, method: str, path: str) -> httpx.Response:
+def _ask(client: httpx.Client, method: str, path: str) -> httpx.Response:
     """Send a request, again while the functions of a busy machine start."""
     end = time.monotonic() + 90
     while True:

@@ -44,8 +44,8 @@ def _matches(statement: Statement, call: Call) -> bool:
     if unknown := statement.keys() - _ELEMENTS:
         raise NotImplementedError(f"{unknown} in {statement}")
     return (
-        _named(statement, "Action", call.action.lower(), str.lower)
-        and _named(statement, "Resource", call.resource, str)
+        _names(statement, "Action", call.action.lower(), str.lower)
+        and _names(statement, "Resource", call.resource, str)
         and all(
             _holds(operator, call.context, key, each(values))
             for operator, keys in statement.get("Condition", {}).items()
@@ -54,7 +54,7 @@ def _matches(statement: Statement, call: Call) -> bool:
     )
 
 
-def _named(statement: Statement, element: str, value: str, folded: Callable[[str], str]) -> bool:
+def _names(statement: Statement, element: str, value: str, folded: Callable[[str], str]) -> bool:
     """Tell whether an element, or its opposite, names a value."""
     if element in statement:
         return any(_like(value, folded(pattern)) for pattern in each(statement[element]))

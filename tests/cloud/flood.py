@@ -30,7 +30,7 @@ from tests.conftest import ROOT, free_port, serve
 
 OTHER_ACCOUNTS, OTHER_RATE = 4, 0.4  # accounts, and the part of the limit that each sends
 MAX_RATIO, MAX_DELAY = 1.5, 0.025  # of the p99 of a quiet time, and seconds
-ENDED = 0.75  # of the flood, when its key is deleted
+DELETION_TIME = 0.75  # of the flood, when its key is deleted
 ADMITTED = 1.2  # of the limit, as documented for one process
 FORMS = {"retry-after": "[1-9]", "ratelimit": '"account";r=0;t=[1-9]', "ratelimit-policy": '"account";q=[0-9]+;w=1'}
 _BUCKET, _NAME = "packages", "tunnel-edge"
@@ -69,34 +69,34 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     options = parser.parse_args()
     rate = options.limit * OTHER_RATE
-    with TemporaryDirectory() as folder, (_deployed if options.deployed else _local)(Path(folder)) as (url, settings):
+    with TemporaryDirectory() as folder, (_deploy if options.deployed else _local)(Path(folder)) as (url, settings):
         tokens = _accounts(settings, options.limit)
         flooding = _key(url, tokens[0])
         send(url, tokens[1], rate, 5)  # starts the functions
         quiet = _send_for_all(url, tokens[1:], rate, options.seconds)
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, ThreadPoolExecutor(1) as thread:
             flood = pool.submit(send, url, flooding["token"], options.limit * 10, options.seconds)
-            ended = thread.submit(_end, url, tokens[0], flooding["id"], options.seconds * ENDED)
+            deletion = thread.submit(_end, url, tokens[0], flooding["id"], options.seconds * DELETION_TIME)
             beside = _send_for_all(url, tokens[1:], rate, options.seconds)
-            missed = [*_report(quiet, beside, flood.result(), ended.result())]
-        if flood.result().statuses[200] > options.limit * (ADMITTED * options.seconds * ENDED + 1):
+            missed = [*_report(quiet, beside, flood.result(), deletion.result())]
+        if flood.result().statuses[200] > options.limit * (ADMITTED * options.seconds * DELETION_TIME + 1):
             missed.append("The flooding account sent more than its limit.")
         sys.exit("\n".join(missed) or 0)
 
 
-def _report(quiet: Answers, beside: Answers, flood: Answers, ended: tuple[int, float]) -> Iterator[str]:
+def _report(quiet: Answers, beside: Answers, flood: Answers, deletion: tuple[int, float]) -> Iterator[str]:
     """Print the figures. Yield the missed bounds."""
     print(f"others: quiet {dict(quiet.statuses)}, p99 {quiet.p99 * 1000:.0f} ms")
     print(f"others: beside the flood {dict(beside.statuses)}, p99 {beside.p99 * 1000:.0f} ms")
     print(f"flood: {dict(flood.statuses)}, p99 {flood.p99 * 1000:.0f} ms; 429s with wrong headers: {flood.incomplete}")
-    print(f"its key was deleted: {ended[0]} after {ended[1] * 1000:.0f} ms")
+    print(f"its key was deleted: {deletion[0]} after {deletion[1] * 1000:.0f} ms")
     if {*beside.statuses} != {200}:
         yield "Others had other answers than 200."
     if beside.p99 > max(quiet.p99 * MAX_RATIO, quiet.p99 + MAX_DELAY):
         yield "Others waited too long."
     if not flood.statuses[429] or flood.incomplete or not {*flood.statuses} <= {200, 401, 429}:
         yield "The flood was not answered by 429s with correct headers."
-    if ended[0] != 204:
+    if deletion[0] != 204:
         yield "The flooding key could not be deleted."
 
 
@@ -113,8 +113,8 @@ def send(url: str, token: str, rate: float, seconds: float) -> Answers:
         answers.add(answer, time.monotonic() - before)
 
     with httpx.Client(timeout=60, trust_env=False) as client, ThreadPoolExecutor(max(2, int(rate) // 5)) as pool:
-        for done in [pool.submit(send_one, number, client) for number in range(int(rate * seconds))]:
-            done.result()
+        for future in [pool.submit(send_one, number, client) for number in range(int(rate * seconds))]:
+            future.result()
     return answers
 
 
@@ -162,16 +162,16 @@ def _accounts(settings: dict[str, str], limit: int) -> list[str]:
 
 @contextmanager
 def _local(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    process, served = serve(folder / "served")
+    process, api = serve(folder / "served")
     try:
-        yield served.base_url, dict(served.cloud)
+        yield api.base_url, dict(api.cloud)
     finally:
         process.terminate()
         process.wait()
 
 
 @contextmanager
-def _deployed(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _deploy(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     embedded = cloud.Cloud(folder / "cloud", free_port(), AUTH="true", PERSIST_STATE="0")
     embedded.start()
     try:

@@ -112,8 +112,8 @@ def _poll(world: World, later: int = 0) -> None:
     def run(due: object) -> None:
         try:
             attempt.run(due)  # type: ignore[arg-type]
-        except Killed as killed:  # a thread must not end the test
-            raise RuntimeError from killed
+        except Killed as error:  # a thread must not end the test
+            raise RuntimeError from error
 
     async def poll() -> None:
         issuer = Issuer(run, OrderCounts(), Pace(attempts=1), now=now)

@@ -51,12 +51,12 @@ def _rehearse() -> str | None:
     boto3.client("cloudformation", LOST).delete_stack(StackName=f"{NAME}-api")
     boto3.client("kms", LOST).disable_key(KeyId=before["KeyArn"])
 
-    began = time.monotonic()
+    start = time.monotonic()
     after = _deploy(REGION, f"TableName={RESTORED}", f"KeyArn={key}")
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key(), "principals": ["root"]}
-    status, signed = _send(after, token, "/ssh_user_certificates", body)
-    print(f"{REGION} serves after {time.monotonic() - began:.0f} s", flush=True)
-    return None if status == 201 else f"The other region refused to sign with a {status}: {signed}"
+    status, certificate = _send(after, token, "/ssh_user_certificates", body)
+    print(f"{REGION} serves after {time.monotonic() - start:.0f} s", flush=True)
+    return None if status == 201 else f"The other region refused to sign with a {status}: {certificate}"
 
 
 def _deploy(region: str, *parameters: str) -> dict[str, str]:
@@ -66,8 +66,8 @@ def _deploy(region: str, *parameters: str) -> dict[str, str]:
     command = [sys.executable, "-m", "infra.deploy", PACKAGE, "AlarmTopicArn=none", *parameters]
     environment = {**os.environ, "AWS_DEFAULT_REGION": region}
     command += ["--name", NAME, "--bucket", f"packages-{region}"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
-    return dict(line.split("=", 1) for line in done.stdout.splitlines())
+    result = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    return dict(line.split("=", 1) for line in result.stdout.splitlines())
 
 
 def _create_account(table: str, key: str) -> str:

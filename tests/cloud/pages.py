@@ -27,14 +27,14 @@ def paste(lines: list[str], folder: Path) -> str:
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "AWS_DEFAULT_REGION") if name in os.environ}
     scratch = folder.with_name(f"{folder.name}-scratch")
     scratch.mkdir()
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euo", "pipefail", "-s"], cwd=folder, env={**environment, "TMPDIR": str(scratch)},
         input="\n".join([*lines, THE_CLOUD, ""]), capture_output=True, text=True, timeout=100,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     assert processes_with(f"TMPDIR={scratch}") == []
-    assert done.stdout.endswith("\nThe cloud: none\n")  # what the shell starts next has a cloud of its own
-    return done.stdout
+    assert result.stdout.endswith("\nThe cloud: none\n")  # what the shell starts next has a cloud of its own
+    return result.stdout
 
 
 def project(folder: Path, served: Served) -> Path:
@@ -46,6 +46,6 @@ def project(folder: Path, served: Served) -> Path:
     return folder
 
 
-def assert_logged_in(said: str) -> None:
-    assert "logged in as" in said
-    assert "Type: ssh-ed25519-cert-v01@openssh.com user certificate" in said
+def assert_logged_in(output: str) -> None:
+    assert "logged in as" in output
+    assert "Type: ssh-ed25519-cert-v01@openssh.com user certificate" in output

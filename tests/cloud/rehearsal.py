@@ -62,7 +62,7 @@ def main() -> None:
         versions.append(Version(upgrades.NEXT, ROOT))
         work, lost = rehearse(versions, Path(folder), options.resources, options.clients)
     _report(work)
-    unannounced = [f"{step}: {said}" for _, step, said in work.errors if not step.endswith(" release")]
+    unannounced = [f"{step}: {text}" for _, step, text in work.errors if not step.endswith(" release")]
     if wrong := [*lost, *unannounced]:
         sys.exit("\n".join([f"{len(wrong)} are lost, or other than before without notice:", *wrong[:20]]))
     _say("Nothing is lost, and nothing differs that the page does not announce.")
@@ -79,9 +79,9 @@ class Version:
         """Run a Python command of this version and return what it prints."""
         environment = {**os.environ, **settings}
         command = (sys.executable, *command)
-        done = subprocess.run(command, cwd=self.code, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-        assert done.returncode == 0, f"{self.name}: {command} failed"
-        return done.stdout.strip()
+        result = subprocess.run(command, cwd=self.code, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        assert result.returncode == 0, f"{self.name}: {command} failed"
+        return result.stdout.strip()
 
     @property
     def package(self) -> Path:
@@ -90,8 +90,8 @@ class Version:
     def deploy(self, settings: Mapping[str, str], *parameters: str, package: Path | None = None) -> dict[str, str]:
         """Deploy its package, or another one with its commands. Return what that prints."""
         where = (str(package or self.package), "--name", NAME, "--bucket", BUCKET)
-        said = self.run(settings, "-m", "infra.deploy", *where, "AlarmTopicArn=none", *parameters)
-        return dict(line.split("=", 1) for line in said.splitlines())
+        output = self.run(settings, "-m", "infra.deploy", *where, "AlarmTopicArn=none", *parameters)
+        return dict(line.split("=", 1) for line in output.splitlines())
 
     @property
     def has_names(self) -> bool:
@@ -122,13 +122,13 @@ class Version:
 
         def run(*options: str) -> str:
             number = stacks.parameters(f"{NAME}-api").get("RecordFormat", "")
-            said = self.run({**settings, "RECORD_FORMAT": number}, "-m", "chalicelib", "migrate", *options)
-            return f"format {number}: {said}" if number else said
+            output = self.run({**settings, "RECORD_FORMAT": number}, "-m", "chalicelib", "migrate", *options)
+            return f"format {number}: {output}" if number else output
 
         def check() -> str:
-            said = run()
-            assert "to be rewritten: none." in said, said
-            return said
+            output = run()
+            assert "to be rewritten: none." in output, output
+            return output
 
         return {f"{step}: migrate": lambda: run("--apply"), f"{step}: migrated": check}
 
@@ -219,12 +219,12 @@ def _create(caller: Client, path: str) -> tuple[str, Any]:
 
 
 def _successful(ask: Callable[[], Answer]) -> Any:
-    answer = _answered(ask)
+    answer = _ask_until_answered(ask)
     assert answer.status in (200, 201), answer.text
     return answer.json
 
 
-def _answered(ask: Callable[[], Answer]) -> Answer:
+def _ask_until_answered(ask: Callable[[], Answer]) -> Answer:
     """Return the answer to a request, which is repeated if there is none."""
     for _ in range(TRIES):
         if (answer := ask()).status != UNANSWERED:
@@ -237,9 +237,9 @@ def _take(steps: Steps, work: Work) -> None:
     for name, take in steps.items():
         work.step = name
         with _progress(work.step, work.summary):
-            said = take()
-        if said:
-            _say(f"  {said}")
+            output = take()
+        if output:
+            _say(f"  {output}")
         with _progress(f"{work.step}, after it", work.summary):
             work.await_answers()
 
@@ -252,7 +252,7 @@ def _lost(work: Work) -> list[str]:
     def compare(path: str) -> list[str]:
         nonlocal read
         read += 1
-        answer = _answered(lambda: caller.get(path))
+        answer = _ask_until_answered(lambda: caller.get(path))
         same = answer.status == 200
         return [*clients_at_work.differences(expected[path], answer.json, path)] if same else [f"{path}: {answer.text}"]
 
@@ -265,13 +265,13 @@ def _lost(work: Work) -> list[str]:
 @contextmanager
 def _progress(title: str, state: Callable[[], str] = lambda: "") -> Iterator[None]:
     """Print that something begins, how it goes every ten seconds, and how long it took."""
-    began, ended = time.monotonic(), threading.Event()
+    start, is_over = time.monotonic(), threading.Event()
 
     def line(word: str) -> None:
-        _say(f"{title}: {word}{time.monotonic() - began:.1f} s{', ' if state() else ''}{state()}")
+        _say(f"{title}: {word}{time.monotonic() - start:.1f} s{', ' if state() else ''}{state()}")
 
     def watch() -> None:
-        while not ended.wait(PROGRESS):
+        while not is_over.wait(PROGRESS):
             line("… ")
 
     _say(f"{title} …")
@@ -280,7 +280,7 @@ def _progress(title: str, state: Callable[[], str] = lambda: "") -> Iterator[Non
     try:
         yield
     finally:
-        ended.set()
+        is_over.set()
         watcher.join()
     line("")
 
@@ -290,11 +290,11 @@ def _report(work: Work) -> None:
     if moved:
         _say(f"{len(moved)} answers of an address that had moved, within {moved[-1] - moved[0]:.1f} s")
     for name, count in work.answers.items():
-        seen = [(at, said) for at, step, said in work.errors if step == name]
+        seen = [(at, text) for at, step, text in work.errors if step == name]
         within = f" within {seen[-1][0] - seen[0][0]:.1f} s" if seen else ""
         _say(f"{name}: {count} answers, {len(seen)} others{within}, {work.unanswered[name]} unanswered")
-        for said, times in Counter(said for _, said in seen).most_common(5):
-            _say(f"  {times} × {said}")
+        for text, times in Counter(text for _, text in seen).most_common(5):
+            _say(f"  {times} × {text}")
 
 
 def _say(text: str) -> None:

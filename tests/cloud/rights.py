@@ -17,13 +17,13 @@ from infra import ROOT
 from tests.cloud.evaluator import Call, Statement, allows, each
 
 NAME = "tunnel-edge-production"
-_HERE = "us-east-1:123456789012"
-TABLE = f"arn:aws:dynamodb:{_HERE}:table/{NAME}"
+_REGION_AND_ACCOUNT = "us-east-1:123456789012"
+TABLE = f"arn:aws:dynamodb:{_REGION_AND_ACCOUNT}:table/{NAME}"
 RESTORED = f"{TABLE}-restored"
 INDEX = f"{TABLE}/index/by-resource"
-KEY = f"arn:aws:kms:{_HERE}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-FUNCTION = f"arn:aws:lambda:{_HERE}:function:{NAME}-api-APIHandler-x"
-LOGS = f"arn:aws:logs:{_HERE}:log-group:{NAME}-api-APIHandlerLogs-x"
+KEY = f"arn:aws:kms:{_REGION_AND_ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+FUNCTION = f"arn:aws:lambda:{_REGION_AND_ACCOUNT}:function:{NAME}-api-APIHandler-x"
+LOGS = f"arn:aws:logs:{_REGION_AND_ACCOUNT}:log-group:{NAME}-api-APIHandlerLogs-x"
 BUCKET = "arn:aws:s3:::packages"
 BOUNDARY, SERVICE_ROLE = (f"arn:aws:iam::123456789012:{path}" for path in ("policy/Boundary", "role/ServiceRole"))
 _NAMES = {
@@ -166,9 +166,9 @@ def _calls(role: str, service: str, operation: str, params: Mapping[str, Any]) -
     """Yield IAM's requests for one call of DynamoDB or KMS by a role: one for each part of a transaction."""
     source = {"lambda:SourceFunctionArn": FUNCTION} if role in ("api", "authorizer") else {}
     if service == "kms":
-        named = params.get("EncryptionContext", {})
-        context = {f"kms:EncryptionContext:{name}": value for name, value in named.items()}
-        keys = {"kms:EncryptionContextKeys": tuple(named)} if named else {}
+        encryption_context = params.get("EncryptionContext", {})
+        context = {f"kms:EncryptionContext:{name}": value for name, value in encryption_context.items()}
+        keys = {"kms:EncryptionContextKeys": tuple(encryption_context)} if encryption_context else {}
         if operation == "ReEncrypt":
             yield from _seals_again(params, source)
             return
@@ -178,8 +178,8 @@ def _calls(role: str, service: str, operation: str, params: Mapping[str, Any]) -
             for name, write in part.items():
                 yield _call(_PARTS[name], write, source)
     elif operation == "BatchGetItem":
-        for name, asked in params["RequestItems"].items():
-            yield _call(operation, {"TableName": name, "Keys": asked["Keys"]}, source)
+        for name, request in params["RequestItems"].items():
+            yield _call(operation, {"TableName": name, "Keys": request["Keys"]}, source)
     else:
         yield _call(operation, params, source)
 
@@ -187,11 +187,13 @@ def _calls(role: str, service: str, operation: str, params: Mapping[str, Any]) -
 def _seals_again(params: Mapping[str, Any], source: Mapping[str, str]) -> Iterator[Call]:
     """Yield the two requests of a call that seals a secret under another key."""
     for name, side, alias in (("From", "Source", NAME), ("To", "Destination", f"{NAME}-2")):
-        named = params[f"{side}EncryptionContext"]
-        context = {f"kms:EncryptionContext:{key}": value for key, value in named.items()}
+        encryption_context = params[f"{side}EncryptionContext"]
+        context = {f"kms:EncryptionContext:{key}": value for key, value in encryption_context.items()}
         aliases = {"kms:ResourceAliases": (f"alias/{alias}",)}
         yield Call(
-            f"kms:ReEncrypt{name}", KEY, {**source, **context, "kms:EncryptionContextKeys": tuple(named), **aliases}
+            f"kms:ReEncrypt{name}",
+            KEY,
+            {**source, **context, "kms:EncryptionContextKeys": tuple(encryption_context), **aliases},
         )
 
 

@@ -107,13 +107,13 @@ def published(
     with caplog.at_level(logging.INFO, "tunnel_edge"):
         log.request({"method": "GET", "route": "/me", "status": 200, "duration_ms": 1.0}, None)
     line = json.loads(caplog.messages[-1])
-    named: Iterable[str] = (
+    names: Iterable[str] = (
         entry["Name"]
         for directive in line["_aws"]["CloudWatchMetrics"]
         if ["service"] in directive["Dimensions"] and directive["Namespace"] == line["service"] == "stack"
         for entry in directive["Metrics"]
     )
-    return float(line[metric]) if metric in named else 0.0
+    return float(line[metric]) if metric in names else 0.0
 
 
 def rings(name: str, value: float) -> bool:
@@ -144,7 +144,7 @@ def test_alarms_ring_only_where_there_is_a_topic() -> None:
 def test_the_dashboard_is_json_and_names_only_metrics_that_exist() -> None:
     body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
     widgets = json.loads(re.sub(r"\$\{[\w:.]+\}", "x", body))["widgets"]
-    named = {entry[1] for widget in widgets for entry in widget["properties"].get("metrics", ()) if entry[0] != "..."}
-    counted = {call_counts.CONFLICTS, call_counts.THROTTLES, call_counts.KMS_CALLS, call_counts.KMS_ERRORS}
+    names = {entry[1] for widget in widgets for entry in widget["properties"].get("metrics", ()) if entry[0] != "..."}
+    counters = {call_counts.CONFLICTS, call_counts.THROTTLES, call_counts.KMS_CALLS, call_counts.KMS_ERRORS}
     of_aws = {"4XXError", "5XXError", "ReadThrottleEvents", "WriteThrottleEvents", "Throttles", "ConcurrentExecutions"}
-    assert named <= {"Requests", "Errors", "Latency", "Throttled"} | counted | of_aws
+    assert names <= {"Requests", "Errors", "Latency", "Throttled"} | counters | of_aws

@@ -65,10 +65,10 @@ class Deployment:
 @pytest.fixture(scope="module")
 def deployment(deployed_api: Served) -> Deployment:
     environment = {**deployed_api.cloud, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
-    called: list[tuple[str, Mapping[str, Any]]] = []
+    calls: list[tuple[str, Mapping[str, Any]]] = []
 
     def note(params: Mapping[str, Any], model: Any, **_: object) -> None:
-        called.append((f"{model.service_model.service_name}:{model.name}", params))
+        calls.append((f"{model.service_model.service_name}:{model.name}", params))
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
@@ -88,14 +88,14 @@ def deployment(deployed_api: Served) -> Deployment:
             outputs = service.deploy(ROOT / "build" / "dev", NAME, BUCKET, parameters, role=pipeline["ServiceRoleArn"])
     boto3.setup_default_session()
     command = [sys.executable, "-m", "chalicelib", "accounts", "create", "bounded"]
-    said = subprocess.run(
+    result = subprocess.run(
         command, env={**os.environ, **environment}, cwd=ROOT, check=True, capture_output=True, text=True
     )
-    token = said.stdout.split()[-1]
+    token = result.stdout.split()[-1]
     url = f"{deployed_api.cloud['AWS_ENDPOINT_URL']}/restapis/{outputs['RestAPIId']}/dev/_user_request_"
     iam = client_of(deployed_api.cloud, "iam")
     roles = [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith(f"{NAME}-api-")]
-    return Deployment(Client(Http(url)).with_token(token), deployed_api.cloud, called, roles)
+    return Deployment(Client(Http(url)).with_token(token), deployed_api.cloud, calls, roles)
 
 
 def without_conditions(statements: tuple[Statement, ...]) -> list[Statement]:
@@ -121,7 +121,7 @@ TO_CLOUDFORMATION: Context = {"iam:PassedToService": "cloudformation.amazonaws.c
 BY_THE_ROLE: Context = {"cloudformation:RoleArn": SERVICE_ROLE}
 
 
-def asked(action: str, params: Mapping[str, Any]) -> Iterator[Call]:
+def list_calls(action: str, params: Mapping[str, Any]) -> Iterator[Call]:
     """Yield IAM's requests for one call of the deployer, with those that it implies."""
     if action == "s3:PutObject":
         yield Call(action, f"{rights.BUCKET}/{params['Key']}")
@@ -156,7 +156,7 @@ FORBIDDEN = [
 
 def test_the_deployer_may_do_what_a_deployment_does_and_no_more(deployment: Deployment) -> None:
     policy = rights.roles()["deployer"].policy
-    needed = [call for action, params in deployment.called for call in asked(action, params)]
+    needed = [call for action, params in deployment.called for call in list_calls(action, params)]
     assert [call for call in needed if not allows(call, policy)] == []
     assert [call for call in FORBIDDEN if allows(call, policy)] == []
     assert [label for label, less in weakened.with_less(policy) if all(allows(call, less) for call in needed)] == []

@@ -25,8 +25,8 @@ PARTS = (
 
 def test_the_linter_finds_nothing() -> None:
     linter = Path(sys.executable).with_name("hadolint")
-    done = subprocess.run([linter, "--failure-threshold", "style", FILE], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
+    result = subprocess.run([linter, "--failure-threshold", "style", FILE], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "")
 
 
 def test_the_image_runs_as_a_user_without_rights() -> None:
@@ -41,13 +41,15 @@ def test_its_files_suffice_for_every_part(tmp_path: Path) -> None:
     for source, target in re.findall(r"^COPY (?!--from)(\S+) (\S+)$", final, re.M):
         (shutil.copytree if (ROOT / source).is_dir() else shutil.copy)(ROOT / source, tmp_path / target)
     python = ROOT / ".venv-edge" / "bin" / "python"
-    done = subprocess.run(
+    result = subprocess.run(
         [python, "-c", f"import {', '.join(PARTS)}"], cwd=tmp_path, env={}, capture_output=True, text=True
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    refused = subprocess.run([python, "-m", "edge", "nothing"], cwd=tmp_path, env={}, capture_output=True, text=True)
-    assert refused.returncode == 1
-    assert "Traceback" not in refused.stderr
+    assert (result.returncode, result.stderr) == (0, "")
+    result_of_nothing = subprocess.run(
+        [python, "-m", "edge", "nothing"], cwd=tmp_path, env={}, capture_output=True, text=True
+    )
+    assert result_of_nothing.returncode == 1
+    assert "Traceback" not in result_of_nothing.stderr
 
 
 def test_nothing_else_is_sent_to_the_builder() -> None:

@@ -27,8 +27,8 @@ def deploy(api: Served, package: str, *parameters: str) -> tuple[int, str, str]:
     ]
     command = [sys.executable, "-m", "infra.deploy", package, *arguments, "--bucket", "tunnel-edge-packages"]
     environment = {**os.environ, **api.cloud}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
-    return done.returncode, done.stdout, done.stderr
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    return result.returncode, result.stdout, result.stderr
 
 
 def parameters(api: Served, name: str = "tunnel-edge-api") -> dict[str, str]:
@@ -39,20 +39,20 @@ def parameters(api: Served, name: str = "tunnel-edge-api") -> dict[str, str]:
 
 def test_what_is_not_named_stays_and_what_is_printed_is_in_use(deployed_api: Served) -> None:
     before = parameters(deployed_api)
-    status, said, _ = deploy(deployed_api, PACKAGE, "TableName=tunnel-edge-restored")
-    assert (status, "TableName=tunnel-edge-restored" in said.splitlines()) == (0, True)
+    status, output, _ = deploy(deployed_api, PACKAGE, "TableName=tunnel-edge-restored")
+    assert (status, "TableName=tunnel-edge-restored" in output.splitlines()) == (0, True)
     assert parameters(deployed_api) == {**before, "TableName": "tunnel-edge-restored"}
-    status, said, _ = deploy(deployed_api, PACKAGE, "TableName=tunnel-edge")
-    printed = dict(line.split("=", 1) for line in said.splitlines())
-    assert {"ApiUrl", "EndpointURL", "KeyArn", "RestAPIId", "TableName"} <= printed.keys()
+    status, output, _ = deploy(deployed_api, PACKAGE, "TableName=tunnel-edge")
+    outputs = dict(line.split("=", 1) for line in output.splitlines())
+    assert {"ApiUrl", "EndpointURL", "KeyArn", "RestAPIId", "TableName"} <= outputs.keys()
     assert (status, parameters(deployed_api)) == (0, before)
     assert deployed_api.client().get("/api_keys").status == 200
 
 
 def test_what_stands_in_the_way_is_told_in_a_sentence(deployed_api: Served) -> None:
     assert deploy(deployed_api, "nowhere") == (1, "", "There is no package in nowhere: make it with 'make package'.\n")
-    *refused, why = deploy(deployed_api, PACKAGE, "LogLevel=LOUD")
-    assert (refused, why.count("\n")) == ([1, ""], 1)
+    *result, why = deploy(deployed_api, PACKAGE, "LogLevel=LOUD")
+    assert (result, why.count("\n")) == ([1, ""], 1)
     assert why.startswith("AWS refused the request: An error occurred (")
 
 
@@ -67,8 +67,8 @@ def test_a_key_is_of_one_region_where_that_was_said_and_of_many_else_for_ever(
         assert deploy(deployed_api, package, *of)[0] == 0
         key = client_of(deployed_api.cloud, "kms").describe_key(KeyId=f"alias/tunnel-edge-{name}")["KeyMetadata"]
         assert key["MultiRegion"] is is_of_many
-        status, _, said = deploy(deployed_api, package, *other, *of)
-        assert (status, "MultiRegion cannot be changed" in said) == (1, True)
+        status, _, errors = deploy(deployed_api, package, *other, *of)
+        assert (status, "MultiRegion cannot be changed" in errors) == (1, True)
         assert deploy(deployed_api, package, *arguments, *of)[0] == 0
 
 
@@ -92,9 +92,9 @@ def test_a_deployment_without_a_topic_for_alarms_is_refused(deployed_api: Served
         ("AlarmTopicArn=none", 0),
         ("-", 0),
     ):
-        status, _, said = deploy(deployed_api, package, argument, *name)
-        assert (argument, status, said.startswith("AlarmTopicArn is empty, ")) == (argument, expected, expected == 1)
-        assert said.count("\n") == expected
+        status, _, errors = deploy(deployed_api, package, argument, *name)
+        assert (argument, status, errors.startswith("AlarmTopicArn is empty, ")) == (argument, expected, expected == 1)
+        assert errors.count("\n") == expected
 
 
 def test_cached_callers_with_several_version_headers_are_refused(deployed_api: Served, tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_cached_callers_with_several_version_headers_are_refused(deployed_api: S
     )
     cached, two, name = "AuthorizerCacheSeconds=60", "VersionHeaders=Api-Version,Service-Version", "tunnel-edge-headers"
     for argument, expected in ((cached, 0), (two, 1), ("AuthorizerCacheSeconds=0", 0), (two, 0), (cached, 1)):
-        status, _, said = deploy(deployed_api, package, "AlarmTopicArn=none", argument, "--name", name)
-        assert (argument, status, said.startswith("With AuthorizerCacheSeconds, ")) == (
+        status, _, errors = deploy(deployed_api, package, "AlarmTopicArn=none", argument, "--name", name)
+        assert (argument, status, errors.startswith("With AuthorizerCacheSeconds, ")) == (
             argument,
             expected,
             expected == 1,
@@ -132,15 +132,15 @@ def test_a_stack_of_1_x_is_refused_and_one_of_2_0_0_is_updated(deployed_api: Ser
     templates = [upgrades.git("show", f"{commit}:infra/deploy/data.yaml").decode() for commit in (first, second)]
     cloudformation.create_stack(**request, TemplateBody=templates[0])
     cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
-    refused = f"The stack {stack} was deployed by 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md).\n"
-    assert deploy(deployed_api, package, "--name", name) == (1, "", refused)
+    refusal = f"The stack {stack} was deployed by 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md).\n"
+    assert deploy(deployed_api, package, "--name", name) == (1, "", refusal)
     cloudformation.update_stack(**request, TemplateBody=templates[1])
     cloudformation.get_waiter("stack_update_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
     client_of(deployed_api.cloud, "dynamodb").put_item(
         TableName=name, Item={"scope": {"S": "accounts"}, "id": {"S": "acct_1"}, "body": {"M": {}}}
     )
-    status, said, why = deploy(deployed_api, package, "--name", name)
-    assert (status, said, why.startswith(f"The table {name} has records of 1.x, ")) == (1, "", True)
+    status, output, why = deploy(deployed_api, package, "--name", name)
+    assert (status, output, why.startswith(f"The table {name} has records of 1.x, ")) == (1, "", True)
     client_of(deployed_api.cloud, "dynamodb").delete_item(
         TableName=name, Key={"scope": {"S": "accounts"}, "id": {"S": "acct_1"}}
     )
@@ -182,7 +182,7 @@ def test_a_stack_that_fails_says_why_and_can_be_deployed_again(deployed_api: Ser
         (tmp_path / "sam.json").write_text(json.dumps(template_with_alarm))
         return deploy(deployed_api, str(tmp_path), "--name", "tunnel-edge-fails")
 
-    status, _, said = with_alarm({**COMMON, **unsupported})
+    status, _, errors = with_alarm({**COMMON, **unsupported})
     assert status == 1
-    assert " failed.\n  TheAlarm: " in said
+    assert " failed.\n  TheAlarm: " in errors
     assert with_alarm(ALARM)[0] == 0

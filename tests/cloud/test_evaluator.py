@@ -122,15 +122,15 @@ def test_condition_operators(operator: str, key: str, value: Any, context: dict[
 
 
 @pytest.mark.parametrize(
-    ("keys", "allowed"), [(["user-1"], True), (["user-2"], False), (["user-1", "user-2"], False), (None, True)]
+    ("keys", "is_allowed"), [(["user-1"], True), (["user-2"], False), (["user-1", "user-2"], False), (None, True)]
 )
-def test_leading_keys_limit_the_rows_of_a_table(keys: list[str] | None, allowed: bool) -> None:
+def test_leading_keys_limit_the_rows_of_a_table(keys: list[str] | None, is_allowed: bool) -> None:
     """DynamoDB, fine-grained access control; without Null, a request without a key would do."""
     condition = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["user-1"]}}
     call = Call("dynamodb:GetItem", TABLE, {"dynamodb:LeadingKeys": keys} if keys else {})
-    assert allows(call, [allow("dynamodb:GetItem", TABLE, **condition)]) is allowed
+    assert allows(call, [allow("dynamodb:GetItem", TABLE, **condition)]) is is_allowed
     condition["Null"] = {"dynamodb:LeadingKeys": ["false"]}
-    assert allows(call, [allow("dynamodb:GetItem", TABLE, **condition)]) is (allowed and keys is not None)
+    assert allows(call, [allow("dynamodb:GetItem", TABLE, **condition)]) is (is_allowed and keys is not None)
     assert not allows(Call("dynamodb:Query", f"{TABLE}/index/TopScore"), [allow("dynamodb:*", TABLE)])
 
 
@@ -138,9 +138,9 @@ def test_a_key_is_used_with_the_encryption_context_that_is_named() -> None:
     """KMS, kms:EncryptionContext:context-key and kms:EncryptionContextKeys: the values compare with their case."""
     condition = {"StringEquals": {"kms:EncryptionContext:AppName": ["ExampleApp"]}}
     statement = allow("kms:Decrypt", KEY, **condition)
-    for context, allowed in (({"AppName": "ExampleApp"}, True), ({"AppName": "exampleapp"}, False), ({}, False)):
+    for context, is_allowed in (({"AppName": "ExampleApp"}, True), ({"AppName": "exampleapp"}, False), ({}, False)):
         request_context: dict[str, Any] = {f"kms:EncryptionContext:{name}": value for name, value in context.items()}
-        assert allows(Call("kms:Decrypt", KEY, request_context), [statement]) is allowed
+        assert allows(Call("kms:Decrypt", KEY, request_context), [statement]) is is_allowed
     only = allow("kms:Decrypt", KEY, **{"ForAllValues:StringEquals": {"kms:EncryptionContextKeys": ["AppName"]}})
     assert not allows(Call("kms:Decrypt", KEY, {"kms:EncryptionContextKeys": ["AppName", "FilePath"]}), [only])
 

@@ -26,20 +26,20 @@ def test_a_leaked_key_is_ended_and_all_that_it_did_and_made_is_found(served: Ser
     owner.create(GROUPS, {})
     bury(api, api.token, 525)  # more than one page picks from
 
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(["output() { echo $URL; }; NAME=n", *commands()])],
         cwd=tmp_path, env={"PATH": os.environ["PATH"], "URL": api.base_url}, input=f"{thief.token}\n{api.token}\n",
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
 
-    assert done.returncode == 0, done.stderr
-    assert "204" in done.stdout.splitlines()[0]
+    assert result.returncode == 0, result.stderr
+    assert "204" in result.stdout.splitlines()[0]
     assert thief.get(GROUPS).status == 401
     events = [json.loads(line) for line in (tmp_path / "leaked.ndjson").read_text().splitlines()]
     assert [event["id"] for event in events] == sorted({event["id"] for event in events}, reverse=True)
     assert {event["actor"]["key_id"] for event in events} == {key_in(thief.token)}
     assert len(events) == 3 + 125
-    created = [line.split("\t") for line in done.stdout.splitlines() if "\ttunnel_group_backend.create\t" in line]
+    created = [line.split("\t") for line in result.stdout.splitlines() if "\ttunnel_group_backend.create\t" in line]
     assert [(address, uri) for _, address, _, uri in created] == [("127.0.0.1", uri) for uri in reversed(uris)]
 
 

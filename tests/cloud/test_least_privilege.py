@@ -98,8 +98,8 @@ def _authorize(admin: Client) -> None:
         UpdateExpression="REMOVE #body.#active",
         ExpressionAttributeNames={"#body": "body", "#active": "active"},
     )
-    sent = {"Authorization": f"Bearer {token}", "Service-Version": "2"}
-    authorize(gateway.event("GET", "/api_keys", sent), None)
+    headers = {"Authorization": f"Bearer {token}", "Service-Version": "2"}
+    authorize(gateway.event("GET", "/api_keys", headers), None)
 
 
 def _work_as_an_edge(admin: Client) -> None:
@@ -109,10 +109,10 @@ def _work_as_an_edge(admin: Client) -> None:
     base_names.forget_settings()  # which a process reads once
     edge = store.connect(Settings())
     edge.renew_sign_in_pair(edge.link_authority())
-    here = Gateway("gw-1", "192.0.2.1", 1)
-    assert edge.announce_gateway(here, lease=60)
+    gateway_record = Gateway("gw-1", "192.0.2.1", 1)
+    assert edge.announce_gateway(gateway_record, lease=60)
     assert edge.renew_gateway("gw-1", lease=60)
-    assert edge.change_gateway(replace(here, draining=True))
+    assert edge.change_gateway(replace(gateway_record, draining=True))
     grants = [
         edge.refresh_grant(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
         for body in ({"public_key": public_key()}, {"public_key": public_key(), "owner_id": bot.id})
@@ -122,13 +122,13 @@ def _work_as_an_edge(admin: Client) -> None:
     _sign_in_with_a_certificate(admin, edge)
     opening = Opening(grants[0], "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
     for _ in range(2):  # the second time takes the name over
-        leased = edge.open(opening, most=100)
+        tunnel = edge.open(opening, most=100)
     _open_a_port(admin, edge, grants[0])
     edge.is_reserved(admin.account, "a.tunnels.localhost")
     ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
         edge.open(opening.with_name("banned.tunnels.localhost", ""), most=100)
-    assert edge.find_unpermitted([(leased, opening)]) == edge.find_missing([leased]) == frozenset()
+    assert edge.find_unpermitted([(tunnel, opening)]) == edge.find_missing([tunnel]) == frozenset()
     _prove_as_an_edge(admin, edge)
     assert edge.list_changes(0)
     edge.list_gateways()
@@ -136,8 +136,8 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.list_managed_apps()
     edge.list_sign_in_keys()
     edge.list_tunnels("gw-1")
-    edge.record_refusal(leased, "refused")
-    edge.read_refusal(leased)
+    edge.record_refusal(tunnel, "refused")
+    edge.read_refusal(tunnel)
     edge.list_blocked_networks()
     edge.list_banned_patterns()
     edge.list_banned_names()
@@ -146,7 +146,7 @@ def _work_as_an_edge(admin: Client) -> None:
     _load_names(admin, grants[0])
     _say_as_an_edge(admin, edge)
     _take_from_a_dead_gateway(edge, opening.with_name("b.tunnels.localhost", "https://b.tunnels.localhost"))
-    edge.close(leased, Traffic(1, 2, 3))
+    edge.close(tunnel, Traffic(1, 2, 3))
     edge.withdraw_gateway("gw-1")
 
 
@@ -172,16 +172,16 @@ def _load_names(admin: Client, grant: Grant) -> None:
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     opening = Opening(grant, "gw-2", "ts_1", "192.0.2.9", "l.tunnels.localhost", "https://l.tunnels.localhost")
     port = edge.open(replace(opening, name=address, url=f"tcp://{address}", proto="tcp"), most=100)
-    named = edge.open(opening, most=100)
+    named_tunnel = edge.open(opening, most=100)
     assert resolver.find_account("l.tunnels.localhost") == admin.account
     assert resolver.find_account("x.example.org") == ""
-    assert resolver.read(admin.account, "l.tunnels.localhost", None).tunnels.keys() == {named.id}
+    assert resolver.read(admin.account, "l.tunnels.localhost", None).tunnels.keys() == {named_tunnel.id}
     assert resolver.read_items(admin.account, [port.id], None).tunnels.keys() == {port.id}
     tcp = admin.create("/edges/tcp", {"hostports": [address]})["id"]
     assert resolver.read_items(admin.account, [tcp], None).edges.keys() == {tcp}
     resolver.refresh_gateways()
-    for leased in (port, named):
-        edge.close(leased, Traffic(1, 2, 3))
+    for tunnel in (port, named_tunnel):
+        edge.close(tunnel, Traffic(1, 2, 3))
     edge.withdraw_gateway("gw-2")
 
 
@@ -195,11 +195,13 @@ def _open_a_port(admin: Client, edge: store.Store, grant: Grant) -> None:
     assert edge.wants_proxy_protocol(admin.account, reserved)
     assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
     assert edge.find_free_address(admin.account, [reserved]) is None
-    named = (admin.create("/ip_policies", {})["id"],)
-    opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp", ip_policies=named)
-    leased = edge.open(opening, most=100)
-    edge.find_missing([leased])
-    edge.close(leased, Traffic(1, 2, 3))
+    policy_ids = (admin.create("/ip_policies", {})["id"],)
+    opening = Opening(
+        grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp", ip_policies=policy_ids
+    )
+    tunnel = edge.open(opening, most=100)
+    edge.find_missing([tunnel])
+    edge.close(tunnel, Traffic(1, 2, 3))
 
 
 def _read_edges(admin: Client, edge: store.Store) -> None:
@@ -276,9 +278,9 @@ def _prove_as_an_edge(admin: Client, edge: store.Store) -> None:
 def _fail_and_issue(now: int) -> None:
     """Make the jobs of all automatic certificates wait, and give their domains issued certificates."""
     for due in renewal_schedule.find_due(now, 10):
-        claimed = renewal_schedule.claim(due, now, now + 600)
-        assert claimed
-        assert renewal_schedule.conclude(claimed, replace(claimed.entry.renewal, due_at=now + 9000), now)
+        claim = renewal_schedule.claim(due, now, now + 600)
+        assert claim
+        assert renewal_schedule.conclude(claim, replace(claim.entry.renewal, due_at=now + 9000), now)
         item = table.find(due.entry.scope, due.entry.reservation)
         assert item
         body = {**item.body, **dict.fromkeys(("certificate_id", "issued_certificate_id"), "cert_1")}
@@ -288,9 +290,9 @@ def _fail_and_issue(now: int) -> None:
 def _sign_in_with_a_certificate(admin: Client, edge: store.Store) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
-    signed = admin.create("/ssh_user_certificates", body)["id"]
+    certificate_id = admin.create("/ssh_user_certificates", body)["id"]
     fingerprint = public_keys.fingerprint(authority["public_key"])
-    assert edge.find_grant_by_certificate(fingerprint, signed)
+    assert edge.find_grant_by_certificate(fingerprint, certificate_id)
     assert edge.find_grant_by_certificate(fingerprint, ids.new("sucrt")) is None  # which a shard may have
 
 
@@ -299,13 +301,13 @@ async def _check_passwords(admin: Client) -> None:
     credentials = [{"username": "ada", "password": "correct horse"}]
     admin.put(f"/reserved_domains/{reservation}/basic_auth", {"credentials": credentials})
     vault._opened.clear()
-    sent = f"Basic {base64.b64encode(b'ada:correct horse').decode()}"
-    request = PasswordRequest(admin.account, "", reservation, "", "192.0.2.1", sent)
+    authorization = f"Basic {base64.b64encode(b'ada:correct horse').decode()}"
+    request = PasswordRequest(admin.account, "", reservation, "", "192.0.2.1", authorization)
     assert (await PasswordChecks().check(request)).status == 200
 
 
 async def _sign_in_visitors(admin: Client) -> None:
-    opened = vault._opened  # which has what the API sealed in this process
+    cache = vault._opened  # which has what the API sealed in this process
     edge = admin.create("/edges/https", {"hostports": ["oauth.tunnels.localhost:443"]})["id"]
     route = admin.create(f"/edges/https/{edge}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
     providers = {"github": {"client_id": "id", "client_secret": "secret"}}
@@ -322,7 +324,7 @@ async def _sign_in_visitors(admin: Client) -> None:
         stored = admin.create(f"/edges/https/{old}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
     assert await records.current_rule(admin.account, old, stored) is None
     assert await records.routes(admin.account, old)
-    opened.clear()
+    cache.clear()
     assert sign_in_link.read_changed(None)
     await _check_passwords(admin)
     assert await records.application(rule)
@@ -380,16 +382,21 @@ def of_data(action: str, resource: str = TABLE, *keys: str, more: Context | None
 
 
 def of_key(
-    action: str, named: Mapping[str, str], *, key: str = KEY, alias: str = NAME, more: Context | None = None
+    action: str,
+    encryption_context: Mapping[str, str],
+    *,
+    key: str = KEY,
+    alias: str = NAME,
+    more: Context | None = None,
 ) -> Call:
     """Return a call of a key with an encryption context."""
-    context = {f"kms:EncryptionContext:{name}": value for name, value in named.items()}
-    keys = {"kms:EncryptionContextKeys": tuple(named)} if named else {}
+    context = {f"kms:EncryptionContext:{name}": value for name, value in encryption_context.items()}
+    keys = {"kms:EncryptionContextKeys": tuple(encryption_context)} if encryption_context else {}
     return Call(f"kms:{action}", key, {**context, **keys, "kms:ResourceAliases": (f"alias/{alias}",), **(more or {})})
 
 
 OTHER_KEY = KEY.replace("123456789012", "210987654321")
-LOGGED = [
+LOG_CALLS = [
     Call(f"logs:{operation}", f"{LOGS}:log-stream:x") for operation in ("CreateLogStream", "PutLogEvents")
 ]  # by the platform
 TRACED = [
@@ -505,7 +512,7 @@ _APPS, _ITS_KEYS = ({"account": "edge", "resource": resource} for resource in ("
 _TOKENS, _SECRET, _PASSWORDS = (
     {"account": ACCOUNT, "resource": resource} for resource in ("session", "edghtsrt_a", "rd_a/basic_auth")
 )
-_OPENED = (_APPS, _ITS_KEYS, _LINK, _TOKENS, _SECRET, _PASSWORDS)
+_DECRYPTED_CONTEXTS = (_APPS, _ITS_KEYS, _LINK, _TOKENS, _SECRET, _PASSWORDS)
 OF_THE_SIGN_IN_SERVICE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
     *(
@@ -534,9 +541,9 @@ OF_THE_SIGN_IN_SERVICE = [
         of_key("Decrypt", {"account": ACCOUNT, "resource": resource})
         for resource in ("oauth_apps", "sign-in", "sign-in-link", "rd_a")
     ),
-    *(of_key("Decrypt", {**context, "purpose": "any"}) for context in _OPENED),
-    *(of_key("Decrypt", context, key=OTHER_KEY) for context in _OPENED),
-    *(of_key("CreateGrant", context) for context in _OPENED),
+    *(of_key("Decrypt", {**context, "purpose": "any"}) for context in _DECRYPTED_CONTEXTS),
+    *(of_key("Decrypt", context, key=OTHER_KEY) for context in _DECRYPTED_CONTEXTS),
+    *(of_key("CreateGrant", context) for context in _DECRYPTED_CONTEXTS),
     *(of_key("Encrypt", context) for context in (_APPS, _LINK, _SECRET, _PASSWORDS)),
     *(of_data(operation, TABLE, "edge#/authorities") for operation in ("Query", *_WRITES)),
     of_data("GetItem", OTHER_TABLE, "edge#/authorities"),
@@ -578,7 +585,7 @@ OF_THE_ISSUER = [
     of_key("Encrypt", {**_OPERATORS, "account": ACCOUNT}),
     of_data("UpdateItem", TABLE, "edge#/renewals"),
 ]
-_AGAIN = ("ReEncryptFrom", "ReEncryptTo")
+_REENCRYPTIONS = ("ReEncryptFrom", "ReEncryptTo")
 OF_THE_OPERATOR = [
     of_data("DeleteTable"),
     of_data("GetItem", OTHER_TABLE, "x"),
@@ -593,9 +600,9 @@ OF_THE_OPERATOR = [
     of_key("Encrypt", _APPS, key=OTHER_KEY),
     of_key("Encrypt", _APPS, alias="payroll"),
     of_key("CreateGrant", _APPS),
-    *(of_key(operation, {**RESOURCE, "purpose": "any"}) for operation in _AGAIN),
-    *(of_key(operation, RESOURCE, key=OTHER_KEY) for operation in _AGAIN),
-    *(of_key(operation, RESOURCE, alias="payroll") for operation in _AGAIN),
+    *(of_key(operation, {**RESOURCE, "purpose": "any"}) for operation in _REENCRYPTIONS),
+    *(of_key(operation, RESOURCE, key=OTHER_KEY) for operation in _REENCRYPTIONS),
+    *(of_key(operation, RESOURCE, alias="payroll") for operation in _REENCRYPTIONS),
 ]
 _VIA_THE_TABLE = {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}
 _BY_THE_TABLE = of_key("Decrypt", {}, more=_VIA_THE_TABLE)  # for a request of a function
@@ -637,16 +644,16 @@ def build_case(name: str, calls: Calls) -> PolicyCase:
         of_functions = [*calls["api"], *calls["authorizer"]]
         restored = [replace(call, resource=call.resource.replace(TABLE, RESTORED)) for call in of_functions]
         second = [_with_second_key(call) for call in of_functions if call.action.startswith("kms:")]
-        needed = [*of_functions, *restored, *second, *LOGGED, *TRACED, _BY_THE_TABLE]
+        needed = [*of_functions, *restored, *second, *LOG_CALLS, *TRACED, _BY_THE_TABLE]
         return PolicyCase(rights.boundary(), needed, OF_THE_BOUNDARY)
     forbidden = {"api": OF_THE_API, "authorizer": OF_THE_AUTHORIZER, "edge": OF_THE_EDGE, "operator": OF_THE_OPERATOR}
     forbidden |= {"issuer": OF_THE_ISSUER, "sign-in": OF_THE_SIGN_IN_SERVICE}
-    logged = [
+    log_calls = [
         replace(call, resource=call.resource.replace("APIHandler", FUNCTIONS[name]))
-        for call in LOGGED
+        for call in LOG_CALLS
         if name in FUNCTIONS
     ]
-    return PolicyCase(rights.roles()[name].policy, [*calls[name], *logged], forbidden[name])
+    return PolicyCase(rights.roles()[name].policy, [*calls[name], *log_calls], forbidden[name])
 
 
 def _with_second_key(call: Call) -> Call:
@@ -661,7 +668,7 @@ _POLICIES = ["api", "authorizer", "edge", "issuer", "sign-in", "operator", "boun
 each_policy = pytest.mark.parametrize("name", _POLICIES)
 
 
-def allowed(calls: Sequence[Call], policy: Sequence[Statement]) -> list[Call]:
+def filter_allowed(calls: Sequence[Call], policy: Sequence[Statement]) -> list[Call]:
     return [call for call in calls if allows(call, policy)]
 
 
@@ -669,14 +676,16 @@ def allowed(calls: Sequence[Call], policy: Sequence[Statement]) -> list[Call]:
 def test_a_policy_allows_what_is_called_and_nothing_that_must_never_be(calls: Calls, name: str) -> None:
     case = build_case(name, calls)
     assert [call for call in case.needed if not allows(call, case.policy)] == []
-    assert allowed(case.forbidden, case.policy) == []
+    assert filter_allowed(case.forbidden, case.policy) == []
 
 
 @each_policy
 def test_nothing_is_allowed_that_no_call_needs(calls: Calls, name: str) -> None:
     case = build_case(name, calls)
     unneeded = [
-        weakness for weakness, less in weakened.with_less(case.policy) if allowed(case.needed, less) == case.needed
+        weakness
+        for weakness, less in weakened.with_less(case.policy)
+        if filter_allowed(case.needed, less) == case.needed
     ]
     assert [weakness for weakness in unneeded if weakness != OF_EARLIER_GATEWAYS] == [], "\n".join(unneeded)
 
@@ -684,7 +693,9 @@ def test_nothing_is_allowed_that_no_call_needs(calls: Calls, name: str) -> None:
 @each_policy
 def test_no_limit_can_be_taken_away_unseen(calls: Calls, name: str) -> None:
     case = build_case(name, calls)
-    assert [weakness for weakness, more in weakened.with_more(case.policy) if not allowed(case.forbidden, more)] == []
+    assert [
+        weakness for weakness, more in weakened.with_more(case.policy) if not filter_allowed(case.forbidden, more)
+    ] == []
 
 
 def test_only_the_sign_in_service_opens_client_secrets_and_it_writes_only_sessions_keys_and_results(
@@ -695,7 +706,7 @@ def test_only_the_sign_in_service_opens_client_secrets_and_it_writes_only_sessio
     secrets = {(context["account"], context["resource"]) for context in map(_encryption_context, all_calls) if context}
     keys = {key for call in all_calls if call.action in WRITES for key in call.context.get("dynamodb:LeadingKeys", ())}
 
-    def opened(role: str) -> set[str]:
+    def list_decrypted(role: str) -> set[str]:
         may = rights.roles()[role].may
         resources = [
             resource
@@ -704,7 +715,7 @@ def test_only_the_sign_in_service_opens_client_secrets_and_it_writes_only_sessio
         ]
         return {resource.split("_")[0] for resource in resources}
 
-    def written(role: str) -> set[str]:
+    def list_written(role: str) -> set[str]:
         may = rights.roles()[role].may
         leading_keys = [
             key for key in keys if any(may(of_data(action.partition(":")[2], TABLE, key)) for action in WRITES)
@@ -712,9 +723,9 @@ def test_only_the_sign_in_service_opens_client_secrets_and_it_writes_only_sessio
         return {re.sub(r"^acct_\w+|(?<=^session#).+", "", key) for key in leading_keys}
 
     assert {"edghtsrt", "cert"} <= {resource.split("_")[0] for _, resource in secrets}
-    assert "edghtsrt" not in opened("edge")
-    assert opened("sign-in") == {"edghtsrt", "rd", "oauth", "session", "sign-in", "sign-in-link"}
-    assert written("sign-in") == {"session#", "sign_in_keys", "#/oauth_errors"}
+    assert "edghtsrt" not in list_decrypted("edge")
+    assert list_decrypted("sign-in") == {"edghtsrt", "rd", "oauth", "session", "sign-in", "sign-in-link"}
+    assert list_written("sign-in") == {"session#", "sign_in_keys", "#/oauth_errors"}
 
 
 def _encryption_context(call: Call) -> dict[str, str]:

@@ -46,8 +46,8 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     settings |= {"VERSION_HEADERS": "Vendor-Version", "STRICT_REFERENCES": "true", "LOG_LEVEL": "ERROR"}
     settings |= {"AUDIT_DAYS": "30"}
     first = emulated("start", settings)
-    printed, errors = first.communicate(timeout=60)
-    assert (first.returncode, errors, re.findall("^[A-Z].* …$", printed, re.M)) == (0, "", PROGRESS)
+    output, errors = first.communicate(timeout=60)
+    assert (first.returncode, errors, re.findall("^[A-Z].* …$", output, re.M)) == (0, "", PROGRESS)
     assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
     described = client_of(terminal.read(tmp_path / "cloud.env"), "cloudformation").describe_stacks
     (api,) = described(StackName="tunnel-edge-api")["Stacks"]

@@ -61,16 +61,16 @@ print(pydantic.__file__)
 """
     environment = {**os.environ, "PYTHONPATH": f"{unpacked}:{tmp_path}"}
     command = [sys.executable, "-S", "-c", script]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert str(unpacked) in done.stdout
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert str(unpacked) in result.stdout
 
 
 def test_it_is_made_again_only_if_something_changed(deployed_api: Served, tmp_path: Path) -> None:
     written_at = ARCHIVE.stat().st_mtime_ns
     command = [sys.executable, "-m", "infra.deploy.package", "dev"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == f"{ARCHIVE}: {ARCHIVE.stat().st_size:,} bytes, unchanged\n"
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout == f"{ARCHIVE}: {ARCHIVE.stat().st_size:,} bytes, unchanged\n"
     assert ARCHIVE.stat().st_mtime_ns == written_at
     inputs = {arch: fingerprint.of_inputs("dev", arch) for arch in ("arm64", "x86_64")}
     assert inputs["arm64"] != inputs["x86_64"]
@@ -86,7 +86,7 @@ def test_it_is_made_again_only_if_something_changed(deployed_api: Served, tmp_pa
 
 def test_a_dead_registry_is_told_in_a_sentence(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "infra.deploy.package", "dev", "--out", str(tmp_path / "out")],
         cwd=ROOT,
         env={
@@ -99,8 +99,8 @@ def test_a_dead_registry_is_told_in_a_sentence(tmp_path: Path) -> None:
         text=True,
         timeout=60,
     )
-    assert done.returncode == 1
+    assert result.returncode == 1
     sentence = (
         "could not be fetched from the registry of Python's packages: check that this machine is connected, then run"
     )
-    assert [line.partition(" ")[2] for line in done.stderr.splitlines()] == [f"{sentence} make again."]
+    assert [line.partition(" ")[2] for line in result.stderr.splitlines()] == [f"{sentence} make again."]

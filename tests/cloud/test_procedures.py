@@ -50,15 +50,15 @@ def calls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         file.chmod(0o755)
     script = "\n".join([commands(SECTIONS[FIRST])[0], *commands(SECTIONS[request.param])])
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "CALLS": str(folder / "calls")}
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euc", script], cwd=folder, env=environment, input="said\n" * 9,
         capture_output=True, text=True, timeout=30,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     return [call.split("\x1f")[:-1] for call in (folder / "calls").read_text().split("\x1e")[:-1]]
 
 
-def named(calls: Calls, *command: str) -> Calls:
+def filter_calls(calls: Calls, *command: str) -> Calls:
     return [call[len(command) :] for call in calls if tuple(call[: len(command)]) == command]
 
 
@@ -82,7 +82,7 @@ def operation(service: str, name: str, rest: list[str]) -> tuple[str, list[str]]
 
 
 def test_what_is_asked_of_the_cloud_is_known_to_it(calls: Calls) -> None:
-    for service, command, *rest in named(calls, "aws"):
+    for service, command, *rest in filter_calls(calls, "aws"):
         if (service, command) == ("cloudformation", "deploy"):  # the CLI's own
             continue
         name, words = operation(service, command, rest)
@@ -96,36 +96,36 @@ def test_what_is_asked_of_the_cloud_is_known_to_it(calls: Calls) -> None:
 
 def test_the_outputs_that_are_asked_for_are_there(calls: Calls) -> None:
     templates = {"api": "api.yaml", "data": "data.yaml", "pipeline": "pipeline.yaml"}
-    for call in named(calls, "aws", "cloudformation", "describe-stacks"):
+    for call in filter_calls(calls, "aws", "cloudformation", "describe-stacks"):
         stack = call[call.index("--stack-name") + 1]
         (output,) = re.findall("OutputKey=='(.*?)'", call[call.index("--query") + 1])
         (file,) = [file for part, file in templates.items() if part in stack.split("-")]
-        there = yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Outputs"].keys()
-        assert output in there | BY_CHALICE, stack
+        outputs = yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Outputs"].keys()
+        assert output in outputs | BY_CHALICE, stack
 
 
 def test_what_is_deployed_has_the_parameters_that_are_given(calls: Calls) -> None:
     templates = [yaml_parse((ROOT / "infra" / "deploy" / file).read_text()) for file in ("api.yaml", "data.yaml")]
     known = {name for template in templates for name in template["Parameters"]}
-    for call in named(calls, "python", "-m", "infra.deploy"):
+    for call in filter_calls(calls, "python", "-m", "infra.deploy"):
         assert {word.partition("=")[0] for word in call if re.match(r"\w+=", word)} <= known
 
 
 def test_the_commands_of_the_operator_are_there(calls: Calls) -> None:
-    for words in named(calls, "python", "-m", "chalicelib"):
+    for words in filter_calls(calls, "python", "-m", "chalicelib"):
         with pytest.raises(SystemExit, match=r"^0$"):
             main([*words[:2], "--help"])
 
 
 def test_what_the_pipeline_reads_is_set_in_its_environment(calls: Calls) -> None:
     for kind in ("secret", "variable"):
-        for call in named(calls, "gh", kind, "set"):
+        for call in filter_calls(calls, "gh", kind, "set"):
             assert call[call.index("--env") + 1] == "production"
 
 
 def test_what_an_import_is_told_of_the_data_stack_lacks_only_its_outputs(calls: Calls) -> None:
     template = yaml_parse((ROOT / "infra" / "deploy" / "data.yaml").read_text())
-    for call in named(calls, "aws", "cloudformation", "create-change-set"):
+    for call in filter_calls(calls, "aws", "cloudformation", "create-change-set"):
         import_template = yaml_parse(options(call)["template-body"])
         assert {**import_template, "Outputs": template["Outputs"]} == template
         assert "Outputs" not in import_template

@@ -25,26 +25,26 @@ def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) ->
         block for block in blocks("README.md") if not block.startswith("te ")
     ]  # tests/cli/test_pages.py has these
     lines = [block for block in other_blocks if block not in SERVING["README.md"]]
-    said = paste(lines, project(tmp_path, served))
-    assert_logged_in(said)
-    assert '"operationId": "create_api_key"' in said
+    output = paste(lines, project(tmp_path, served))
+    assert_logged_in(output)
+    assert '"operationId": "create_api_key"' in output
 
 
 @pytest.mark.needs("bash", "curl", "jq", "openssl", "ssh", "sshd", "the environment of make")
 def test_every_shell_line_of_the_guide_works(served: Served, tmp_path: Path) -> None:
     lines = [block for block in blocks("docs/guide.md") if block not in SERVING["docs/guide.md"]]
-    said = paste(lines, project(tmp_path, served))
-    assert '"subject_common_name": "app.example.com"' in said
-    assert '"metadata": "A demonstration"' in said
+    output = paste(lines, project(tmp_path, served))
+    assert '"subject_common_name": "app.example.com"' in output
+    assert '"metadata": "A demonstration"' in output
     assert "is online until Ctrl-C" in (served.local / "demo.log").read_text()
-    assert '"error_code":"unauthenticated"' in said
-    assert "True\n400 must be at least 200\n" in said
+    assert '"error_code":"unauthenticated"' in output
+    assert "True\n400 must be at least 200\n" in output
 
 
 @pytest.mark.needs("bash", "curl", "jq", "ssh", "sshd")
 def test_every_shell_line_of_the_page_on_ssh_works(served: Served, tmp_path: Path) -> None:
-    said = paste(blocks("docs/ssh.md"), project(tmp_path, served)).splitlines()
-    assert [line for line in said if line.endswith((" in", " refused", " believed"))] == [
+    lines = paste(blocks("docs/ssh.md"), project(tmp_path, served)).splitlines()
+    assert [line for line in lines if line.endswith((" in", " refused", " believed"))] == [
         "ada is in",
         "bob is in",
         "ada is refused",
@@ -60,9 +60,9 @@ def test_every_shell_line_of_the_page_on_ssh_works(served: Served, tmp_path: Pat
         "cyd is refused",
         "bob is refused",
     ]
-    assert said.count('"The authority has revoked this public key: use a new key."') == 2
-    signed = [line.split("\t") for line in said if "\tsucrt_" in line]
-    assert [address for _, address, *_ in signed] == ["127.0.0.1"]  # of bob's, and nobody else's
+    assert lines.count('"The authority has revoked this public key: use a new key."') == 2
+    certificate_lines = [line.split("\t") for line in lines if "\tsucrt_" in line]
+    assert [address for _, address, *_ in certificate_lines] == ["127.0.0.1"]  # of bob's, and nobody else's
 
 
 @pytest.mark.parametrize("page", SERVING)

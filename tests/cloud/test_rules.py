@@ -91,16 +91,16 @@ def test_the_key_admits_each_role_of_the_edge_that_uses_it() -> None:
 
 
 def test_the_account_administers_the_key_and_only_the_api_and_the_edge_use_it() -> None:
-    administers, *users, seals, again = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
+    administers, *users, seals, reencrypts = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
     use = ("crypt", "DataKey", "Grant", "Mac", "Sign", "*")
     assert not [action for action in administers["Action"] if any(word in action for word in use)]
     for uses, role in zip(users, ("api-ApiHandlerRole", *OF_THE_EDGE), strict=True):
         assert policies.actions([uses]) == {"kms:Decrypt", "kms:Encrypt"}
-        for allowed in uses["Condition"]["ArnLike"]["aws:PrincipalArn"]:
-            assert f"role/${{Name}}-{role}-*" in allowed["Fn::Sub"]
+        for principal in uses["Condition"]["ArnLike"]["aws:PrincipalArn"]:
+            assert f"role/${{Name}}-{role}-*" in principal["Fn::Sub"]
     assert policies.actions([seals]) == {"kms:Encrypt"}
     assert seals["Condition"]["StringEquals"]["kms:EncryptionContext:resource"] == "oauth_apps"
-    condition, by_the_operator, otherwise = again["Fn::If"]
+    condition, by_the_operator, otherwise = reencrypts["Fn::If"]
     assert (condition, otherwise) == ("LetsOperatorSealAgain", {"Ref": "AWS::NoValue"})
     assert policies.actions([by_the_operator]) == {"kms:ReEncryptFrom", "kms:ReEncryptTo"}
     assert by_the_operator["Principal"] == {"AWS": {"Ref": "OperatorRoleArn"}}
@@ -190,20 +190,20 @@ def test_packages_are_private_encrypted_and_travel_over_tls_only() -> None:
     bucket = PIPELINE["Bucket"]["Properties"]
     assert {*bucket["PublicAccessBlockConfiguration"].values()} == {True}
     assert "BucketEncryption" in bucket
-    (denied,) = PIPELINE["BucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
-    assert (denied["Effect"], denied["Principal"], denied["Action"]) == ("Deny", "*", "s3:*")
-    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    (statement,) = PIPELINE["BucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
 def test_each_function_has_the_policy_written_for_it_within_a_boundary_and_a_log_of_its_own(api: Resources) -> None:
     functions = (("APIHandler", "ApiHandlerRole", BY_HAND[0]), ("Authorizer", "AuthorizerRole", BY_HAND[1]))
     for function, role, file in functions:
         assert api[function]["Properties"]["Role"] == {"Fn::GetAtt": [role, "Arn"]}
-        properties, written = api[role]["Properties"], policies.of_function(file)
-        assert [policy["PolicyDocument"]["Statement"] for policy in properties["Policies"]] == [written]
+        properties, statements = api[role]["Properties"], policies.of_function(file)
+        assert [policy["PolicyDocument"]["Statement"] for policy in properties["Policies"]] == [statements]
         assert "ManagedPolicyArns" not in properties
         assert {"Ref": "PermissionsBoundary"} in properties["PermissionsBoundary"]["Fn::If"]
-        (log,) = (statement["Resource"] for statement in written if statement["Sid"] == "Logs")
+        (log,) = (statement["Resource"] for statement in statements if statement["Sid"] == "Logs")
         assert api[function]["Properties"]["LoggingConfig"] == {"LogGroup": {"Ref": log["Fn::GetAtt"][0]}}
     for permission in of_type(api, "AWS::Lambda::Permission"):
         assert permission["Principal"] == "apigateway.amazonaws.com"
@@ -256,9 +256,9 @@ def test_what_the_app_would_compress_the_gateway_compresses_too(api: Resources) 
 
 def test_every_request_is_logged_without_its_secrets_and_logs_are_kept_for_a_time(api: Resources) -> None:
     (stage,) = of_type(api, "AWS::ApiGateway::Stage")
-    logged = json.loads(stage["AccessLogSetting"]["Format"])
-    assert {"operation_id", "account", "key", "route", "status", "error"} <= logged.keys()
-    assert not [value for value in logged.values() if "header" in value.lower() or "body" in value.lower()]
+    log_format = json.loads(stage["AccessLogSetting"]["Format"])
+    assert {"operation_id", "account", "key", "route", "status", "error"} <= log_format.keys()
+    assert not [value for value in log_format.values() if "header" in value.lower() or "body" in value.lower()]
     assert all("RetentionInDays" in group for group in of_type(api, "AWS::Logs::LogGroup"))
 
 

@@ -21,11 +21,13 @@ def test_the_bill_has_every_library_of_the_package_and_no_other(deployed_api: Se
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
     with zipfile.ZipFile(PACKAGE / "deployment.zip") as package:
         shipped = {name.partition(".dist-info/")[0] for name in package.namelist() if ".dist-info/" in name}
-    named = {
+    names_with_versions = {
         f"{component['name'].lower().replace('-', '_')}-{component['version']}" for component in bill["components"]
     }
-    assert {name for name in named if not name.startswith("chalice-")} == {name.lower() for name in shipped}
-    assert any(name.startswith("chalice-") for name in named)
+    assert {name for name in names_with_versions if not name.startswith("chalice-")} == {
+        name.lower() for name in shipped
+    }
+    assert any(name.startswith("chalice-") for name in names_with_versions)
     references = [component["bom-ref"] for component in bill["components"]]
     assert len({*references}) == len(references)
     assert all(re.fullmatch(r"pkg:pypi/[a-z0-9.-]+@[0-9][0-9a-z.]*", reference) for reference in references)
@@ -40,8 +42,8 @@ def test_the_bill_of_the_image_has_its_python_and_debian_packages(tmp_path: Path
     installed = (
         "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.41-12\nDescription: a\n: b"
     )
-    removed = "Package: gone\nStatus: deinstall ok config-files\nArchitecture: all\nVersion: 1"
-    (tmp_path / "status").write_text(f"{installed}\n\n{removed}\n\n")
+    removed_package = "Package: gone\nStatus: deinstall ok config-files\nArchitecture: all\nVersion: 1"
+    (tmp_path / "status").write_text(f"{installed}\n\n{removed_package}\n\n")
     subprocess.run([sys.executable, "-S", "-m", "infra.deploy.sbom", str(tmp_path)], cwd=ROOT, check=True)
     bill = json.loads((tmp_path / "image-sbom.json").read_text())
     purls = ["pkg:deb/debian/libc6@2.41-12?arch=amd64", "pkg:pypi/other@3", "pkg:pypi/some-package@1.2"]

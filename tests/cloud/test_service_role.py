@@ -16,7 +16,7 @@ from tests.cloud.rights import BOUNDARY, BUCKET, FUNCTION, KEY, NAME, TABLE
 from tests.conftest import ROOT, Served
 
 HANDLERS: dict[str, list[str]] = json.loads((ROOT / "tests" / "cloud" / "handlers.json").read_text())
-_HERE = "us-east-1:123456789012"
+_REGION_AND_ACCOUNT = "us-east-1:123456789012"
 ROLE = f"arn:aws:iam::123456789012:role/{NAME}-api-ApiHandlerRole-x"
 _OF_ALL = {  # AWS knows these for all resources only
     "cloudwatch:DescribeAlarms",
@@ -27,19 +27,22 @@ _OF_ALL = {  # AWS knows these for all resources only
     "logs:DescribeResourcePolicies",
 }
 _RESOURCES = {
-    "cloudwatch": [f"arn:aws:cloudwatch:{_HERE}:alarm:{NAME}-api-ErrorsAlarm-x"],
+    "cloudwatch": [f"arn:aws:cloudwatch:{_REGION_AND_ACCOUNT}:alarm:{NAME}-api-ErrorsAlarm-x"],
     "dynamodb": [TABLE],
     **{
         f"cloudwatch:{action}": [f"arn:aws:cloudwatch::123456789012:dashboard/{NAME}-api"]
         for action in ("DeleteDashboards", "GetDashboard", "PutDashboard")
     },
-    "wafv2": [f"arn:aws:wafv2:{_HERE}:regional/webacl/a/b", "arn:aws:apigateway:us-east-1::/restapis/a/stages/prod"],
+    "wafv2": [
+        f"arn:aws:wafv2:{_REGION_AND_ACCOUNT}:regional/webacl/a/b",
+        "arn:aws:apigateway:us-east-1::/restapis/a/stages/prod",
+    ],
     "apigateway:SetWebACL": ["arn:aws:apigateway:us-east-1::/restapis/a/stages/prod"],
     "iam": [ROLE],
     "kms": [KEY],
-    "kms:CreateAlias": [KEY, f"arn:aws:kms:{_HERE}:alias/{NAME}"],
+    "kms:CreateAlias": [KEY, f"arn:aws:kms:{_REGION_AND_ACCOUNT}:alias/{NAME}"],
     "lambda": [FUNCTION],
-    "logs": [f"arn:aws:logs:{_HERE}:log-group:{NAME}-api-AccessLogs-x"],
+    "logs": [f"arn:aws:logs:{_REGION_AND_ACCOUNT}:log-group:{NAME}-api-AccessLogs-x"],
     "s3": [f"{BUCKET}/package"],
     "apigateway:POST": [f"arn:aws:apigateway:us-east-1::/{path}" for path in ("restapis", "domainnames")],
     "apigateway:PUT": [f"arn:aws:apigateway:us-east-1::/{path}" for path in ("restapis/a", "tags/a")],
@@ -71,7 +74,7 @@ def handled() -> Iterator[Call]:
 
 
 NEEDED = [*handled(), *LINKED]
-_ELSEWHERE = {
+_REPLACEMENTS = {
     NAME: "payroll",
     "key/": "key/mrk-",
     "123456789012:key": "210987654321:key",
@@ -83,10 +86,10 @@ _ELSEWHERE = {
 def foreign(call: Call) -> Call:
     """Return a call of something that is not this environment's."""
     resource = call.resource
-    for ours, other in _ELSEWHERE.items():
-        resource = resource.replace(ours, other)
-    for ours in ("restapis", "domainnames", "tags"):
-        resource = resource.replace(f"::/{ours}", "::/vpclinks")
+    for part, other in _REPLACEMENTS.items():
+        resource = resource.replace(part, other)
+    for part in ("restapis", "domainnames", "tags"):
+        resource = resource.replace(f"::/{part}", "::/vpclinks")
     return replace(call, resource=resource.replace("aws-service-role/", "aws-service-role/another."))
 
 
@@ -99,10 +102,10 @@ FORBIDDEN = [
     *(Call("iam:AttachRolePolicy", ROLE, context) for context in ({}, WITHIN, TO_LAMBDA)),
     Call("iam:UpdateAssumeRolePolicy", ROLE, WITHIN),
     *(Call(f"kms:{operation}", KEY) for operation in ("Decrypt", "PutKeyPolicy", "ScheduleKeyDeletion", "UpdateAlias")),
-    Call("kms:DeleteAlias", f"arn:aws:kms:{_HERE}:alias/{NAME}"),
+    Call("kms:DeleteAlias", f"arn:aws:kms:{_REGION_AND_ACCOUNT}:alias/{NAME}"),
     Call("dynamodb:DeleteTable", TABLE),
     Call("lambda:InvokeFunction", FUNCTION),
-    Call("wafv2:DeleteWebACL", f"arn:aws:wafv2:{_HERE}:regional/webacl/a/b"),
+    Call("wafv2:DeleteWebACL", f"arn:aws:wafv2:{_REGION_AND_ACCOUNT}:regional/webacl/a/b"),
     Call("apigateway:UpdateRestApiPolicy", "arn:aws:apigateway:us-east-1::/restapis/a/stages/prod"),
     Call("cloudwatch:ListDashboards", f"arn:aws:cloudwatch::123456789012:dashboard/{NAME}-api"),
     Call("apigateway:UpdateRestApiPolicy", "arn:aws:apigateway:us-east-1::/restapis/a"),
@@ -112,7 +115,7 @@ FORBIDDEN = [
 ]  # fmt: skip
 
 
-def allowed(calls: list[Call], policy: tuple[Statement, ...]) -> list[Call]:
+def filter_allowed(calls: list[Call], policy: tuple[Statement, ...]) -> list[Call]:
     return [call for call in calls if allows(call, policy)]
 
 
@@ -125,10 +128,10 @@ def test_every_type_of_resource_that_is_deployed_has_its_handlers_here(deployed_
 def test_the_role_may_do_what_the_handlers_do_and_nothing_that_must_never_be() -> None:
     policy = rights.roles()["service"].policy
     assert [call for call in NEEDED if not allows(call, policy)] == []
-    assert allowed(FORBIDDEN, policy) == []
+    assert filter_allowed(FORBIDDEN, policy) == []
 
 
 def test_no_right_is_there_that_no_handler_needs_and_no_limit_can_be_taken_away() -> None:
     policy = rights.roles()["service"].policy
-    assert [weakness for weakness, less in weakened.with_less(policy) if allowed(NEEDED, less) == NEEDED] == []
-    assert [weakness for weakness, more in weakened.with_more(policy) if not allowed(FORBIDDEN, more)] == []
+    assert [weakness for weakness, less in weakened.with_less(policy) if filter_allowed(NEEDED, less) == NEEDED] == []
+    assert [weakness for weakness, more in weakened.with_more(policy) if not filter_allowed(FORBIDDEN, more)] == []

@@ -48,10 +48,10 @@ def test_with_snapstart_a_version_is_made_of_each_function_and_the_api_may_call_
 def test_every_call_of_the_gateway_goes_to_the_alias_with_snapstart_and_to_the_function_without(
     resources: Mapping[str, Any],
 ) -> None:
-    called = [*addresses(resources["RestAPI"])]
-    assert len(called) > 100
-    assert {json.dumps(alias) for _, alias in called} == {json.dumps(ALIAS)}
-    functions = {address.partition("functions/")[2] for address, _ in called}
+    called_addresses = [*addresses(resources["RestAPI"])]
+    assert len(called_addresses) > 100
+    assert {json.dumps(alias) for _, alias in called_addresses} == {json.dumps(ALIAS)}
+    functions = {address.partition("functions/")[2] for address, _ in called_addresses}
     assert functions == {f"${{{name}.Arn}}${{Alias}}/invocations" for name in CALLERS}
 
 

@@ -21,10 +21,10 @@ def test_a_process_gains_no_rights_and_has_bounds(process: str) -> None:
 
 def test_the_page_for_operators_names_every_unit_except_the_issuers() -> None:
     page = (ROOT / "docs" / "edge-operations.md").read_text()
-    named = {f"tunnel-edge-{process}" for process in ("control", "envoy@", "gateway@", "sign-in")}
+    units_of_page = {f"tunnel-edge-{process}" for process in ("control", "envoy@", "gateway@", "sign-in")}
     files = {path.stem for path in (ROOT / "infra" / "deploy").glob("*.service")}
-    assert files == {*named, "tunnel-edge-issuer"}  # whose page is docs/certificates.md
-    assert {name for name in files if f"/infra/deploy/{name}.service)" in page} == named
+    assert files == {*units_of_page, "tunnel-edge-issuer"}  # whose page is docs/certificates.md
+    assert {name for name in files if f"/infra/deploy/{name}.service)" in page} == units_of_page
 
 
 @pytest.mark.needs("systemd")
@@ -36,8 +36,8 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
         verified.append(str(unit))
     assert len(verified) == 5
     command = ["systemd-analyze", "verify", "--man=no", *verified]
-    said = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
-    assert (said.returncode, said.stdout + said.stderr) == (0, "")
+    result = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
 def test_envoy_has_a_user_of_its_own_and_neither_settings_nor_credentials() -> None:

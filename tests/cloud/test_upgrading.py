@@ -41,7 +41,7 @@ def test_the_changelog_of_a_release_stays(name: str) -> None:
     assert hashlib.sha256(section.encode()).hexdigest()[:16] == RELEASED[name]
 
 
-def changed(change: Change) -> Version:
+def apply_change(change: Change) -> Version:
     """Return the present version with a change of its templates."""
     templates = deepcopy(dict(upgrades.present().templates))
     change(templates)
@@ -104,7 +104,7 @@ CHANGES: dict[str, tuple[Change, set[str]]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_fails_until_the_page_names_all_that_it_asks_for(name: str) -> None:
     change, names = CHANGES[name]
-    before, after = upgrades.present(), changed(change)
+    before, after = upgrades.present(), apply_change(change)
     unchanged = {*upgrades.unsaid(before, before, "")}
     assert {*upgrades.unsaid(before, after, " ".join(f"`{name}`" for name in names))} <= unchanged
     for missed in names:
@@ -112,9 +112,9 @@ def test_a_change_fails_until_the_page_names_all_that_it_asks_for(name: str) -> 
 
 
 def test_a_new_kind_of_resource_of_the_api_needs_the_rights_to_make_and_to_delete_it() -> None:
-    after = changed(lambda files: files["api.yaml"]["Resources"].update(Queue=QUEUE))
-    said = upgrades.unsaid(upgrades.present(), after, "")
-    assert {"sqs:CreateQueue", "sqs:DeleteQueue"} <= {word.strip(",") for line in said for word in line.split()}
+    after = apply_change(lambda files: files["api.yaml"]["Resources"].update(Queue=QUEUE))
+    sentences = upgrades.unsaid(upgrades.present(), after, "")
+    assert {"sqs:CreateQueue", "sqs:DeleteQueue"} <= {word.strip(",") for line in sentences for word in line.split()}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,9 @@ def test_a_new_kind_of_resource_of_the_api_needs_the_rights_to_make_and_to_delet
 def test_no_page_can_excuse_the_loss_of_what_holds_data(change: Change) -> None:
     page = "`Table.TableName` `Table.KeySchema` `Table.GlobalSecondaryIndexes` `KeyAlias` `dynamodb:UpdateTable`"
     before = upgrades.present()
-    assert [line for line in upgrades.unsaid(before, changed(change), page) if "never" in line or "only ever" in line]
+    assert [
+        line for line in upgrades.unsaid(before, apply_change(change), page) if "never" in line or "only ever" in line
+    ]
 
 
 def test_a_shallow_clone_says_what_it_lacks(tmp_path: Path) -> None:

@@ -109,9 +109,9 @@ def pairs() -> Iterator[tuple[Version, Version]]:
 def unsaid(before: Version, after: Version, page: str) -> list[str]:
     """Return a sentence for each thing that the upgrade needs and the page does not name in backticks."""
     names_on_page = {*re.findall(r"`([^`]+)`", page)}
-    asked = [*_gained(before, after), *_lacking(before, after), *_beyond(before, after), *_beyond(after, before)]
-    asked += [*_changed_data(before, after), *_parameters(before, after), *_edge(before, after)]
-    return [*_impossible(before, after), *(why for names, why in asked if not {*names} <= names_on_page)]
+    requirements = [*_gained(before, after), *_lacking(before, after), *_beyond(before, after), *_beyond(after, before)]
+    requirements += [*_changed_data(before, after), *_parameters(before, after), *_edge(before, after)]
+    return [*_impossible(before, after), *(why for names, why in requirements if not {*names} <= names_on_page)]
 
 
 def _version(name: str, read: Callable[[str], str]) -> Version:
@@ -182,7 +182,7 @@ def _beyond(limit: Version, functions: Version) -> Asked:
     used = {right for file in _POLICIES for right in _rights(functions.templates[file]["Statement"])}
     for action, resource in sorted(used):
         name = _pattern(resource)
-        if not any(action == allowed and fnmatchcase(name, pattern) for allowed, pattern in boundary):
+        if not any(action == allowed_action and fnmatchcase(name, pattern) for allowed_action, pattern in boundary):
             below = re.findall(r"table/[^/]+/(.+)", name)
             sentence = f"The functions of {functions.name} use {action} on {name}"
             yield (action, *below), f"{sentence}, which the boundary of {limit.name} does not allow."
@@ -190,10 +190,10 @@ def _beyond(limit: Version, functions: Version) -> Asked:
 
 def _pattern(resource: str) -> str:
     """Return a resource with the same names for what the templates name otherwise: the table, the key, the log."""
-    written = json.loads(resource)
-    if "Fn::Sub" not in written:
-        return "log-group:tunnel-edge-api-x:*" if "Fn::GetAtt" in written else "key/x"
-    text = written["Fn::Sub"].replace("${TableName}", "tunnel-edge").replace("edge-${Environment}", "edge")
+    pattern = json.loads(resource)
+    if "Fn::Sub" not in pattern:
+        return "log-group:tunnel-edge-api-x:*" if "Fn::GetAtt" in pattern else "key/x"
+    text = pattern["Fn::Sub"].replace("${TableName}", "tunnel-edge").replace("edge-${Environment}", "edge")
     return re.sub(r"^.*:(?=table/|key/|log-group:)", "", text)
 
 
@@ -222,9 +222,9 @@ def _impossible(before: Version, after: Version) -> Iterator[str]:
 
     These are the loss or replacement of a resource that holds data, and two changes of indexes in one update.
     """
-    changed = indexes.names(before.templates["data.yaml"]) ^ indexes.names(after.templates["data.yaml"])
-    if len(changed) > 1:
-        yield f"{', '.join(sorted(changed))}: CloudFormation never changes several indexes in one update."
+    changed_indexes = indexes.names(before.templates["data.yaml"]) ^ indexes.names(after.templates["data.yaml"])
+    if len(changed_indexes) > 1:
+        yield f"{', '.join(sorted(changed_indexes))}: CloudFormation never changes several indexes in one update."
     for path, part, kind in _changes(before, after, "data.yaml"):
         schema = _schema(kind)
         fixed = (*schema.get("createOnlyProperties", ()), *schema.get("conditionalCreateOnlyProperties", ()))

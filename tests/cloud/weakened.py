@@ -64,8 +64,8 @@ def _when(statement: Statement, operator: str, key: str, values: Any) -> Stateme
     """Return a statement whose condition has other values, or is gone."""
     conditions: Mapping[str, Any] = statement["Condition"]
     other_keys = {name: value for name, value in conditions[operator].items() if name != key}
-    changed = {**conditions, operator: other_keys if values is None else {**other_keys, key: values}}
-    return {**statement, "Condition": changed}
+    new_conditions = {**conditions, operator: other_keys if values is None else {**other_keys, key: values}}
+    return {**statement, "Condition": new_conditions}
 
 
 def _with(policy: Policy, index: int, statement: Statement) -> Policy:

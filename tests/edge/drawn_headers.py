@@ -20,7 +20,7 @@ _VALUES = (
     *("", "0", "a", "100%", "%%", "%REQ(:path)%", "%DOWNSTREAM_REMOTE_ADDRESS%", "a\tb", '"q\\"', "{a}", "a, b;c=d"),
     *("x" * header_changes.MAX_VALUE, "Basic eA==", 'W/"1"', "text/plain; charset=utf-8", "\\u0000", "$1 \\1 &amp;"),
 )
-_SENT = ("mine", "1", "a=b", "c, d", "Basic bWluZQ==", "text/html", "100%", "x" * 100)
+_VALUES_SENT = ("mine", "1", "a=b", "c, d", "Basic bWluZQ==", "text/html", "100%", "x" * 100)
 
 
 @dataclass(frozen=True)
@@ -66,19 +66,19 @@ def join(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _draw_module(chance: Random, names: Sequence[str]) -> HeadersModule | None:
     if chance.random() < 0.1:
         return None
-    added = chance.sample(names, chance.choice((0, 1, 2, header_changes.MAX_CHANGES)))
-    removed = chance.sample(names, chance.choice((0, 1, 2, header_changes.MAX_CHANGES)))
-    recased = [chance.choice((str, str.lower, str.upper))(name) for name in removed]
-    return HeadersModule(add={name: chance.choice(_VALUES) for name in added}, remove=recased)
+    added_names = chance.sample(names, chance.choice((0, 1, 2, header_changes.MAX_CHANGES)))
+    removed_names = chance.sample(names, chance.choice((0, 1, 2, header_changes.MAX_CHANGES)))
+    recased = [chance.choice((str, str.lower, str.upper))(name) for name in removed_names]
+    return HeadersModule(add={name: chance.choice(_VALUES) for name in added_names}, remove=recased)
 
 
 def _draw_lines(chance: Random, names: Sequence[str]) -> Lines:
-    drawn = [chance.choice(names) for _ in range(chance.randrange(8))]
-    return [(chance.choice((name, name.lower(), name.upper())), chance.choice(_SENT)) for name in drawn]
+    drawn_names = [chance.choice(names) for _ in range(chance.randrange(8))]
+    return [(chance.choice((name, name.lower(), name.upper())), chance.choice(_VALUES_SENT)) for name in drawn_names]
 
 
 def _change(lines: Lines, module: HeadersModule | None) -> Lines:
     if module is None:
         return lines
-    removed = {name.lower() for name in (*module.remove, *module.add)}
-    return [*((name, value) for name, value in lines if name.lower() not in removed), *module.add.items()]
+    removed_names = {name.lower() for name in (*module.remove, *module.add)}
+    return [*((name, value) for name, value in lines if name.lower() not in removed_names), *module.add.items()]

@@ -49,7 +49,7 @@ _HEADERS = st.builds(
 )
 _LABELS = st.dictionaries(st.sampled_from(["app", "region"]), st.sampled_from(["x", "y"]), max_size=2)
 _AMBIGUOUS = ("//a", "/b/../a", "/a/%62", "/%2fa?x")
-_ASKED = [*(path + end for path in _PATHS for end in ("", "", "?/b", "x")), *_AMBIGUOUS]
+_TARGETS = [*(path + end for path in _PATHS for end in ("", "", "?/b", "x")), *_AMBIGUOUS]
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.3", "1.3")
 _NAMES = ("one", "two", "x.team", "y.team", "*.team", "x.y.team", "*.y.team")
 _NAMES_WITHOUT_EDGE = ("three", "z.team", "z.y.team", "a.b.y.team")
@@ -81,17 +81,17 @@ _BACKENDS = [*GROUPS, *ANSWERS, *SHARED]
 @st.composite
 def records(draw: st.DrawFn) -> Records:
     """Draw what two accounts have; some of it names what is not there, or is another's."""
-    whose = st.sampled_from(draw(st.sampled_from([(*ACCOUNTS[:1] * 5, ACCOUNTS[1]), ACCOUNTS])))
+    accounts = st.sampled_from(draw(st.sampled_from([(*ACCOUNTS[:1] * 5, ACCOUNTS[1]), ACCOUNTS])))
     tunnels = [
-        ServedTunnel(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[draw(st.integers(0, 6)) :]
+        ServedTunnel(draw(accounts), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[draw(st.integers(0, 6)) :]
     ]
     pem = st.sampled_from([*[True] * 7, False])  # one that cannot be understood has none
-    authorities = [ServedAuthority(draw(whose), id, id * draw(pem)) for id in AUTHORITIES if draw(st.integers(0, 3))]
-    backends = [ServedBackend(draw(whose), id, draw(_value(id))) for id in _BACKENDS if draw(st.integers(0, 4))]
+    authorities = [ServedAuthority(draw(accounts), id, id * draw(pem)) for id in AUTHORITIES if draw(st.integers(0, 3))]
+    backends = [ServedBackend(draw(accounts), id, draw(_value(id))) for id in _BACKENDS if draw(st.integers(0, 4))]
     rules = st.none() | st.builds(lambda allow, deny: Rules(tuple(allow), tuple(deny)), _NETWORKS, _NETWORKS)
-    policies = [ServedPolicy(draw(whose), id, draw(rules)) for id in POLICIES if draw(st.integers(0, 3))]
-    team = draw(whose)  # a name below the domain is one account's, with all below it
-    named = [ServedTunnel(team, TUNNEL, GATEWAY, NAME)]
+    policies = [ServedPolicy(draw(accounts), id, draw(rules)) for id in POLICIES if draw(st.integers(0, 3))]
+    team = draw(accounts)  # a name below the domain is one account's, with all below it
+    named_tunnels = [ServedTunnel(team, TUNNEL, GATEWAY, NAME)]
     reservations = [_drawn_reservation(draw, team)] if draw(st.integers(0, 4)) else []
     edges = [
         _drawn_edge(draw, id, name, team) for id, name in zip(EDGES, _NAMES, strict=True) if draw(st.integers(0, 2))
@@ -100,7 +100,7 @@ def records(draw: st.DrawFn) -> Records:
         {edge.id: edge for edge in edges},
         {backend.id: backend for backend in backends},
         {authority.id: authority for authority in authorities},
-        {tunnel.id: tunnel for tunnel in (*tunnels, *named)},
+        {tunnel.id: tunnel for tunnel in (*tunnels, *named_tunnels)},
         {policy.id: policy for policy in policies},
         {reservation.id: reservation for reservation in reservations},
     )
@@ -142,8 +142,8 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
     if draw(st.integers(0, 9)) == 9:
         return ServedEdge(account, id if tls_end else f"edgtls{id[6:]}", 1, hostports, error=UNREADABLE)
     if tls_end is None:
-        attached = draw(st.builds(lambda id: BackendModule(backend_id=id), st.sampled_from(_BACKENDS)))
-        return ServedEdge(account, f"edgtls{id[6:]}", 1, hostports, modules=extended(modules, backend=attached))
+        backend = draw(st.builds(lambda id: BackendModule(backend_id=id), st.sampled_from(_BACKENDS)))
+        return ServedEdge(account, f"edgtls{id[6:]}", 1, hostports, modules=extended(modules, backend=backend))
     if tls_end == "upstream" and draw(st.booleans()):
         route = ServedRoute(f"edghtsrt_{id[-3:]}{9:024}", "path_prefix", "/", draw(_modules()))
         return ServedEdge(account, id, 1, hostports, tls_end, enabled(), (route,))
@@ -174,9 +174,9 @@ SAMPLED = {module.name: _sample(module) for module in modules.of(kinds.HTTPS_EDG
 def _modules(draw: st.DrawFn) -> Modules:
     patterns = st.lists(st.sampled_from(_PATTERNS), max_size=2)
     agents = st.builds(lambda allow, deny: UserAgentModule(allow=allow, deny=deny), patterns, patterns)
-    attached = st.sampled_from([None, *(BackendModule(backend_id=id) for id in (None, *_BACKENDS))])
+    backends = st.sampled_from([None, *(BackendModule(backend_id=id) for id in (None, *_BACKENDS))])
     return enabled(
-        draw(attached),
+        draw(backends),
         user_agent_filter=draw(st.none() | agents),
         request_headers=draw(st.none() | _HEADERS),
         response_headers=draw(st.none() | _HEADERS),
@@ -206,7 +206,7 @@ def _understood(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weigh
 def telling_requests(world: Records, count: int, chance: Random) -> list[Request]:
     """Return so many requests, that meet as many different kinds of things as they may."""
     requests_by_outcome: defaultdict[frozenset[str], list[Request]] = defaultdict(list)
-    paths = [*_ASKED, *3 * [route.match for edge in world.edges.values() for route in edge.routes]]
+    paths = [*_TARGETS, *3 * [route.match for edge in world.edges.values() for route in edge.routes]]
     for _ in range(10 * count):
         agents = chance.choices(_AGENTS, k=chance.randrange(3))
         client = chance.choice(["", *AUTHORITIES])

@@ -22,8 +22,8 @@ def enabled(backend: Any = None, *, unenforced: tuple[str, ...] = (), **module_v
 
 def extended(modules: Modules, **new_values: Any) -> Modules:
     """Return modules with others enabled too, or those that are None disabled."""
-    changed = {**modules.values, **new_values}
-    return enabled(**changed, unenforced=modules.unenforced)
+    values = {**modules.values, **new_values}
+    return enabled(**values, unenforced=modules.unenforced)
 
 
 def requested(body: Mapping[str, Any], kind: Kind) -> Modules:

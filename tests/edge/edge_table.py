@@ -172,10 +172,10 @@ class EdgeTable(Store):
         complete_reads = account_reads.complete(wanted_records, {}, self._tunnel_domain)
         records = AccountRecords.of(wanted_records, complete_reads, edge_states.list_rejected(reports, item.revision))
         view = AccountView(records, self.service)
-        if not (served := view.edges.get(edge.id)):
+        if not (served_edge := view.edges.get(edge.id)):
             return None
-        changed, now = clock.at(item.changed or 0), clock.now()
-        status = edge_states.decide(edge_plans.make_plan(served, view, now), view, reports, changed, now).status
+        changed_at, now = clock.at(item.changed or 0), clock.now()
+        status = edge_states.decide(edge_plans.make_plan(served_edge, view, now), view, reports, changed_at, now).status
         return status if status.revision else None
 
     def trial(self, account: str, edge: str) -> Report | None:

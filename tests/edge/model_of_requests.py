@@ -60,12 +60,12 @@ def meets(request: Request, records: Records) -> Meets:
     if edge is None and _VERSIONS.index(request.version) < _VERSIONS.index("1.2"):
         return frozenset({REFUSED})
     if edge is None:
-        named = sorted(
+        tunnels = sorted(
             (tunnel for tunnel in records.tunnels.values() if tunnel.name == request.host), key=lambda tunnel: tunnel.id
         )
-        if not named:
+        if not tunnels:
             return frozenset({"404"})
-        return frozenset({named[-1].id if _is_admitted(request, named[-1].account, records) else "403"})
+        return frozenset({tunnels[-1].id if _is_admitted(request, tunnels[-1].account, records) else "403"})
     if edge.error:
         return frozenset({REFUSED})
     if edge.terminate_at == "upstream":
@@ -78,10 +78,10 @@ def meets(request: Request, records: Records) -> Meets:
         return frozenset({REFUSED})
     if edge.id.startswith("edgtls_"):
         return _passed_on(edge, edge, records)
-    return _led(edge, request, records)
+    return _meet_edge(edge, request, records)
 
 
-def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
+def _meet_edge(edge: ServedEdge, request: Request, records: Records) -> Meets:
     """Return what a request to an HTTPS edge meets behind its handshake."""
     if not _admits(edge.modules, edge, request, records):
         return frozenset({"403"})
@@ -95,10 +95,10 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
         return frozenset({"404"})
     if route.modules.unenforced:
         return frozenset({"503"})
-    attached = route.modules.values.get("backend")
-    backend = attached.backend_id if attached else None
-    led = _leads_to(backend, edge.account, records) if backend else []
-    if not led:
+    backend_module = route.modules.values.get("backend")
+    backend = backend_module.backend_id if backend_module else None
+    backends = _leads_to(backend, edge.account, records) if backend else []
+    if not backends:
         return frozenset({"503"})
     if not _admits(route.modules, edge, request, records):
         return frozenset({"403"})
@@ -107,7 +107,7 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
         return frozenset({"403"})
     if route.modules.values.keys() & {"basic_auth", "webhook_verification"}:
         return frozenset({"503"})  # no service verifies them
-    answers = frozenset(answer for backend in led for answer in _answers(backend, records))
+    answers = frozenset(answer for backend in backends for answer in _answers(backend, records))
     return answers - {"503"} or answers
 
 
@@ -132,13 +132,13 @@ def _is_admitted(request: Request, account: str, records: Records) -> bool:
 
 
 def _allow(ids: Iterable[str], account: str, request: Request, records: Records) -> bool:
-    named = [records.policies.get(id) for id in ids]
-    policies = [policy for policy in named if policy and policy.account == account]
+    named_policies = [records.policies.get(id) for id in ids]
+    policies = [policy for policy in named_policies if policy and policy.account == account]
     address, rules = ip_address(request.visitor), [policy.rules for policy in policies if policy.rules]
     if len(rules) < len(policies):
         return False  # a record that cannot be understood
-    allowed = any(address in network for policy_rules in rules for network in policy_rules.allow)
-    return allowed and not any(address in network for policy_rules in rules for network in policy_rules.deny)
+    is_allowed = any(address in network for policy_rules in rules for network in policy_rules.allow)
+    return is_allowed and not any(address in network for policy_rules in rules for network in policy_rules.deny)
 
 
 def _edge(host: str, records: Records) -> ServedEdge | None:
@@ -157,9 +157,9 @@ def _is_open(edge: ServedEdge, request: Request, records: Records) -> bool:
         return False
     if mutual is None:
         return True
-    named = [records.authorities.get(id) for id in mutual.certificate_authority_ids]
-    is_whole = bool(named) and all(
-        authority and authority.pem and authority.account == edge.account for authority in named
+    authorities = [records.authorities.get(id) for id in mutual.certificate_authority_ids]
+    is_whole = bool(authorities) and all(
+        authority and authority.pem and authority.account == edge.account for authority in authorities
     )
     return is_whole and request.client in mutual.certificate_authority_ids
 
@@ -176,14 +176,14 @@ def _is_untouched(edge: ServedEdge) -> bool:
 def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Records) -> Meets:
     """Return what connections of bytes meet by the backend of an edge or route."""
     modules = part.modules
-    attached = modules.values.get("backend")
-    id = attached.backend_id if attached else None
-    led = _leads_to(id, edge.account, records) if id else []
-    groups = [backend for backend in led if isinstance(backend.value, TunnelGroup)]
+    backend_module = modules.values.get("backend")
+    id = backend_module.backend_id if backend_module else None
+    backends = _leads_to(id, edge.account, records) if id else []
+    groups = [backend for backend in backends if isinstance(backend.value, TunnelGroup)]
     if not groups or modules.unenforced:
         return frozenset({REFUSED})
     tunnels = {answer for group in groups for answer in _answers(group, records)} - {"503"}
-    return frozenset(tunnels) | ({CLOSED} if len(groups) < len(led) or not tunnels else set())
+    return frozenset(tunnels) | ({CLOSED} if len(groups) < len(backends) or not tunnels else set())
 
 
 def _is_held_back(edge: ServedEdge) -> bool:

@@ -155,9 +155,9 @@ def _items_of_tunnel(tunnel: ServedTunnel) -> tuple[Item, Item]:
         body = AgentTunnel(**common, **options, endpoint="ep_1", public_url=f"https://{tunnel.name}").to_record()
         of_key = {"account": tunnel.account, "id": tunnel.id, "gateway": tunnel.gateway}
         keys = (UniqueKey(base_names.KIND, tunnel.name, of_key),)
-    listed = {"account": tunnel.account, "name": tunnel.name, "labels": {**tunnel.labels}, **options}
+    entry = {"account": tunnel.account, "name": tunnel.name, "labels": {**tunnel.labels}, **options}
     own_item = Item(tunnels.scope(tunnel.account), tunnel.id, body, unique_keys=keys)
-    return own_item, Item(ends.gateway_scope(tunnel.gateway), tunnel.id, listed)
+    return own_item, Item(ends.gateway_scope(tunnel.gateway), tunnel.id, entry)
 
 
 def put_certificate(certificate: ServedCertificate, pair: KeyPair) -> None:
@@ -201,10 +201,10 @@ def put_user_certificate(account: str, id: str, authority: str, certificate: str
     scope = items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path)
     _put(Item(scope, of_authority, signer.packed(), unique_keys=keys))
     end = clock.rfc3339(clock.now() + timedelta(days=1))
-    issued = IssuedUserCertificate(
+    record = IssuedUserCertificate(
         public_key=authority, ssh_certificate_authority_id=of_authority, valid_until=end, certificate=certificate
     )
-    _put(Item(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id, issued.packed()))
+    _put(Item(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id, record.packed()))
 
 
 def remove_user_certificates(account: str) -> None:
@@ -281,8 +281,8 @@ def _record_of_reservation(
 ) -> tuple[dict[str, Any], tuple[UniqueKey, ...], dict[str, Any]]:
     proof: Mapping[str, Any] = {}
     if not base_names.is_below(reservation.domain):
-        begun = proofs.begin(clock.seconds(), value=reservation.id, cname_target=reservation.id)
-        proof = asdict(replace(begun, status="verified" if reservation.is_proved else "pending", next_at=2**40))
+        new_proof = proofs.begin(clock.seconds(), value=reservation.id, cname_target=reservation.id)
+        proof = asdict(replace(new_proof, status="verified" if reservation.is_proved else "pending", next_at=2**40))
     stored = ReservedDomain(
         domain=reservation.domain,
         certificate_id=reservation.certificate_id,

@@ -14,8 +14,8 @@ URL = "https://demo.example.com"
 
 
 def exchange(request: bytes = GET, response: bytes = OK) -> Exchange:
-    (recorded,) = record([In(request), Out(response)])
-    return recorded
+    (only,) = record([In(request), Out(response)])
+    return only
 
 
 def post(body: bytes, *headers: bytes) -> bytes:
@@ -33,14 +33,14 @@ def arguments(command: str) -> tuple[list[bytes], bytes]:
 
 def test_secrets_are_masked_unless_they_are_requested() -> None:
     names = (b"Authorization", b"Cookie", b"Proxy-Authorization", b"X-Api-Key")
-    recorded = exchange(
+    secret_exchange = exchange(
         post(b"", *(name + b": s3cret" for name in names)), OK.replace(b"OK\r\n", b"OK\r\nset-cookie: s3cret\r\n")
     )
     for with_secrets, counts in ((False, [0, 0, 0]), (True, [4, 5, 5])):
         forms = [
-            exports.as_curl(recorded, URL, with_secrets=with_secrets),
-            str(exports.as_har([recorded], URL, with_secrets=with_secrets)),
-            str(exports.describe(recorded, with_secrets=with_secrets)),
+            exports.as_curl(secret_exchange, URL, with_secrets=with_secrets),
+            str(exports.as_har([secret_exchange], URL, with_secrets=with_secrets)),
+            str(exports.describe(secret_exchange, with_secrets=with_secrets)),
         ]
         assert [form.count("s3cret") for form in forms] == counts
 
@@ -49,14 +49,14 @@ def test_secrets_are_masked_unless_they_are_requested() -> None:
     "body", [b"", b"a=b", b"'; touch /tmp/x; '", b'$(id) `id` \\ " !', b"@/etc/passwd", b"\0\1\xff", b"a\nb"]
 )
 def test_a_curl_command_quotes_every_value(body: bytes) -> None:
-    recorded = exchange(post(body, b"X-Odd: it's $HOME", b"X-Empty:"))
-    words, stdin = arguments(exports.as_curl(recorded, URL))
+    post_exchange = exchange(post(body, b"X-Odd: it's $HOME", b"X-Empty:"))
+    words, stdin = arguments(exports.as_curl(post_exchange, URL))
     assert words[:5] == [b"--globoff", b"--path-as-is", b"-X", b"POST", b"-H"]
     assert b"X-Odd: it's $HOME" in words
     assert b"X-Empty;" in words
     assert words[-1] == b"https://demo.example.com/p?q=%20"
-    sent = words[words.index(b"--data-binary") + 1] if body else b""
-    assert (stdin if sent == b"@-" else sent) == body
+    data = words[words.index(b"--data-binary") + 1] if body else b""
+    assert (stdin if data == b"@-" else data) == body
 
 
 def test_a_har_file_has_the_request_and_the_response() -> None:
@@ -74,18 +74,18 @@ def test_bodies_are_shown_without_chunks_and_compression() -> None:
         head + b"content-length: %d\r\n\r\n%b" % (len(packed), packed),
         head + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed),
     ):
-        recorded = exchange(response=response).response
-        assert recorded
-        assert texts.decode_body(recorded) == b"hello"
+        recorded_response = exchange(response=response).response
+        assert recorded_response
+        assert texts.decode_body(recorded_response) == b"hello"
 
 
 def test_a_small_body_that_unpacks_to_a_large_one_is_cut() -> None:
     packed = gzip.compress(b"\0" * (64 << 20))
-    recorded = exchange(
+    recorded_response = exchange(
         response=b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n%b" % (len(packed), packed)
     ).response
-    assert recorded
-    assert len(texts.decode_body(recorded)) == 256 * 1024
+    assert recorded_response
+    assert len(texts.decode_body(recorded_response)) == 256 * 1024
 
 
 def test_binary_is_hex_and_a_cut_character_is_left_out() -> None:
@@ -109,31 +109,34 @@ def test_a_request_that_was_cut_or_is_no_request_is_not_replayed() -> None:
         ([In(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n"), Out(OK)], "not recorded completely"),
         ([In(b"nonsense\r\n\r\n")], "only HTTP/1.1"),
     ):
-        (recorded,) = record(stream)  # type: ignore[arg-type]
+        (recorded_exchange,) = record(stream)  # type: ignore[arg-type]
         with pytest.raises(ReplayRefused, match=reason):
-            replay.raw_request(recorded)
+            replay.raw_request(recorded_exchange)
 
 
 @pytest.mark.parametrize("body", [b'{"a": 1}\n', b"--x\r\n\r\nmulti\r\npart\r\n--x--\r\n", b""])
 def test_a_request_that_was_not_changed_in_the_editor_is_the_same(body: bytes) -> None:
-    recorded = exchange(post(body))
-    assert replay.from_text(replay.to_text(recorded), recorded) == post(body)
+    recorded_exchange = exchange(post(body))
+    assert replay.from_text(replay.to_text(recorded_exchange), recorded_exchange) == post(body)
 
 
 def test_an_edited_body_has_its_own_length_and_no_chunks() -> None:
     chunked = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
-    recorded = exchange(chunked)
-    text = replay.to_text(recorded)
+    recorded_exchange = exchange(chunked)
+    text = replay.to_text(recorded_exchange)
     assert text == "POST / HTTP/1.1\nhost: x\ncontent-length: 3\n\nabc"
-    assert replay.from_text(text + "d", recorded) == b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nabcd"
+    assert (
+        replay.from_text(text + "d", recorded_exchange)
+        == b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nabcd"
+    )
     with pytest.raises(ReplayRefused, match="An empty line must follow the headers"):
-        replay.from_text("GET / HTTP/1.1", recorded)
+        replay.from_text("GET / HTTP/1.1", recorded_exchange)
 
 
 def test_differences_are_lines_and_bounded() -> None:
-    changed = OK.replace(b"\r\n\r\nok", b"\r\n\r\nno")
+    other_response = OK.replace(b"\r\n\r\nok", b"\r\n\r\nno")
     assert texts.differences(exchange(), exchange()) == []
-    assert [line for line in texts.differences(exchange(), exchange(response=changed)) if line[0] != " "] == [
+    assert [line for line in texts.differences(exchange(), exchange(response=other_response)) if line[0] != " "] == [
         "- ok",
         "+ no",
     ]

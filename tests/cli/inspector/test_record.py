@@ -35,7 +35,7 @@ def summary(exchange: Exchange) -> tuple[str, bytes, str, bytes]:
 @pytest.mark.parametrize("steps", [0, 1, 1 << 20])
 @pytest.mark.parametrize("split", [1, 2, 7, 1 << 20])
 @pytest.mark.parametrize(
-    ("stream", "recorded"),
+    ("stream", "expected"),
     [
         ([In(GET), Out(OK)], [("/a?b=1", b"", "200", b"ok")]),
         ([In(GET), Out(OK_CHUNKED)], [("/a?b=1", b"", "200", b"2\r\nok\r\n0\r\n\r\n")]),
@@ -75,9 +75,9 @@ def summary(exchange: Exchange) -> tuple[str, bytes, str, bytes]:
     ],
 )
 def test_exchanges_are_recorded_whatever_the_pieces(
-    stream: list[In | Out], recorded: list[tuple[str, bytes, str, bytes]], split: int, steps: int
+    stream: list[In | Out], expected: list[tuple[str, bytes, str, bytes]], split: int, steps: int
 ) -> None:
-    assert [summary(exchange) for exchange in record(stream, split=split, steps=steps)] == recorded
+    assert [summary(exchange) for exchange in record(stream, split=split, steps=steps)] == expected
 
 
 def test_heads_are_recorded_as_they_were_sent() -> None:

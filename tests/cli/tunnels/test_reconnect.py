@@ -30,37 +30,37 @@ def test_a_tunnel_that_was_open_for_a_second_begins_the_waits_again() -> None:
 
 def test_a_tunnel_that_was_open_for_less_is_not_replaced_at_once_again() -> None:
     rules = reconnect()
-    waits = []
+    pauses = []
     for now in range(5):
         rules.on_open(now)
-        waits.append(rules.on_end(now + 0.5))
-    assert waits == [0, 1, 1, 1, 1]
+        pauses.append(rules.on_end(now + 0.5))
+    assert pauses == [0, 1, 1, 1, 1]
 
 
 def test_a_tunnel_that_the_gateway_ends_again_and_again_slows_down() -> None:
     rules = reconnect()
-    waits = []
+    pauses = []
     for now in range(0, 50, 10):
         rules.on_open(now)
         rules.on_tunnel_end()
-        waits.append(rules.on_end(now + 9))
-    assert waits == [0, 1, 2, 4, 8]
+        pauses.append(rules.on_end(now + 9))
+    assert pauses == [0, 1, 2, 4, 8]
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(7.5, 7.5), (0, 0), (-1, 0), (1e9, 300)])
-def test_a_gateway_can_ask_to_wait_once(asked: float, waited: float) -> None:
+@pytest.mark.parametrize(("retry_after", "waited"), [(7.5, 7.5), (0, 0), (-1, 0), (1e9, 300)])
+def test_a_gateway_can_ask_to_wait_once(retry_after: float, waited: float) -> None:
     rules = reconnect()
-    rules.on_notice(asked)
+    rules.on_notice(retry_after)
     assert [rules.on_end(0), rules.on_end(0)] == [waited, 1]
 
 
 def test_each_attempt_uses_the_next_gateway() -> None:
     rules = reconnect()
-    chosen = []
+    choices = []
     for _ in range(4):
-        chosen.append(rules.choose(3))
+        choices.append(rules.choose(3))
         rules.on_end(0)
-    assert chosen == [0, 1, 2, 0]
+    assert choices == [0, 1, 2, 0]
 
 
 @pytest.mark.parametrize(

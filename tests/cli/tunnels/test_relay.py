@@ -42,26 +42,26 @@ class Tunnel:
 
 
 @contextlib.asynccontextmanager
-async def open_tunnel(*, inspected: bool, plan: Plan | None = None) -> AsyncIterator[Tunnel]:
+async def open_tunnel(*, is_inspected: bool, plan: Plan | None = None) -> AsyncIterator[Tunnel]:
     plan, journal = plan or Plan(), Journal()
     local: asyncio.Queue[Any] = asyncio.Queue()
     server = await asyncio.start_server(lambda *streams: local.put_nowait(streams), "127.0.0.1", 0)
     address = LocalServer("127.0.0.1", server.sockets[0].getsockname()[1])
-    relay = Relay(address, Recording(journal).open if inspected else lambda _: NoTap(), lambda _: None)
+    relay = Relay(address, Recording(journal).open if is_inspected else lambda _: NoTap(), lambda _: None)
     with contextlib.closing(server):  # `async with` would wait for all connections, from Python 3.12.1 on
         async with serve(plan) as gateway:
-            opened = await connection.connect(gateway, SIGN_IN, lambda _: None)
-            await opened.open(RequestedTunnel("http", "demo"), relay)
+            gateway_connection = await connection.connect(gateway, SIGN_IN, lambda _: None)
+            await gateway_connection.open(RequestedTunnel("http", "demo"), relay)
             try:
                 yield Tunnel(plan, local, journal, relay)
             finally:
-                await opened.close()
+                await gateway_connection.close()
                 relay.close()
 
 
-def run(work: Work, *, inspected: bool) -> Journal:
+def run(work: Work, *, is_inspected: bool) -> Journal:
     async def main() -> Journal:
-        async with asyncio.timeout(30 + MIB), open_tunnel(inspected=inspected) as tunnel:
+        async with asyncio.timeout(30 + MIB), open_tunnel(is_inspected=is_inspected) as tunnel:
             await work(tunnel)
             return tunnel.journal
 
@@ -118,14 +118,14 @@ CORPUS: dict[str, list[Step]] = {
 }
 
 
-@pytest.mark.parametrize("inspected", [False, True])
+@pytest.mark.parametrize("is_inspected", [False, True])
 @pytest.mark.parametrize("name", CORPUS)
-def test_bytes_arrive_unchanged(name: str, inspected: bool) -> None:
-    run(functools.partial(_play, CORPUS[name]), inspected=inspected)
+def test_bytes_arrive_unchanged(name: str, is_inspected: bool) -> None:
+    run(functools.partial(_play, CORPUS[name]), is_inspected=is_inspected)
 
 
-@pytest.mark.parametrize("inspected", [False, True])
-def test_large_bodies_pass_in_both_directions_while_a_reader_is_slow(inspected: bool) -> None:
+@pytest.mark.parametrize("is_inspected", [False, True])
+def test_large_bodies_pass_in_both_directions_while_a_reader_is_slow(is_inspected: bool) -> None:
     block = bytes(range(256)) * 256
     size, count = MIB << 20, (MIB << 20) // len(block)
     resident: list[int] = []
@@ -150,13 +150,13 @@ def test_large_bodies_pass_in_both_directions_while_a_reader_is_slow(inspected: 
         server_writes.write(head)
         await server_reads.readuntil(b"\r\n\r\n")
         assert await reads.readexactly(len(head)) == head
-        while inspected and not any(exchange.response for exchange in tunnel.journal.newest_first()):
+        while is_inspected and not any(exchange.response for exchange in tunnel.journal.newest_first()):
             await asyncio.sleep(0.01)  # a body is counted at once after its head was read
         await asyncio.gather(pump(writes), pump(server_writes), read(reads), read(server_reads))
 
-    journal = run(work, inspected=inspected)
+    journal = run(work, is_inspected=is_inspected)
     exchanges = [*journal.newest_first()]
-    assert len(exchanges) == int(inspected)
+    assert len(exchanges) == int(is_inspected)
     for exchange in exchanges:
         assert exchange.request
         assert exchange.response
@@ -178,7 +178,7 @@ def test_a_visitor_that_leaves_closes_the_connection_to_the_local_server() -> No
         writes.channel.abort()
         assert await server_reads.read() == b""
 
-    run(work, inspected=True)
+    run(work, is_inspected=True)
 
 
 def test_a_gateway_that_is_gone_closes_the_connections_to_the_local_server() -> None:
@@ -189,7 +189,7 @@ def test_a_gateway_that_is_gone_closes_the_connections_to_the_local_server() -> 
         with contextlib.suppress(ConnectionResetError):
             assert await server_reads.read() == b""
 
-    run(work, inspected=True)
+    run(work, is_inspected=True)
 
 
 def test_a_local_server_that_does_not_listen_is_a_refused_channel_with_a_reason() -> None:
@@ -199,11 +199,11 @@ def test_a_local_server_that_does_not_listen_is_a_refused_channel_with_a_reason(
         plan = Plan()
         relay = Relay(LocalServer("127.0.0.1", 1), lambda _: NoTap(), reasons.append)
         async with serve(plan) as gateway:
-            opened = await connection.connect(gateway, SIGN_IN, lambda _: None)
-            await opened.open(RequestedTunnel("http", "demo"), relay)
+            gateway_connection = await connection.connect(gateway, SIGN_IN, lambda _: None)
+            await gateway_connection.open(RequestedTunnel("http", "demo"), relay)
             with pytest.raises(asyncssh.ChannelOpenError):
                 await plan.visit()
-            await opened.close()
+            await gateway_connection.close()
 
     asyncio.run(main())
     assert reasons == ["127.0.0.1:1 does not accept connections: Connect call failed ('127.0.0.1', 1)"]

@@ -53,7 +53,7 @@ def test_any_other_text_is_wrong_usage(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tunnel", "asked", "rules"),
+    ("tunnel", "ssh_request", "rules"),
     [
         (RequestedTunnel("http", "demo"), ("demo", 80), ["bind:demo.t.example.com"]),
         (RequestedTunnel("http", "Demo.T.example.com."), ("Demo.T.example.com.", 80), ["bind:demo.t.example.com"]),
@@ -67,9 +67,9 @@ def test_any_other_text_is_wrong_usage(text: str) -> None:
     ],
 )
 def test_a_tunnel_has_an_ssh_request_and_acl_rules(
-    tunnel: RequestedTunnel, asked: tuple[str, int], rules: list[str]
+    tunnel: RequestedTunnel, ssh_request: tuple[str, int], rules: list[str]
 ) -> None:
-    assert (tunnel.listen_host, tunnel.listen_port) == asked
+    assert (tunnel.listen_host, tunnel.listen_port) == ssh_request
     assert list(tunnel.rules(DOMAIN, PORTS)) == rules
 
 
@@ -99,14 +99,14 @@ def test_the_ports_of_a_service(text: str, ports: range) -> None:
 
 
 def test_gateways_without_an_address_or_a_host_key_are_left_out() -> None:
-    listed = [
+    entries = [
         {"address": "gw.example.com:2222", "region": "eu", "host_keys": ["ssh-ed25519 AAAA"]},
         {"address": "[2001:db8::1]:2222", "host_keys": ["k"]},
         {"address": "gw.example.com:2222", "host_keys": []},
         {"address": "", "host_keys": ["k"]},
         {"address": "gw.example.com", "host_keys": ["k"]},
     ]
-    gateways = parse_gateways({"gateways": listed})
+    gateways = parse_gateways({"gateways": entries})
     assert gateways == (
         Gateway("gw.example.com", 2222, ("ssh-ed25519 AAAA",)),
         Gateway("2001:db8::1", 2222, ("k",)),

@@ -78,8 +78,8 @@ def error_of(gateway: Callable[[Gateway], Gateway], plan: Plan, keys: Keys | Non
     """Return the error that ends a run."""
 
     async def main() -> None:
-        async with asyncio.timeout(20), serve(plan) as served:
-            await start([gateway(served)], Shown(), keys=keys)
+        async with asyncio.timeout(20), serve(plan) as server:
+            await start([gateway(server)], Shown(), keys=keys)
 
     with pytest.raises(CommandError) as error:
         asyncio.run(main())
@@ -114,10 +114,10 @@ def test_a_first_refusal_ends_with_seven_and_its_sentence(code: str, final: bool
 
 
 def test_no_gateway_in_reach_ends_with_five_after_three_tries() -> None:
-    began = time.monotonic()
+    start = time.monotonic()
     error = error_of(lambda gateway: Gateway(gateway.host, free_port(), gateway.host_keys), Plan())
     assert (error.code, str(error).startswith("No gateway can be reached. ")) == (5, True)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - start < 4
 
 
 def test_a_store_that_is_away_at_first_is_tried_again() -> None:
@@ -136,8 +136,8 @@ def test_a_store_that_is_away_at_first_is_tried_again() -> None:
 def test_a_connection_that_ends_is_replaced_with_the_same_name_at_the_next_gateway() -> None:
     async def main() -> tuple[Plan, Plan, Shown]:
         first, second, shown = Plan(), Plan(), Shown()
-        async with serve(first) as started, serve(second) as other:
-            run = start([started, other], shown, name="")
+        async with serve(first) as first_gateway, serve(second) as other:
+            run = start([first_gateway, other], shown, name="")
             await until(lambda: bool(shown.addresses), run)
             first.connections[-1].abort()
             await until(lambda: len(second.asked) == 1, run)
@@ -209,8 +209,8 @@ def test_a_certificate_that_ends_is_replaced_before() -> None:
             await end(run)
         return len(plan.asked), shown.notes
 
-    asked, notes = asyncio.run(main())
-    assert (asked, notes[0]) == (2, "The certificate ends soon. Connecting again with a new one …")
+    request_count, notes = asyncio.run(main())
+    assert (request_count, notes[0]) == (2, "The certificate ends soon. Connecting again with a new one …")
 
 
 def test_an_older_gateway_without_events_shows_its_sentences() -> None:

@@ -30,26 +30,26 @@ class Slow(asyncssh.SSHTCPSession[bytes]):
 
 def test_a_fast_peer_of_a_slow_reader_waits() -> None:
     async def main() -> int:
-        plan, slow, sent = Plan(), Slow(), 0
+        plan, slow, count = Plan(), Slow(), 0
 
         async def pump() -> None:
-            nonlocal sent
+            nonlocal count
             _, writer = await plan.visit()
             while True:
                 writer.write(bytes(32768))
-                sent += 32768
+                count += 32768
                 await writer.drain()
 
         async with asyncio.timeout(20), serve(plan) as gateway:
-            opened = await connection.connect(gateway, SIGN_IN, lambda _: None)
-            await opened.open(RequestedTunnel("http", "demo"), cast(Relay, slow))
+            gateway_connection = await connection.connect(gateway, SIGN_IN, lambda _: None)
+            await gateway_connection.open(RequestedTunnel("http", "demo"), cast(Relay, slow))
             pumping = asyncio.create_task(pump())
             while slow.read < 2 << 20:
                 await asyncio.sleep(0.005)
                 if slow.read:
                     slow.channel.resume_reading()
             pumping.cancel()
-            await opened.close()
-        return sent - slow.read
+            await gateway_connection.close()
+        return count - slow.read
 
     assert asyncio.run(main()) < 4 << 20  # one window of 2 MiB, and what the peer has not sent

@@ -36,7 +36,7 @@ HOST, OTHER, PORT = "a.tunnels.localhost", "b.tunnels.localhost", "tunnels.local
 
 
 class Envoy:
-    """What Envoy has got. `held` are the clusters of gateways by owner, `removed` all that it had."""
+    """What Envoy has got. `clusters_by_owner` are the clusters of gateways by owner, `removed` all that it had."""
 
     def __init__(self) -> None:
         self.resources: dict[Key, Resource] = {}

@@ -8,15 +8,15 @@ from edge.control.challenge_answers import UNKNOWN, UNRESERVED, ChallengeRespons
 
 PATH, HTTPS = "/.well-known/acme-challenge/token", "https://app.example.com"
 PENDING = PendingChallenge("token", "token.print")
-ANSWERED, REDIRECTED = ChallengeResponse(200, "token.print"), ChallengeResponse(308, location=f"{HTTPS}{PATH}")
+ANSWER, REDIRECTED = ChallengeResponse(200, "token.print"), ChallengeResponse(308, location=f"{HTTPS}{PATH}")
 
 
 @pytest.mark.parametrize(
     ("path", "pending", "standing", "response"),
     [
-        (PATH, PENDING, "known", ANSWERED),
-        (PATH, PENDING, "unknown", ANSWERED),  # proved, but nothing listens there yet
-        (f"{PATH}?x", PENDING, "known", ANSWERED),
+        (PATH, PENDING, "known", ANSWER),
+        (PATH, PENDING, "unknown", ANSWER),  # proved, but nothing listens there yet
+        (f"{PATH}?x", PENDING, "known", ANSWER),
         (PATH, None, "known", REDIRECTED),
         (PATH, None, "unreserved", UNRESERVED),
         (PATH, None, "unknown", UNKNOWN),

@@ -57,7 +57,7 @@ def sweep(store: Store, *, times: int = 2) -> int:
     return asyncio.run(run())
 
 
-def ended(admin: Client) -> list[str]:
+def list_ended(admin: Client) -> list[str]:
     """Return the ids of tunnels with an event of their end."""
     events = admin.get("/audit_events?limit=100").json["audit_events"]
     return sorted(event["resource_id"] for event in events if event["action"] == "tunnel.delete")
@@ -72,7 +72,7 @@ def test_the_tunnels_of_a_dead_gateway_end_with_one_event_each(records: Store, a
     alive = open_at(records, admin.account, ALIVE, f"c.{D}")
     set_lease(DEAD.id, -6)
     assert (online(admin), sweep(records), sweep(records)) == ([alive], 2, 0)
-    assert ended(admin) == sorted(tunnel_ids)
+    assert list_ended(admin) == sorted(tunnel_ids)
     assert records.list_gateways() == [ALIVE]
     assert [tunnel.id for tunnel in records.list_tunnels(ALIVE.id)] == [alive]
 
@@ -80,7 +80,7 @@ def test_the_tunnels_of_a_dead_gateway_end_with_one_event_each(records: Store, a
 def test_a_gateway_is_not_ended_within_the_clock_skew(records: Store, admin: Client) -> None:
     open_at(records, admin.account, DEAD, f"a.{D}")
     set_lease(DEAD.id, -4)
-    assert (sweep(records), online(admin), ended(admin)) == (0, [], [])
+    assert (sweep(records), online(admin), list_ended(admin)) == (0, [], [])
     assert {gateway.ended for gateway in records.list_gateways()} == {0}
 
 
@@ -89,22 +89,22 @@ def test_one_host_sweeps_a_gateway(records: Store, admin: Client) -> None:
     set_lease(DEAD.id, -6)
     assert records.fence_gateway(DEAD.id)
     assert records.claim_sweep(DEAD.id, seconds=60)
-    assert (sweep(records), ended(admin)) == (0, [])
+    assert (sweep(records), list_ended(admin)) == (0, [])
 
 
 def test_a_tunnel_of_an_earlier_version_keeps_its_lease_and_its_gateway_s_record(records: Store, admin: Client) -> None:
     tunnel_id = opened(admin.account, gateway=DEAD.id, lease=60)
     set_lease(DEAD.id, -6)
-    assert (sweep(records), online(admin), ended(admin)) == (0, [tunnel_id], [])
+    assert (sweep(records), online(admin), list_ended(admin)) == (0, [tunnel_id], [])
     assert {gateway.id for gateway in records.list_gateways()} == {ALIVE.id, DEAD.id}
 
 
 def test_a_leftover_entry_of_the_list_is_removed(records: Store, admin: Client) -> None:
     id = open_at(records, admin.account, DEAD, f"a.{D}")
-    served = ServedTunnel("acct_other", id, DEAD.id, "")
+    other_tunnel = ServedTunnel("acct_other", id, DEAD.id, "")
     set_lease(DEAD.id, -6)
     assert records.fence_gateway(DEAD.id)
-    assert not online_tunnels.end_of_gateway(served, DEAD)
+    assert not online_tunnels.end_of_gateway(other_tunnel, DEAD)
     assert records.list_tunnels(DEAD.id) == []
 
 
@@ -149,10 +149,10 @@ def leave(store: EdgeTable, tunnels: int) -> None:
 
 def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once(edge_table: EdgeTable) -> None:
     leave(edge_table, 60)
-    counts, began = Counts(), time.monotonic()
+    counts, start = Counts(), time.monotonic()
     edge_table.before = counts.note
     assert sweep(edge_table, times=1) == 60
-    assert (counts.peak <= 8, time.monotonic() - began > 0.55, edge_table.up) == (True, True, {})
+    assert (counts.peak <= 8, time.monotonic() - start > 0.55, edge_table.up) == (True, True, {})
     assert counts.claims == [60]
 
 
@@ -195,9 +195,9 @@ def test_an_end_is_counted_to_the_end_of_the_lease(records: Store, admin: Client
     now = clock.seconds()
     id = ids.first_at("tn", now - 100)
     body = {"tunnel_session": "", "region": "", "forwards_to": "", "labels": {"app": "web"}, "gateway": DEAD.id}
-    listed = {"account": admin.account, "name": "", "labels": {"app": "web"}}
+    entry = {"account": admin.account, "name": "", "labels": {"app": "web"}}
     change = Change(trail.EDGE).put(Item(tunnels.scope(admin.account), id, {**body, "started_at": ids.time_of(id)}))
-    change.put(Item(ends.gateway_scope(DEAD.id), id, listed)).commit()
+    change.put(Item(ends.gateway_scope(DEAD.id), id, entry)).commit()
     set_lease(DEAD.id, -40)
     assert sweep(records) == 1
     (event,) = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]

@@ -19,13 +19,13 @@ def test_a_start_without_connections_has_no_pressure(tmp_path: Path) -> None:
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("0.0", 0o640)
 
 
-@pytest.mark.parametrize(("connections", "written"), [(15, "0.25"), (20, "0.33"), (90, "1.0")])
-def test_the_share_of_the_limit_in_use_is_written(tmp_path: Path, connections: int, written: str) -> None:
-    settings, asked = Settings(directory=tmp_path, limits=LIMITS), list[bytes]()
+@pytest.mark.parametrize(("connections", "expected"), [(15, "0.25"), (20, "0.33"), (90, "1.0")])
+def test_the_share_of_the_limit_in_use_is_written(tmp_path: Path, connections: int, expected: str) -> None:
+    settings, paths = Settings(directory=tmp_path, limits=LIMITS), list[bytes]()
     pressure.reset(settings)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1])
+        paths.append((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1])
         line = f'envoy_connection_limit_active_connections{{prefix="https"}} {connections}\n'
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + line.encode())
         writer.close()
@@ -42,5 +42,5 @@ def test_the_share_of_the_limit_in_use_is_written(tmp_path: Path, connections: i
                 await work
 
     asyncio.run(run())
-    assert (tmp_path / "pressure").read_text() == written
-    assert asked[0].startswith(b"/stats/prometheus?filter=")
+    assert (tmp_path / "pressure").read_text() == expected
+    assert paths[0].startswith(b"/stats/prometheus?filter=")

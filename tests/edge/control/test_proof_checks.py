@@ -36,9 +36,9 @@ def run(store: Reservations, records: Records, *, hosts: int = 1, rounds: int = 
     """Have edge hosts begin so many rounds of looks, a hundred a second on a machine that does nothing else."""
 
     async def work() -> None:
-        looks = [ProofChecks(store, records.look, now=lambda: at) for _ in range(hosts)]
+        checks_of_hosts = [ProofChecks(store, records.look, now=lambda: at) for _ in range(hosts)]
         for _ in range(rounds):
-            for checks in looks:
+            for checks in checks_of_hosts:
                 await checks.start()
             await asyncio.sleep(0.01)
 
@@ -146,9 +146,9 @@ def test_a_wish_during_a_look_is_not_lost() -> None:
         return await records.look(domain, proof)
 
     async def work() -> None:
-        looks = ProofChecks(store, look, now=lambda: NOW)
+        checks = ProofChecks(store, look, now=lambda: NOW)
         for _ in range(20):
-            await looks.start()
+            await checks.start()
             await asyncio.sleep(0.01)
 
     asyncio.run(work())

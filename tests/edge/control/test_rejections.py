@@ -22,7 +22,7 @@ CERTIFICATE_ID, OTHER_ID = f"cert_{1:027}", f"cert_{2:027}"
 NAME, ROUTE = f"x.{DOMAIN}", "edghtsrt_1"
 WILD = replace(worlds.edge(worlds.route(), hosts=[f"*.{DOMAIN}"]), revision=7)
 HOSTPORT = WILD.hostports[0]
-REFUSED = NameErrors("no", "no")
+ERRORS = NameErrors("no", "no")
 
 
 @dataclass
@@ -74,7 +74,7 @@ def test_errors_are_reported_by_hostport_route_and_certificate(errors: NameError
 def test_names_below_a_wildcard_share_one_report() -> None:
     world = World()
     for number in range(1000):
-        world.report(REFUSED, name=f"n{number}.{DOMAIN}")
+        world.report(ERRORS, name=f"n{number}.{DOMAIN}")
 
     assert world.writes == 1
     assert world.reported == {WILD.id: {HOSTPORT: "no", ROUTE: "no"}}
@@ -82,8 +82,8 @@ def test_names_below_a_wildcard_share_one_report() -> None:
 
 def test_a_name_without_an_edge_is_not_reported() -> None:
     world = World()
-    world.rejections.report_name(NamePlan(NAME, A, refusal="unknown"), REFUSED)
-    assert world.report(REFUSED, name="x.elsewhere.example") == {}
+    world.rejections.report_name(NamePlan(NAME, A, refusal="unknown"), ERRORS)
+    assert world.report(ERRORS, name="x.elsewhere.example") == {}
     assert world.writes == 0
 
 
@@ -103,13 +103,13 @@ def test_a_rejected_certificate_is_reported_until_it_changes() -> None:
 
 def test_a_name_that_its_edge_refuses_is_reported() -> None:
     world, plan = World(), worlds.plan_of(WILD.id, WILD)
-    world.rejections.report_name(NamePlan(NAME, A, refusal="no certificate", refused_by=plan), REFUSED)
+    world.rejections.report_name(NamePlan(NAME, A, refusal="no certificate", refused_by=plan), ERRORS)
     assert world.reported == {WILD.id: {HOSTPORT: "no", ROUTE: "no"}}
 
 
 def test_another_revision_has_no_errors_of_the_one_before() -> None:
     world, later = World(), replace(WILD, revision=8)
-    world.report(REFUSED)
+    world.report(ERRORS)
 
     assert world.rejections.errors_of(WILD.id, 8) == {}
     assert world.report(NameErrors(routes="bad"), later) == {ROUTE: "bad"}
@@ -136,11 +136,11 @@ EDGE_KEY = ItemKey(f"{A}#{kinds.HTTPS_EDGES.path}", WILD.id)
 @pytest.mark.parametrize(
     ("errors", "item_key", "stays"),
     [
-        (REFUSED, TUNNEL, True),
-        (REFUSED, CERTIFICATE, False),
-        (REFUSED, ItemKey(accounts.SCOPE, A), False),
-        (REFUSED, ItemKey(accounts.SCOPE, B), True),
-        (REFUSED, EDGE_KEY, False),
+        (ERRORS, TUNNEL, True),
+        (ERRORS, CERTIFICATE, False),
+        (ERRORS, ItemKey(accounts.SCOPE, A), False),
+        (ERRORS, ItemKey(accounts.SCOPE, B), True),
+        (ERRORS, EDGE_KEY, False),
         (NameErrors(routes="bad"), CERTIFICATE, True),  # of a loaded name, which is sent again if it differs
         (NameErrors(routes="bad"), EDGE_KEY, False),
     ],
@@ -155,7 +155,7 @@ def test_errors_are_forgotten_when_they_may_not_apply(errors: NameErrors, item_k
 
 
 @pytest.mark.parametrize(
-    ("sentence", "shown"),
+    ("sentence", "expected"),
     [
         ("It is too long.", "It is too long."),
         (f"Error adding/updating listener(s) edge/{CERTIFICATE_ID}: no", "no"),
@@ -165,5 +165,5 @@ def test_errors_are_forgotten_when_they_may_not_apply(errors: NameErrors, item_k
         ("x" * 1000, "x" * 400),
     ],
 )
-def test_an_error_has_no_file_names_and_only_own_ids(sentence: str, shown: str) -> None:
-    assert rejections.redact(sentence, [CERTIFICATE_ID]) == shown
+def test_an_error_has_no_file_names_and_only_own_ids(sentence: str, expected: str) -> None:
+    assert rejections.redact(sentence, [CERTIFICATE_ID]) == expected

@@ -264,9 +264,9 @@ def test_an_account_whose_first_read_does_not_end_delays_no_other(world: World) 
     world.keep(mutual(), mutual(OTHER, id=SECOND, account=B))
     world.start(timeout=0.3)
     world.reads.stuck.add(A)
-    began = time.monotonic()
+    start = time.monotonic()
     world.load()
-    assert time.monotonic() < began + 5
+    assert time.monotonic() < start + 5
     assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER}, {HOST})
     assert not world.special.is_complete  # so an Envoy of an earlier control keeps what the closed host needs
     world.reads.can_go_on.set()

@@ -97,8 +97,8 @@ def host() -> Iterator[Host]:
 
 
 def authority(admin: Client) -> str:
-    issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
-    return str(admin.create("/certificate_authorities", {"ca_pem": issued.certificate})["id"])
+    authority_pair = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
+    return str(admin.create("/certificate_authorities", {"ca_pem": authority_pair.certificate})["id"])
 
 
 def mutual(admin: Client, name: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def run(test: Test, store: EdgeTable, has_envoy: Callable[[], bool] = lambda: Tr
     asyncio.run(ask())
 
 
-def written(store: EdgeTable) -> list[str]:
+def record_writes(store: EdgeTable) -> list[str]:
     """Return the list to which the operation of each further write of a report is added."""
     operations: list[str] = []
     store.before = lambda operation, body: operations.extend([operation] if f"{A} {EDGE}" in body else [])
@@ -51,7 +51,7 @@ def written(store: EdgeTable) -> list[str]:
 
 def test_a_report_is_written_and_removed(edge_table: EdgeTable) -> None:
     async def test(store: EdgeTable, statuses: Statuses) -> None:
-        operations = written(store)
+        operations = record_writes(store)
         statuses.schedule(A, EDGE, FIRST)
         await until(lambda: edge_status.read_statuses(HOST) == {ITEM_KEY: FIRST})
         statuses.schedule(A, EDGE, None)
@@ -63,7 +63,7 @@ def test_a_report_is_written_and_removed(edge_table: EdgeTable) -> None:
 
 def test_changes_in_quick_succession_are_written_together(edge_table: EdgeTable) -> None:
     async def test(store: EdgeTable, statuses: Statuses) -> None:
-        operations = written(store)
+        operations = record_writes(store)
         statuses.schedule(A, EDGE, FIRST)
         await until(lambda: edge_status.read_statuses(HOST) == {ITEM_KEY: FIRST})
         for report in (None, FIRST, SECOND):

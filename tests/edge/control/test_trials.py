@@ -82,8 +82,8 @@ Test: TypeAlias = Callable[[World], Awaitable[None]]
 @asynccontextmanager
 async def listening(world: World, port: int, folder: Path) -> AsyncIterator[None]:
     """Accept TLS connections, and record their server names."""
-    issued = openssl.issue("/CN=trial")
-    for name, text in (("chain", issued.certificate), ("key", issued.key)):
+    trial_pair = openssl.issue("/CN=trial")
+    for name, text in (("chain", trial_pair.certificate), ("key", trial_pair.key)):
         (folder / name).write_text(text)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "chain", folder / "key")
@@ -201,10 +201,10 @@ def test_a_slow_account_delays_no_other(edge_table: EdgeTable, tmp_path: Path) -
 @pytest.mark.parametrize("edge", [f"edghts_{number}" for number in range(5)])
 def test_an_edge_stays_with_its_host_while_that_is_live(edge: str) -> None:
     hosts = [f"host{number}" for number in range(5)]
-    chosen = trials.choose_host(hosts, edge)
-    assert trials.choose_host(hosts[::-1], edge) == chosen
-    assert {trials.choose_host([host for host in hosts if host in (chosen, other)], edge) for other in hosts} == {
-        chosen
+    chosen_host = trials.choose_host(hosts, edge)
+    assert trials.choose_host(hosts[::-1], edge) == chosen_host
+    assert {trials.choose_host([host for host in hosts if host in (chosen_host, other)], edge) for other in hosts} == {
+        chosen_host
     }
 
 

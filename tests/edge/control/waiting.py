@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(holds: Callable[[], bool]) -> None:
+async def until(condition: Callable[[], bool]) -> None:
     """Wait at most ten seconds until a condition holds."""
     async with asyncio.timeout(10):
-        while not holds():
+        while not condition():
             await asyncio.sleep(0.01)

@@ -9,6 +9,6 @@ from tests.edge.plan.worlds import EDGE, GATEWAY, authority, edge, group, plan_o
 SETTINGS = Settings()
 
 
-def planned(**asked: Any) -> Plan:
+def planned(**options: Any) -> Plan:
     authorities = (authority(pem="PEM 1"), authority("ca_2", pem="PEM 2"))
-    return plan_of(asked.get("id", EDGE), GATEWAY, tunnel(), group(), *authorities, edge(route(), **asked))
+    return plan_of(options.get("id", EDGE), GATEWAY, tunnel(), group(), *authorities, edge(route(), **options))

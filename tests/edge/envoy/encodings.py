@@ -52,8 +52,10 @@ def _gateway_cluster(number: int) -> Resource:
 
 
 def _site_scope(number: int) -> Resource | None:
-    served = _tunnel(number)
-    return scopes.build_scope(NamePlan(served.name, A, OPERATOR, site=Site(served.name, served, OPERATOR)))
+    numbered_tunnel = _tunnel(number)
+    return scopes.build_scope(
+        NamePlan(numbered_tunnel.name, A, OPERATOR, site=Site(numbered_tunnel.name, numbered_tunnel, OPERATOR))
+    )
 
 
 def _edge_scope(number: int) -> Resource | None:

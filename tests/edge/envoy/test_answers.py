@@ -34,5 +34,5 @@ def test_a_response_is_as_stored_without_what_is_of_the_connection(
     body = messages.decode(answers.build_response_listener("bkdhr_1", response, SETTINGS))
     config = body["filter_chains"][0]["filters"][0]["typed_config"]["route_config"]
     assert config["virtual_hosts"][0]["routes"][0]["direct_response"] == answer
-    said = [option["header"] for option in config.get("response_headers_to_add", [])]
-    assert {header["key"]: header.get("value", "") for header in said} == headers
+    headers_to_add = [option["header"] for option in config.get("response_headers_to_add", [])]
+    assert {header["key"]: header.get("value", "") for header in headers_to_add} == headers

@@ -82,16 +82,16 @@ def test_the_upstreams_of_a_gateway() -> None:
 
 
 def test_the_upstream_of_a_gateway_near_by_names_the_tunnel_without_tls() -> None:
-    near = clusters.build_bytes_cluster(replace(GATEWAY, socket="gw-AB.sock"), "PEM", SETTINGS)
-    assert near.key == clusters.build_bytes_cluster(GATEWAY, "PEM", SETTINGS).key
-    body = messages.decode(near)
+    local_cluster = clusters.build_bytes_cluster(replace(GATEWAY, socket="gw-AB.sock"), "PEM", SETTINGS)
+    assert local_cluster.key == clusters.build_bytes_cluster(GATEWAY, "PEM", SETTINGS).key
+    body = messages.decode(local_cluster)
     (endpoint,) = body["load_assignment"]["endpoints"][0]["lb_endpoints"]
     assert endpoint == {"endpoint": {"address": {"pipe": {"path": "gw-AB.sock"}}}}
     assert "PEM" not in json.dumps(body)
     behind = body["transport_socket"]["typed_config"]
-    (named,) = behind["config"]["added_tlvs"]
-    assert named["type"] == 0xE0
-    assert named["format_string"]["text_format_source"]["inline_string"] == "%FILTER_STATE(edge.tunnel:PLAIN)%"
+    (tlv,) = behind["config"]["added_tlvs"]
+    assert tlv["type"] == 0xE0
+    assert tlv["format_string"]["text_format_source"]["inline_string"] == "%FILTER_STATE(edge.tunnel:PLAIN)%"
     assert behind["transport_socket"]["name"] == "envoy.transport_sockets.raw_buffer"
 
 
@@ -113,15 +113,17 @@ def test_a_special_name_is_sent_to_its_listener_with_the_address_of_the_visitor(
     }
     cluster = clusters.build_listener_cluster("a.example.com", "tunnel/tn_1")
     assert (cluster.key, messages.decode(cluster)) == (Key("cluster", name), body)
-    bound, state, passed = messages.decode(https_listener.build_https_listener(SETTINGS))["filter_chains"][0]["filters"]
+    limit, state, tcp_proxy = messages.decode(https_listener.build_https_listener(SETTINGS))["filter_chains"][0][
+        "filters"
+    ]
     assert state["typed_config"]["on_new_connection"] == [
         {
             "object_key": "envoy.tcp_proxy.cluster",
             "format_string": {"text_format_source": {"inline_string": "name/%REQUESTED_SERVER_NAME%"}},
         }
     ]
-    assert passed["typed_config"]["cluster"] == "none"
-    assert bound["typed_config"]["max_connections"] == str(SETTINGS.limits.max_connections)
+    assert tcp_proxy["typed_config"]["cluster"] == "none"
+    assert limit["typed_config"]["max_connections"] == str(SETTINGS.limits.max_connections)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ def headers_said(plan: Plan) -> dict[str, str]:
         http_filter["name"]: http_filter for http_filter in chain(plan)["filters"][1]["typed_config"]["http_filters"]
     }
     mutations = filters["envoy.filters.http.header_mutation"]["typed_config"]["mutations"]
-    removed, *said = mutations["request_mutations"]
-    assert "remove_on_match" in removed
-    return {option["append"]["header"]["key"]: option["append"]["header"]["value"] for option in said}
+    removal, *additions = mutations["request_mutations"]
+    assert "remove_on_match" in removal
+    return {option["append"]["header"]["key"]: option["append"]["header"]["value"] for option in additions}
 
 
 def test_mutual_tls_wants_a_certificate_of_the_authorities_and_tells_it_upstream() -> None:
@@ -41,7 +41,7 @@ def test_mutual_tls_wants_a_certificate_of_the_authorities_and_tells_it_upstream
 
 
 @pytest.mark.parametrize(
-    ("asked", "protocols", "wants_client"),
+    ("options", "protocols", "wants_client"),
     [
         ({"authorities": ["ca_1"]}, ["h2", "http/1.1"], True),
         ({"id": "edgtls_1", "backend": GROUP}, None, False),
@@ -49,9 +49,9 @@ def test_mutual_tls_wants_a_certificate_of_the_authorities_and_tells_it_upstream
     ],
 )
 def test_a_special_edge_requests_certificates_on_demand(
-    asked: Mapping[str, Any], protocols: list[str] | None, wants_client: bool
+    options: Mapping[str, Any], protocols: list[str] | None, wants_client: bool
 ) -> None:
-    body = messages.decode(edge_listeners.build_on_demand_listener(planned(**asked), SETTINGS))
+    body = messages.decode(edge_listeners.build_on_demand_listener(planned(**options), SETTINGS))
     (filter_chain,) = body["filter_chains"]
     read = [listener_filter["name"].rpartition(".")[2] for listener_filter in body["listener_filters"]]
     assert read == ["proxy_protocol", "tls_inspector"]
@@ -88,8 +88,8 @@ def test_a_port_of_an_edge_passes_bytes_on() -> None:
 
 
 def test_an_edges_connections_are_bounded() -> None:
-    bound = chain(planned(authorities=["ca_1"]))["filters"][0]["typed_config"]
-    assert (bound["max_connections"], bound["stat_prefix"]) == (str(SETTINGS.limits.max_connections_per_edge), "edge")
+    limit = chain(planned(authorities=["ca_1"]))["filters"][0]["typed_config"]
+    assert (limit["max_connections"], limit["stat_prefix"]) == (str(SETTINGS.limits.max_connections_per_edge), "edge")
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ def test_the_ip_policies_of_an_edge_refuse_visitors_of_its_hosts() -> None:
 
 def test_the_routes_of_a_proxied_edge_lead_to_the_clusters_that_name_visitors() -> None:
     (host,) = hosts_of(replace(planned(), is_proxied=True))
-    led = [route.route.cluster for route in host.routes if route.route.cluster]
-    assert led == [f"group/{GROUP}/proxied/http2", f"group/{GROUP}/proxied"]
+    cluster_names = [route.route.cluster for route in host.routes if route.route.cluster]
+    assert cluster_names == [f"group/{GROUP}/proxied/http2", f"group/{GROUP}/proxied"]
 
 
 FILTER = UserAgentModule(deny=["bot"])

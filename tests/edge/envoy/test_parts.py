@@ -25,8 +25,8 @@ def test_a_copy_leaves_the_template_as_it_is() -> None:
 
 def test_a_request_is_sent_to_a_second_service_only_if_there_are_hosts_for_it() -> None:
     hosts = (("10.0.0.5", 4440), ("10.0.0.6", 4440))
-    here = parts.authorization("sign-in", 1, Settings())
-    elsewhere = parts.authorization("sign-in", 1, Settings(sign_in_hosts=hosts))
-    assert not here.grpc_service.HasField("retry_policy")
+    local_authorization = parts.authorization("sign-in", 1, Settings())
+    remote_authorization = parts.authorization("sign-in", 1, Settings(sign_in_hosts=hosts))
+    assert not local_authorization.grpc_service.HasField("retry_policy")
     # never after the first one may have received it: a code can be exchanged once
-    assert elsewhere.grpc_service.retry_policy.retry_on == "connect-failure,refused-stream"
+    assert remote_authorization.grpc_service.retry_policy.retry_on == "connect-failure,refused-stream"

@@ -47,13 +47,13 @@ def test_the_port_without_tls_redirects_every_host_and_sends_challenges_to_contr
     assert body == {"name": "http", "ignore_port_in_host_matching": True, "virtual_hosts": [virtual_host]}
 
 
-@pytest.mark.parametrize(("port", "said"), [(443, {}), (8443, {"port_redirect": 8443})])
-def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mapping[str, int]) -> None:
+@pytest.mark.parametrize(("port", "port_redirect"), [(443, {}), (8443, {"port_redirect": 8443})])
+def test_a_redirect_names_another_port_than_that_of_https(port: int, port_redirect: Mapping[str, int]) -> None:
     body = messages.decode(routes.build_all_redirects(replace(SETTINGS, edge_port=port)))
     assert body["virtual_hosts"][0]["routes"][1]["redirect"] == {
         "https_redirect": True,
         "response_code": "PERMANENT_REDIRECT",
-        **said,
+        **port_redirect,
     }
 
 
@@ -61,8 +61,8 @@ def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> 
     reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True))
     config = v3.RouteConfiguration()
     routes.add_site_host(config, reading)
-    led = [route.route.cluster for route in config.virtual_hosts[0].routes]
-    assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
+    cluster_names = [route.route.cluster for route in config.virtual_hosts[0].routes]
+    assert cluster_names == ["gw-1/proxied/http2", "gw-1/proxied"]
 
 
 def test_the_ip_policies_of_a_tunnel_refuse_visitors() -> None:

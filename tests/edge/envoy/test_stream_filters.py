@@ -14,7 +14,10 @@ from tests.edge.plan.values import A
 from tests.edge.plan.worlds import edge
 
 TLS = edge(id="edgtls_1")
-HERE, UPSTREAM = PlannedHost("a.example.com", "live", certificate="cert_1"), PlannedHost("a.example.com", "live")
+LIVE_HOST, UPSTREAM_HOST = (
+    PlannedHost("a.example.com", "live", certificate="cert_1"),
+    PlannedHost("a.example.com", "live"),
+)
 AFTER_HANDSHAKE = {"upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE", "max_early_data_bytes": 16384}
 ALL = Destinations((("bkdtg_1", 10),))
 DESTINATIONS = Destinations((("bkdtg_1", 3), ("bkdhr_1", 1), ("bkdtg_2", 4), ("bkdhr_2", 2)))
@@ -37,10 +40,10 @@ def proxy(plan: Plan) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("host", "destinations", "expected"),
     [
-        (HERE, ALL, {"cluster": "stream/edgtls_1", **AFTER_HANDSHAKE}),
-        (UPSTREAM, ALL, {"cluster": "stream/edgtls_1"}),
+        (LIVE_HOST, ALL, {"cluster": "stream/edgtls_1", **AFTER_HANDSHAKE}),
+        (UPSTREAM_HOST, ALL, {"cluster": "stream/edgtls_1"}),
         (
-            UPSTREAM,
+            UPSTREAM_HOST,
             DESTINATIONS,
             {
                 "weighted_clusters": {
@@ -65,11 +68,11 @@ def test_an_edge_passes_bytes_to_its_groups_and_the_share_of_others_to_nobody(
 def test_a_tunnel_is_passed_bytes_on_no_more_connections_than_it_has_channels() -> None:
     settings = Settings(limits=Limits(max_channels_per_tunnel=7))
     tunnel = ServedTunnel(A, "tn_1", "gw-1", "a.example.com", proto="tls")
-    bound, blocked, named, passed = map(messages.to_json, stream_filters.build_tunnel_filters(tunnel, settings))
-    assert (bound["typed_config"]["stat_prefix"], bound["typed_config"]["max_connections"]) == ("tunnel", "7")
+    limit, blocked, tlv_filter, tcp_proxy = map(messages.to_json, stream_filters.build_tunnel_filters(tunnel, settings))
+    assert (limit["typed_config"]["stat_prefix"], limit["typed_config"]["max_connections"]) == ("tunnel", "7")
     assert blocked["name"] == "blocked/bytes"
     text = {"text_format_source": {"inline_string": "tn_1"}}
-    assert named["typed_config"]["on_new_connection"] == [
+    assert tlv_filter["typed_config"]["on_new_connection"] == [
         {"object_key": "envoy.network.upstream_server_name", "format_string": text},
         {
             "object_key": "edge.tunnel",
@@ -78,8 +81,8 @@ def test_a_tunnel_is_passed_bytes_on_no_more_connections_than_it_has_channels() 
             "shared_with_upstream": "ONCE",
         },
     ]
-    assert passed["typed_config"]["cluster"] == "gw-1/bytes"
-    assert passed["typed_config"]["access_log"][0]["typed_config"]["log_format"]["json_format"] == {
+    assert tcp_proxy["typed_config"]["cluster"] == "gw-1/bytes"
+    assert tcp_proxy["typed_config"]["access_log"][0]["typed_config"]["log_format"]["json_format"] == {
         "time": "%START_TIME%",
         "account": A,
         "tunnel": "tn_1",

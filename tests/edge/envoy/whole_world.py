@@ -55,17 +55,17 @@ RECORDS = (
     worlds.edge(*_ROUTES, hosts=(HOST, "*.wild.tunnels.localhost"), authorities=["ca_1"], version="1.0"),
     worlds.edge(*_ROUTES, id="edghts_2", hosts=("b.tunnels.localhost",)),
 )
-VISITED = [f"{label}.tunnels.localhost" for label in ("demo", "own", "passed", "a", "x.wild", "b")]
+VISITED_NAMES = [f"{label}.tunnels.localhost" for label in ("demo", "own", "passed", "a", "x.wild", "b")]
 
 
 def build(
-    settings: Settings, world: Sequence[worlds.Record] = RECORDS, visited: Sequence[str] = VISITED
+    settings: Settings, world: Sequence[worlds.Record] = RECORDS, visited_names: Sequence[str] = VISITED_NAMES
 ) -> dict[str, Any]:
     """Return all resources as JSON, by kind, name and part."""
     records = worlds.records_of(*world)
     view, special = AccountView(records, worlds.SERVICE), SpecialServing(settings, "PEM")
     special.public_keys = [{"kty": "EC", "kid": "k"}]
-    plans = names.plan_names(visited, records, NOW, worlds.SERVICE)
+    plans = names.plan_names(visited_names, records, NOW, worlds.SERVICE)
     edges = (names.plan_edge(id, records, NOW, worlds.SERVICE) for id in records.edges)
     tunnels = tuple(plan for plan in plans.values() if plan.site and plan.is_special)
     special_plans = SpecialPlans(tuple(edge for edge in edges if edge and names.is_special_edge(edge.edge)), tunnels)
@@ -87,18 +87,18 @@ def build(
     return {"bootstrap": build_bootstrap(settings), **bodies}
 
 
-def written(value: Any, indent: str = "") -> str:
+def format_json(value: Any, indent: str = "") -> str:
     """Return JSON with sorted keys and as few lines as fit."""
     line, deeper = json.dumps(value, sort_keys=True), f"{indent} "
     if len(indent) + len(line) <= _WIDTH or not isinstance(value, dict | list):
         return line
     if isinstance(value, list):
-        opened, closed, parts = "[", "]", [written(member, deeper) for member in value]
+        start, end, parts = "[", "]", [format_json(member, deeper) for member in value]
     else:
-        opened, closed = "{", "}"
-        parts = [f"{json.dumps(key)}: {written(member, deeper)}" for key, member in sorted(value.items())]
-    return f"{opened}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{closed}"
+        start, end = "{", "}"
+        parts = [f"{json.dumps(key)}: {format_json(member, deeper)}" for key, member in sorted(value.items())]
+    return f"{start}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{end}"
 
 
 if __name__ == "__main__":
-    print(written(build(SETTINGS)))
+    print(format_json(build(SETTINGS)))

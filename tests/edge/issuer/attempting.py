@@ -63,8 +63,8 @@ class Issuer:
         """Claim what is due, and make an attempt at it."""
         now = int(self.now())
         for due in renewal_schedule.find_due(now, 10):
-            claimed = renewal_schedule.claim(due, now, now + 600)
-            assert claimed
+            claim = renewal_schedule.claim(due, now, now + 600)
+            assert claim
             Attempt(
                 self.ca,
                 self.preflight,
@@ -72,7 +72,7 @@ class Issuer:
                 now=self.now,
                 sleep=lambda _: None,
                 random=lambda: 0.5,
-            ).run(claimed)
+            ).run(claim)
 
 
 def reserved(client: Client) -> str:

@@ -84,18 +84,18 @@ def test_an_order_survives_that_another_issuer_changes_the_key(settings: CaSetti
     order = second.order([DOMAIN])
     first.change_key(new)
     for client in (second, AcmeClient(known, old)):
-        with pytest.raises(AttemptFailed) as failed:
+        with pytest.raises(AttemptFailed) as error:
             client.status(order)
-        assert failed.value.failure.code == "internal"
+        assert error.value.failure.code == "internal"
     assert AcmeClient(known, new).status(order) == "pending"
 
 
 def test_an_account_that_the_ca_has_lost_is_registered_again(settings: CaSettings) -> None:
     lost = replace(settings, account=settings.directory.replace("/dir", "/my-account/none"))
     client = AcmeClient(lost, client_key())
-    with pytest.raises(AttemptFailed) as failed:
+    with pytest.raises(AttemptFailed) as error:
         client.order([DOMAIN])
-    assert failed.value.failure.code == "ca_unreachable"
+    assert error.value.failure.code == "ca_unreachable"
     assert client.status(client.order([DOMAIN])) == "pending"
     assert client.authority.account_url != lost.account
 
@@ -109,9 +109,9 @@ def test_an_order_of_another_account_is_absent_unless_the_own_account_is_unusabl
     with first._requests() as acme:
         acme._post(account, messages.UpdateRegistration(status="deactivated"))
     for client in (first, AcmeClient(replace(settings, account=account), key), AcmeClient(settings, key)):
-        with pytest.raises(AttemptFailed) as failed:
+        with pytest.raises(AttemptFailed) as error:
             client.status(order)
-        assert failed.value.failure.code == "internal"
+        assert error.value.failure.code == "internal"
     lost = AcmeClient(replace(settings, account=f"{account}0"), client_key())
     assert lost.status(order) == "absent"  # it registered another account
     assert lost.status(lost.order([DOMAIN])) == "pending"
@@ -164,9 +164,9 @@ def test_the_operator_can_have_the_key_changed(settings: CaSettings, admin: Clie
         AccountKeeper(url, other, 60).keep()
     assert acme_accounts.find_or_create(url, account_keeping.generate_key) != first
     assert acme_accounts.find(url) == before
-    again = AcmeClient(settings, account_keeping.read_key(url))
-    AccountKeeper(url, again, 60).keep()
-    assert again.authority.account_url == before.url
+    second_client = AcmeClient(settings, account_keeping.read_key(url))
+    AccountKeeper(url, second_client, 60).keep()
+    assert second_client.authority.account_url == before.url
 
 
 def test_the_account_says_whether_caa_records_protect_the_names_of_tunnels(settings: CaSettings, admin: Client) -> None:
@@ -190,9 +190,9 @@ def test_a_change_of_the_key_that_an_issuer_did_not_store_is_completed(settings:
     next_key = account_keeping.generate_key()
     acme_accounts.request_rotation(url)
     acme_accounts.begin_rotation(url, next_key)
-    changed = keys.from_der(next_key)
-    assert isinstance(changed, ec.EllipticCurvePrivateKey)
-    client.change_key(changed)
+    new_key = keys.from_der(next_key)
+    assert isinstance(new_key, ec.EllipticCurvePrivateKey)
+    client.change_key(new_key)
     with pytest.raises(SettingError):
         AccountKeeper(url, AcmeClient(settings, account_keeping.read_key(url)), 60).keep()
     assert acme_accounts.find_or_create(url, account_keeping.generate_key) == next_key
@@ -234,9 +234,9 @@ def test_a_domain_gets_its_certificate_from_the_ca(
     client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
     now = int(time.time())
     (due,) = renewal_schedule.find_due(now, 10)
-    claimed = renewal_schedule.claim(due, now, now + 600)
-    assert claimed
-    Attempt(client, lambda *_: "http-01", keys=key_making.make, sleep=lambda _: time.sleep(0.05)).run(claimed)
+    claim = renewal_schedule.claim(due, now, now + 600)
+    assert claim
+    Attempt(client, lambda *_: "http-01", keys=key_making.make, sleep=lambda _: time.sleep(0.05)).run(claim)
     (certificate,) = admin.get("/tls_certificates").json["tls_certificates"]
     assert admin.get(f"/reserved_domains/{reservation['id']}").json["certificate"]["id"] == certificate["id"]
     assert certificate["subject_alternative_names"] == {"dns_names": [DOMAIN], "ips": []}
@@ -251,16 +251,16 @@ def test_a_certificate_is_named_as_in_rfc_9773() -> None:
     issuer = bytes.fromhex("69885b6b87464041e1b37b847ba0ae2cde01c8d4")
     builder = x509.CertificateBuilder(serial_number=0x87654321).subject_name(x509.Name([])).issuer_name(x509.Name([]))
     builder = builder.public_key(key.public_key()).not_valid_before(START).not_valid_after(START + timedelta(days=1))
-    named = builder.add_extension(x509.AuthorityKeyIdentifier(issuer, None, None), critical=False)
-    assert renewal_times.identify(named.sign(key, hashes.SHA256())) == "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE"
+    builder_with_key = builder.add_extension(x509.AuthorityKeyIdentifier(issuer, None, None), critical=False)
+    assert renewal_times.identify(builder_with_key.sign(key, hashes.SHA256())) == "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE"
 
 
 def test_an_unknown_order_and_an_absent_ca_fail_with_their_codes(settings: CaSettings) -> None:
     client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
     assert client.status(settings.directory.replace("/dir", "/my-order/none")) == "absent"
-    with pytest.raises(AttemptFailed) as rejected:
+    with pytest.raises(AttemptFailed) as error:
         client.order(["not a domain"])
-    assert rejected.value.failure.code == "internal"
+    assert error.value.failure.code == "internal"
     with pytest.raises(AttemptFailed) as absent:
         AcmeClient(CaSettings(f"https://localhost:{free_port()}/dir"), client_key()).order([DOMAIN])
     assert absent.value.failure.code == "ca_unreachable"

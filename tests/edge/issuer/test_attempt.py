@@ -26,7 +26,7 @@ PENDING = PendingChallenge("token", "token.value")  # by a process that is kille
 
 
 @pytest.fixture(autouse=True)
-def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def acme_directory(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_DIRECTORY", "https://ca.example/directory")
 
 
@@ -46,8 +46,8 @@ def test_a_domain_gets_its_certificate_and_nothing_is_left(admin: Client) -> Non
 
 def test_a_failed_preflight_costs_the_ca_no_request(admin: Client) -> None:
     address, world = reserved(admin), World()
-    failed = AttemptFailed(outcomes.domain_unproved(DOMAIN), "")
-    Issuer(WindowedCa(world), failed).run()
+    failure = AttemptFailed(outcomes.domain_unproved(DOMAIN), "")
+    Issuer(WindowedCa(world), failure).run()
     job = status(admin, address)["provisioning_job"]
     assert (job["error_code"], world.calls) == ("domain_unproved", [])
     assert clock.parse(job["retries_at"]).timestamp() - clock.parse(job["started_at"]).timestamp() in (60, 61)
@@ -132,8 +132,8 @@ def test_a_domain_that_must_not_be_ordered_any_more_costs_no_order_instead_of_a_
     with pytest.raises(Killed):
         Issuer(WindowedCa(world)).run()
     lose_orders(world)
-    failed = AttemptFailed(outcomes.caa_forbids(DOMAIN, ()), "")
-    Issuer(WindowedCa(world), failed, later=601).run()
+    failure = AttemptFailed(outcomes.caa_forbids(DOMAIN, ()), "")
+    Issuer(WindowedCa(world), failure, later=601).run()
     assert (len(world.orders), status(admin, address)["provisioning_job"]["error_code"]) == (1, "caa_forbids")
 
 

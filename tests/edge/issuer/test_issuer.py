@@ -18,7 +18,7 @@ COUNTS = OrderCounts(OrderBounds(every=Bound(2, 1000, "the service has had two o
 
 
 @pytest.fixture(autouse=True)
-def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def acme_directory(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_DIRECTORY", "https://ca.example/directory")
 
 
@@ -64,18 +64,22 @@ def test_each_due_domain_is_claimed_and_attempted_once(admin: Client) -> None:
 
 
 def test_what_the_bound_of_all_accounts_holds_says_when_it_is_tried_again(admin: Client, stranger: Client) -> None:
-    mine = reserve(admin, *(f"{name}.example.com" for name in "abcd"))
-    theirs = reserve(stranger, "theirs.example.net")
-    attempts, began = Attempts(), clock.seconds()
+    own_addresses = reserve(admin, *(f"{name}.example.com" for name in "abcd"))
+    other_addresses = reserve(stranger, "theirs.example.net")
+    attempts, start = Attempts(), clock.seconds()
     poll(attempts, 3)
     assert attempts.domains == ["a.example.com", "theirs.example.net"]
-    jobs = [admin.get(address).json["certificate_management_status"]["provisioning_job"] for address in mine[1:]]
+    jobs = [
+        admin.get(address).json["certificate_management_status"]["provisioning_job"] for address in own_addresses[1:]
+    ]
     assert {(job["error_code"], job["msg"]) for job in jobs} == {
         ("rate_limited", "Wait until the time in 'retries_at': the service has had two orders.")
     }
-    waits = [int(clock.parse(job["retries_at"]).timestamp()) - began for job in jobs]
-    assert all(abs(wait - planned) <= 2 for wait, planned in zip(waits, (1000, 1000, 2000), strict=True))
-    assert stranger.get(theirs[0]).json["certificate_management_status"]["provisioning_job"]["error_code"] is None
+    waits = [int(clock.parse(job["retries_at"]).timestamp()) - start for job in jobs]
+    assert all(abs(wait - expected) <= 2 for wait, expected in zip(waits, (1000, 1000, 2000), strict=True))
+    assert (
+        stranger.get(other_addresses[0]).json["certificate_management_status"]["provisioning_job"]["error_code"] is None
+    )
 
 
 def test_an_attempt_that_fails_unexpectedly_ends_alone(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,6 +87,6 @@ def test_an_attempt_that_fails_unexpectedly_ends_alone(admin: Client, capsys: py
     attempts = Attempts(error=ValueError("secret"))
     poll(attempts, 2)
     assert attempts.domains == ["a.example.com", "b.example.com"]
-    said = capsys.readouterr().err
-    assert ('"event": "attempt_failed", "error": "ValueError"' in said, "secret" in said) == (True, False)
+    log = capsys.readouterr().err
+    assert ('"event": "attempt_failed", "error": "ValueError"' in log, "secret" in log) == (True, False)
     assert len(renewal_schedule.find_due(clock.seconds() + 601, 10)) == 2

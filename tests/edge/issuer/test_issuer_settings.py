@@ -49,7 +49,7 @@ def test_a_key_can_lie_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "sentence"),
+    ("variables", "sentence"),
     [
         ({"ACME_DIRECTORY": "http://ca.example"}, "ACME_DIRECTORY must be the https URL of a CA's ACME directory."),
         (
@@ -87,7 +87,7 @@ def test_a_key_can_lie_in_a_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_invalid_setting_is_named(changed: dict[str, str], sentence: str) -> None:
+def test_an_invalid_setting_is_named(variables: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingError) as error:
-        issuer_settings.from_environment({**LEAST, **DNS, **changed})
+        issuer_settings.from_environment({**LEAST, **DNS, **variables})
     assert str(error.value) == sentence

@@ -21,8 +21,8 @@ def test_a_key_is_sealed_for_its_certificate_and_signs_the_request(admin: Client
     names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert tuple(names.get_values_for_type(x509.DNSName)) == NAMES
     assert request.is_signature_valid
-    opened = vault.unseal(key_pair.key, vault.context("acct_1", "cert_1"), bytes)
-    assert serialization.load_der_private_key(opened, None).public_key() == request.public_key()
+    decrypted = vault.unseal(key_pair.key, vault.context("acct_1", "cert_1"), bytes)
+    assert serialization.load_der_private_key(decrypted, None).public_key() == request.public_key()
 
 
 def test_a_child_process_makes_a_key(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,14 +31,14 @@ def test_a_child_process_makes_a_key(served: Served, monkeypatch: pytest.MonkeyP
     key_pair = key_making.make_in_child(KeyWish("acct_1", "cert_1", NAMES))
     context = vault.context("acct_1", "cert_1")
     kms = client_of(served.cloud, "kms")
-    opened = kms.decrypt(CiphertextBlob=key_pair.key, EncryptionContext=context)["Plaintext"]
-    private_key = serialization.load_der_private_key(opened, None)
+    decrypted = kms.decrypt(CiphertextBlob=key_pair.key, EncryptionContext=context)["Plaintext"]
+    private_key = serialization.load_der_private_key(decrypted, None)
     assert private_key.public_key() == x509.load_der_x509_csr(key_pair.request).public_key()
 
 
 def test_a_child_process_without_a_store_fails_for_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    with pytest.raises(AttemptFailed) as failed:
+    with pytest.raises(AttemptFailed) as error:
         key_making.make_in_child(KeyWish("acct_1", "cert_1", NAMES))
-    assert failed.value.failure.code == "internal"
-    assert failed.value.reason == "the creation of a private key failed: CalledProcessError"
+    assert error.value.failure.code == "internal"
+    assert error.value.reason == "the creation of a private key failed: CalledProcessError"

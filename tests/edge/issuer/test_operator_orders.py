@@ -33,15 +33,15 @@ def test_the_certificate_is_obtained_once_and_renewed_by_name(tmp_path: Path) ->
     pair = OperatorPair(Settings(directory=tmp_path, tunnel_domain=DOMAIN), Store("local", DOMAIN))
     assert "Local tunnels" in x509.load_pem_x509_certificate(pair.pair().chain.encode()).issuer.rfc4514_string()
     pair.refresh()
-    served = x509.load_pem_x509_certificate(pair.pair().chain.encode())
-    assert "CA of the test" in served.issuer.rfc4514_string()
-    assert load_pem_private_key(pair.pair().key.encode(), None).public_key() == served.public_key()
+    certificate = x509.load_pem_x509_certificate(pair.pair().chain.encode())
+    assert "CA of the test" in certificate.issuer.rfc4514_string()
+    assert load_pem_private_key(pair.pair().key.encode(), None).public_key() == certificate.public_key()
     orders(world, zone, later=50 * DAY).run()
     assert len(world.orders) == 1
     orders(world, zone, later=70 * DAY).run()
     assert [certificate.serial_number if certificate else None for certificate in world.replaced] == [
         None,
-        served.serial_number,
+        certificate.serial_number,
     ]
 
 

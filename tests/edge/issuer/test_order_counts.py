@@ -72,7 +72,7 @@ def test_issuers_that_checked_at_the_same_time_do_not_exceed_a_bound() -> None:
 def test_a_bound_that_is_reached_says_when_the_next_order_is_admitted() -> None:
     count()
     count(now=NOW + 10)
-    with pytest.raises(AttemptFailed) as failed:
+    with pytest.raises(AttemptFailed) as error:
         count(now=NOW + 20)
-    assert failed.value.failure.not_before == NOW + 100
-    assert failed.value.failure.msg == "Wait until the time in 'retries_at': registered."
+    assert error.value.failure.not_before == NOW + 100
+    assert error.value.failure.msg == "Wait until the time in 'retries_at': registered."

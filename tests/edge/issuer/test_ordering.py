@@ -101,9 +101,9 @@ def test_an_order_that_was_stored_is_continued_after_a_kill(killed_at: int) -> N
 
 def test_a_rejected_challenge_ends_the_order_with_the_words_of_the_ca() -> None:
     world = World(is_rejected=True)
-    with pytest.raises(AttemptFailed) as failed:
+    with pytest.raises(AttemptFailed) as error:
         obtain(world)
-    assert failed.value.failure == outcomes.challenge_failed("Wrong answer")
+    assert error.value.failure == outcomes.challenge_failed("Wrong answer")
     assert (world.stored, world.published) == (None, set())
     world.is_rejected = False
     obtain(world)
@@ -111,25 +111,25 @@ def test_a_rejected_challenge_ends_the_order_with_the_words_of_the_ca() -> None:
 
 
 def test_a_certificate_of_other_names_is_not_used() -> None:
-    with pytest.raises(AttemptFailed) as failed:
+    with pytest.raises(AttemptFailed) as error:
         obtain(World(names=(DOMAIN, "other.example.com")))
-    assert (failed.value.failure.code, failed.value.reason) == (
+    assert (error.value.failure.code, error.value.reason) == (
         "internal",
         "the certificate from the CA has other names than the order",
     )
 
 
 def test_a_certificate_that_is_not_valid_now_is_not_used() -> None:
-    with pytest.raises(AttemptFailed) as failed:
+    with pytest.raises(AttemptFailed) as error:
         obtain(World(), now=lambda: NOW - 86400)
-    assert failed.value.reason == "the certificate from the CA is not valid now"
+    assert error.value.reason == "the certificate from the CA is not valid now"
 
 
 def test_a_slow_order_is_left_for_another_attempt() -> None:
     world = World()
-    with pytest.raises(AttemptFailed) as failed:
+    with pytest.raises(AttemptFailed) as error:
         obtain(world, now=lambda: NOW + 60)
-    assert (failed.value.failure.code, world.stored is None) == ("ca_unreachable", False)
+    assert (error.value.failure.code, world.stored is None) == ("ca_unreachable", False)
     obtain(world)
     assert len(world.orders) == 1
 
@@ -184,8 +184,8 @@ def test_an_answer_that_the_ca_does_not_take_fails_the_attempt() -> None:
             raise AttemptFailed(outcomes.ca_unreachable(), "no answer")
 
     world = World()
-    with pytest.raises(AttemptFailed) as failed:
+    with pytest.raises(AttemptFailed) as error:
         ordering.obtain(
             WANTED_CERTIFICATE, DeafCa(world), Store(world), until=NOW + 60, now=lambda: NOW, sleep=lambda _: None
         )
-    assert failed.value.failure.code == "ca_unreachable"
+    assert error.value.failure.code == "ca_unreachable"

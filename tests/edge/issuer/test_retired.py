@@ -23,7 +23,7 @@ _EVER = 9_999_999_999
 
 
 @pytest.fixture(autouse=True)
-def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def acme_directory(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_DIRECTORY", "https://ca.example/directory")
 
 
@@ -101,7 +101,7 @@ def test_a_replaced_certificate_that_the_account_has_deleted_is_forgotten(admin:
     assert [event["action"] for event in events] == ["tls_certificate.delete", "tls_certificate.create"]
 
 
-def rejected(client: Client, id: str) -> None:
+def reject(client: Client, id: str) -> None:
     """Report a certificate as rejected, as a live edge host does."""
     edge_status.announce("host", lease=60)
     edge_status.write(client.account, id, Report(0, clock.rfc3339(clock.now()), "host", {id: "weak"}))
@@ -115,12 +115,12 @@ def test_a_replaced_certificate_stays_while_envoy_rejects_the_new_one(admin: Cli
     admin.patch(address, {"certificate_management_policy": {"authority": "letsencrypt", "private_key_type": "rsa"}})
     issuer.later = 61
     issuer.run()
-    second, began = admin.get(address).json["certificate"]["id"], clock.seconds()
-    rejected(admin, second)
+    second, start = admin.get(address).json["certificate"]["id"], clock.seconds()
+    reject(admin, second)
     for _ in range(2):
         retired(Revocations()).replace_rejected()
     job = status(admin, address)["provisioning_job"]
-    assert (job["error_code"], clock.parse(job["retries_at"]).timestamp() - began in (DAY, DAY + 1)) == (
+    assert (job["error_code"], clock.parse(job["retries_at"]).timestamp() - start in (DAY, DAY + 1)) == (
         "internal",
         True,
     )
@@ -133,7 +133,7 @@ def test_a_replaced_certificate_stays_while_envoy_rejects_the_new_one(admin: Cli
     issuer.run()
     third = admin.get(address).json["certificate"]["id"]
     assert status(admin, address)["provisioning_job"] is None
-    rejected(admin, second)
+    reject(admin, second)
     retired(Revocations(), DAY + 100).delete_replaced()
     assert admin.get(f"/tls_certificates/{first}").status == 200
     edge_status.remove_host("host")
@@ -146,6 +146,6 @@ def test_a_rejected_certificate_that_no_policy_uses_has_no_job(admin: Client) ->
     Issuer(WindowedCa(World())).run()
     first = admin.get(address).json["certificate"]["id"]
     admin.delete(f"{address}/certificate_management_policy")
-    rejected(admin, first)
+    reject(admin, first)
     retired(Revocations()).replace_rejected()
     assert status(admin, address) is None

@@ -57,7 +57,7 @@ class Server:
 
 
 @asynccontextmanager
-async def served(key: TsigKey = KEY) -> AsyncIterator[tuple[Server, TxtRecords]]:
+async def serve(key: TsigKey = KEY) -> AsyncIterator[tuple[Server, TxtRecords]]:
     server = Server()
     listening = await asyncio.start_server(server.answer, "127.0.0.1", 0)
     async with listening:
@@ -73,7 +73,7 @@ async def served(key: TsigKey = KEY) -> AsyncIterator[tuple[Server, TxtRecords]]
 
 def test_a_record_is_added_and_removed() -> None:
     async def change() -> None:
-        async with served() as (server, records):
+        async with serve() as (server, records):
             for _ in range(2):
                 await asyncio.to_thread(records.add, NAME, "first")
             assert server.records == {NAME: {"first"}}
@@ -86,10 +86,10 @@ def test_a_record_is_added_and_removed() -> None:
 
 def test_an_update_with_another_key_fails_for_the_operator() -> None:
     async def change() -> None:
-        async with served(TsigKey("updates", b"another")) as (server, records):
-            with pytest.raises(AttemptFailed) as failed:
+        async with serve(TsigKey("updates", b"another")) as (server, records):
+            with pytest.raises(AttemptFailed) as error:
                 await asyncio.to_thread(records.add, NAME, "first")
-            assert failed.value.failure.code == "internal"
+            assert error.value.failure.code == "internal"
             assert server.records == {}
 
     asyncio.run(change())
@@ -97,11 +97,11 @@ def test_an_update_with_another_key_fails_for_the_operator() -> None:
 
 def test_an_absent_server_fails_for_the_operator() -> None:
     async def change() -> None:
-        async with served() as (_, records):
+        async with serve() as (_, records):
             pass
-        with pytest.raises(AttemptFailed) as failed:
+        with pytest.raises(AttemptFailed) as error:
             await asyncio.to_thread(records.remove, NAME)
-        assert (failed.value.failure.code, str(failed.value)) == (
+        assert (error.value.failure.code, str(error.value)) == (
             "internal",
             "the DNS server failed: ConnectionRefusedError",
         )
@@ -111,14 +111,14 @@ def test_an_absent_server_fails_for_the_operator() -> None:
 
 def test_a_record_that_a_name_server_does_not_return_in_time_fails_for_the_operator() -> None:
     async def change() -> None:
-        async with served() as (server, records):
+        async with serve() as (server, records):
             server.delay = 1
             await asyncio.to_thread(records.add, NAME, "first")
             assert server.lookups == 2
             server.delay = 100
-            with pytest.raises(AttemptFailed) as failed:
+            with pytest.raises(AttemptFailed) as error:
                 await asyncio.to_thread(records.add, NAME, "second")
-            assert (failed.value.failure.code, failed.value.reason) == (
+            assert (error.value.failure.code, error.value.reason) == (
                 "internal",
                 f"these name servers do not return the TXT record {NAME}: 192.0.2.1",
             )

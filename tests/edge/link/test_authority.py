@@ -14,16 +14,16 @@ from edge.link.authority import Authority, KeyPair
 from tests import openssl
 
 
-def verify(trusted: Authority, pair: KeyPair, name: str) -> str:
+def verify(trusted_authority: Authority, pair: KeyPair, name: str) -> str:
     """Return the error of a client that trusts the authority, or "" for a good certificate."""
-    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cadata=trusted.pem)
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cadata=trusted_authority.pem)
     authority.load_into(server, pair)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [
+    sides = [
         client.wrap_bio(to_client, to_server, server_hostname=name),
         server.wrap_bio(to_server, to_client, server_side=True),
     ]
-    for end in ends * 3:
+    for end in sides * 3:
         try:
             end.do_handshake()
         except ssl.SSLCertVerificationError as error:
@@ -34,7 +34,7 @@ def verify(trusted: Authority, pair: KeyPair, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("domain", "names", "asked", "error"),
+    ("domain", "names", "name", "error"),
     [
         ("", ["gw-1"], "gw-1", ""),
         ("", ["gw-1"], "gw-2", "Hostname mismatch, certificate is not valid for 'gw-2'."),
@@ -43,9 +43,9 @@ def verify(trusted: Authority, pair: KeyPair, name: str) -> str:
         ("t.example.com", ["xt.example.com"], "xt.example.com", "permitted subtree violation"),
     ],
 )
-def test_a_local_authority_is_only_good_for_its_domain(domain: str, names: list[str], asked: str, error: str) -> None:
+def test_a_local_authority_is_only_good_for_its_domain(domain: str, names: list[str], name: str, error: str) -> None:
     local = authority.make("Local", domain)
-    assert verify(local, local.issue(*names), asked) == error
+    assert verify(local, local.issue(*names), name) == error
 
 
 def test_another_authority_is_not_trusted() -> None:
@@ -53,19 +53,19 @@ def test_another_authority_is_not_trusted() -> None:
     assert verify(authority.make("Link"), pair, "gw-1") != ""
 
 
-def connect_as(pair: KeyPair, trusted: Authority) -> str:
+def connect_as(pair: KeyPair, trusted_authority: Authority) -> str:
     """Return the error of a server that requires certificates, or "" if it accepts the client's pair."""
-    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cadata=trusted.pem)
-    authority.load_into(server, trusted.issue("gw-1"))
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cadata=trusted_authority.pem)
+    authority.load_into(server, trusted_authority.issue("gw-1"))
     server.verify_mode = ssl.CERT_REQUIRED
-    server.load_verify_locations(cadata=trusted.pem)
+    server.load_verify_locations(cadata=trusted_authority.pem)
     authority.load_into(client, pair)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [
+    sides = [
         client.wrap_bio(to_client, to_server, server_hostname="gw-1"),
         server.wrap_bio(to_server, to_client, server_side=True),
     ]
-    for end in ends * 3:
+    for end in sides * 3:
         try:
             end.do_handshake()
         except ssl.SSLCertVerificationError as error:

@@ -48,14 +48,14 @@ def test_a_side_that_writes_too_fast_is_paused() -> None:
 
 @pytest.mark.parametrize("is_joined", [False, True])
 def test_the_end_of_a_held_connection_is_reported_and_closes_the_other(is_joined: bool) -> None:
-    ended: list[HeldConnection] = []
-    connection, other = HeldConnection(None, ended.append), Side()
+    ended_connections: list[HeldConnection] = []
+    connection, other = HeldConnection(None, ended_connections.append), Side()
     connected(connection)
     far = connected(other)
     if is_joined:
         connection.join(other)
     connection.connection_lost(None)
-    assert ended == [connection]
+    assert ended_connections == [connection]
     assert ("close" in far.calls) is is_joined
 
 

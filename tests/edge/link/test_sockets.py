@@ -11,30 +11,30 @@ from edge.process import files
 
 
 def test_a_connection_has_gone_when_its_other_side_neither_sends_nor_reads() -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        assert not sockets.is_closed_by_peer(here)
-        there.shutdown(socket.SHUT_WR)
-        assert not sockets.is_closed_by_peer(here)
-        there.close()
-        assert sockets.is_closed_by_peer(here)
+    own_side, other_side = socket.socketpair()
+    with own_side, other_side:
+        assert not sockets.is_closed_by_peer(own_side)
+        other_side.shutdown(socket.SHUT_WR)
+        assert not sockets.is_closed_by_peer(own_side)
+        other_side.close()
+        assert sockets.is_closed_by_peer(own_side)
 
 
 def test_a_connection_that_was_reset_has_gone() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        there = socket.create_connection(listening.getsockname())
-        here, _ = listening.accept()
-        with here:
-            there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            there.close()
-            assert sockets.is_closed_by_peer(here)
+        client = socket.create_connection(listening.getsockname())
+        server_side, _ = listening.accept()
+        with server_side:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            assert sockets.is_closed_by_peer(server_side)
 
 
 def test_of_a_connection_that_is_closed_here_nothing_is_told() -> None:
-    here, there = socket.socketpair()
-    here.close()
-    there.close()
-    assert not sockets.is_closed_by_peer(here)
+    own_side, other_side = socket.socketpair()
+    own_side.close()
+    other_side.close()
+    assert not sockets.is_closed_by_peer(own_side)
 
 
 @pytest.mark.parametrize(

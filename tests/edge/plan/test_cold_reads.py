@@ -103,9 +103,9 @@ def test_a_change_loads_few_of_the_names_that_others_chose_below_a_base_name() -
     for name in (*names, f"shop.{D}"):
         unserved.pages.add(name, "", 0)
         unserved.add_unknown(name, "", 0)
-    pages, visited = unserved.take_affected((), lambda _: True)
+    pages, visited_names = unserved.take_affected((), lambda _: True)
     assert pages == [*names, f"shop.{D}"]
-    assert visited == [*names[-4:], f"shop.{D}"]
+    assert visited_names == [*names[-4:], f"shop.{D}"]
     assert unserved.take_affected((), lambda _: True) == ([], [])
 
 

@@ -22,7 +22,7 @@ def loaded(*names: LoadedName, bounds: Bounds = BOUNDS) -> LoadedNames:
     return loaded_names
 
 
-def taken(names: LoadedNames, now: float) -> list[str]:
+def take_names(names: LoadedNames, now: float) -> list[str]:
     return [loaded_name.name for loaded_name in names.take_unrequested(now)]
 
 
@@ -32,7 +32,7 @@ def unused(names: LoadedNames, now: float) -> list[str]:
 
 def test_a_secret_is_removed_after_a_period_without_a_request() -> None:
     names = loaded(name("a"), name("b", at=5))
-    assert [taken(names, now) for now in (9, 10, 11, 15)] == [[], ["a"], [], ["b"]]
+    assert [take_names(names, now) for now in (9, 10, 11, 15)] == [[], ["a"], [], ["b"]]
     assert names.secrets == 0
     assert len(names) == 2
 
@@ -40,14 +40,14 @@ def test_a_secret_is_removed_after_a_period_without_a_request() -> None:
 def test_a_requested_name_keeps_its_secret_for_another_period() -> None:
     names = loaded(name("a"), name("b"))
     names.request("a", 9)
-    assert taken(names, 10) == ["b"]
+    assert take_names(names, 10) == ["b"]
     names.request("b", 12)
-    assert [taken(names, now) for now in (18, 19, 21, 22)] == [[], ["a"], [], ["b"]]
+    assert [take_names(names, now) for now in (18, 19, 21, 22)] == [[], ["a"], [], ["b"]]
 
 
 def test_a_scope_stays_until_no_connection_can_use_it() -> None:
     names = loaded(name("a"))
-    assert taken(names, 10) == ["a"]
+    assert take_names(names, 10) == ["a"]
     assert [unused(names, now) for now in (20, 39, 40)] == [[], [], ["a"]]
     names.request("a", 41)
     assert [unused(names, now) for now in (41, 200)] == [[], []]
@@ -55,7 +55,7 @@ def test_a_scope_stays_until_no_connection_can_use_it() -> None:
 
 def test_a_short_lifetime_of_scopes_does_not_shorten_the_two_periods() -> None:
     names = loaded(name("a"), bounds=replace(BOUNDS, scope_lifetime=1))
-    assert taken(names, 10) == ["a"]
+    assert take_names(names, 10) == ["a"]
     assert [unused(names, now) for now in (12, 19, 20)] == [[], [], ["a"]]
 
 
@@ -75,7 +75,7 @@ def test_a_forgotten_name_leaves_room_for_its_account() -> None:
 
 def test_a_name_whose_secret_is_requested_again_has_it_again() -> None:
     names = loaded(name("a"))
-    assert taken(names, 10) == ["a"]
+    assert take_names(names, 10) == ["a"]
     names.request("a", 12)
     loaded_name = names.find("a")
     assert loaded_name
@@ -92,7 +92,7 @@ BELOW = [name(label, at=seconds, wildcard="*.w") for seconds, label in enumerate
 
 
 @pytest.mark.parametrize(
-    ("present", "removed", "wanted_name", "room"),
+    ("present", "removed_names", "wanted_name", "room"),
     [
         ([], [], name("n"), Room()),
         (OF_ACCOUNT[:4], [], name("n"), Room()),
@@ -114,10 +114,10 @@ BELOW = [name(label, at=seconds, wildcard="*.w") for seconds, label in enumerate
     ],
 )
 def test_an_account_makes_room_with_its_own_names(
-    present: Sequence[LoadedName], removed: Sequence[str], wanted_name: LoadedName, room: Room
+    present: Sequence[LoadedName], removed_names: Sequence[str], wanted_name: LoadedName, room: Room
 ) -> None:
     names = loaded(*present)
-    for removed_name in removed:
+    for removed_name in removed_names:
         loaded_name = names.find(removed_name)
         assert loaded_name
         names.put(replace(loaded_name, secret_removed_at=10.0))
@@ -144,7 +144,7 @@ def test_a_name_that_replaces_another_of_its_account_fits_in_a_full_host() -> No
 def test_under_pressure_the_oldest_names_leave_early_and_unused_scopes_with_them() -> None:
     names = loaded(*FULL.values())
     assert names.is_under_pressure
-    assert [len(taken(names, now)) for now in (0.9, 1)] == [0, 10]
+    assert [len(take_names(names, now)) for now in (0.9, 1)] == [0, 10]
     assert unused(names, 19) == []
     assert unused(names, 20) == ["n0"]
     names.remove("n0")
@@ -154,4 +154,4 @@ def test_under_pressure_the_oldest_names_leave_early_and_unused_scopes_with_them
 
 def test_without_pressure_no_name_leaves_early() -> None:
     names = loaded(*[loaded_name for loaded_name in FULL.values() if loaded_name.name != "n0"])
-    assert (names.is_under_pressure, taken(names, 9)) == (False, [])
+    assert (names.is_under_pressure, take_names(names, 9)) == (False, [])

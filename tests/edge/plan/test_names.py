@@ -29,8 +29,8 @@ from tests.edge.plan.worlds import (
 )
 
 
-def planned(*facts: Record, name: str = HOST, rejected: dict[str, str] | None = None) -> NamePlan:
-    return names.plan_name(name, records_of(*facts, rejected=rejected), NOW, SERVICE)
+def make_plan(*facts: Record, name: str = HOST, rejected_certificates: dict[str, str] | None = None) -> NamePlan:
+    return names.plan_name(name, records_of(*facts, rejected=rejected_certificates), NOW, SERVICE)
 
 
 TUNNEL = tunnel(name=HOST)
@@ -81,7 +81,7 @@ TCP, TCP_TUNNEL = edge(id="edgtcp_1", hosts=[PORT], backend=GROUP), tunnel("tn_p
 def test_a_name_is_answered_by_the_first_that_may(
     facts: tuple[Record, ...], name: str, answers: str, certificate_id: str
 ) -> None:
-    plan = planned(GATEWAY, *facts, name=name)
+    plan = make_plan(GATEWAY, *facts, name=name)
     id = plan.site.tunnel.id if plan.site else plan.edge.edge.id if plan.edge else ""
     assert (id, plan.certificate, plan.is_served) == (answers, certificate_id, bool(answers))
 
@@ -139,7 +139,7 @@ def test_a_port_is_answered_by_an_edge_before_a_tunnel(facts: tuple[Record, ...]
     ],
 )
 def test_a_name_is_special_if_the_shared_handshake_cannot_serve_it(facts: tuple[Record, ...], is_special: bool) -> None:
-    plan = planned(*facts)
+    plan = make_plan(*facts)
     assert (plan.is_served, plan.is_special) == (True, is_special)
 
 
@@ -162,13 +162,13 @@ def test_a_name_is_special_if_the_shared_handshake_cannot_serve_it(facts: tuple[
     ],
 )
 def test_a_name_that_nothing_serves_says_why(facts: tuple[Record, ...], name: str, refusal: str) -> None:
-    assert planned(*facts, name=name) == NamePlan(name, A, refusal=refusal, is_closed=refusal == UNREADABLE)
+    assert make_plan(*facts, name=name) == NamePlan(name, A, refusal=refusal, is_closed=refusal == UNREADABLE)
 
 
 def test_an_account_that_is_switched_off_serves_no_name() -> None:
     records = replace(records_of(GATEWAY, TUNNEL, edge(hosts=[OTHER])), is_active=False)
-    refused = {host: NamePlan(host, A, refusal="The operator has switched off the account.") for host in (HOST, OTHER)}
-    assert names.plan_names(refused, records, NOW, SERVICE) == refused
+    plans = {host: NamePlan(host, A, refusal="The operator has switched off the account.") for host in (HOST, OTHER)}
+    assert names.plan_names(plans, records, NOW, SERVICE) == plans
     assert (names.plan_edge("edghts_1", records, NOW, SERVICE), names.plan_port("20000", records, NOW, SERVICE)) == (
         None,
         PortPlan("20000", A),
@@ -190,13 +190,13 @@ def test_an_account_that_is_switched_off_serves_no_name() -> None:
 def test_a_connection_may_use_the_hosts_of_its_edge_with_the_same_certificate(
     facts: tuple[Record, ...], name: str, hosts: tuple[str, ...]
 ) -> None:
-    assert planned(*facts, name=name).hosts == hosts
+    assert make_plan(*facts, name=name).hosts == hosts
 
 
 def test_a_rejected_certificate_gives_way_to_the_next_one() -> None:
     facts: list[Record] = [GATEWAY, TUNNEL, CERTIFICATE, certificate("cert_2", f"*.{DOMAIN}")]
     certificate_ids = [
-        planned(*facts, rejected=rejected).certificate
-        for rejected in ({}, {"cert_1": "no"}, {"cert_1": "", "cert_2": ""})
+        make_plan(*facts, rejected_certificates=rejected_certificates).certificate
+        for rejected_certificates in ({}, {"cert_1": "no"}, {"cert_1": "", "cert_2": ""})
     ]
     assert certificate_ids == ["cert_1", "cert_2", OPERATOR]

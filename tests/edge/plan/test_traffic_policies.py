@@ -27,7 +27,7 @@ def admits(verdicts: Sequence[Verdict], client: str) -> bool:
     return next(verdict.is_admitted for verdict in verdicts if any(address in network for network in verdict.networks))
 
 
-def rejected(document: Any) -> list[str]:
+def list_rejected(document: Any) -> list[str]:
     """Return the clients that a policy rejects at port 20000 in the region `local`."""
     verdicts = traffic_policies.decide(documents.parse(json.dumps(document)), PORT, REGION)
     return [client for client in CLIENTS if not admits(verdicts, client)]
@@ -110,7 +110,7 @@ EXPRESSIONS: list[tuple[str, list[str]]] = [
 
 @pytest.mark.parametrize(("expression", "expected"), EXPRESSIONS)
 def test_an_expression_chooses_clients(expression: str, expected: list[str]) -> None:
-    assert rejected({"inbound": [{"expressions": [expression], "actions": [DENY]}]}) == expected
+    assert list_rejected({"inbound": [{"expressions": [expression], "actions": [DENY]}]}) == expected
 
 
 def restrict(**config: Any) -> dict[str, Any]:
@@ -138,7 +138,7 @@ DOCUMENTS: list[tuple[Any, list[str]]] = [
 
 @pytest.mark.parametrize(("document", "expected"), DOCUMENTS)
 def test_rules_and_actions_apply_in_order(document: Any, expected: list[str]) -> None:
-    assert rejected(document) == expected
+    assert list_rejected(document) == expected
 
 
 @given(drawn_policies.policies())
@@ -173,6 +173,6 @@ def test_the_largest_policies_take_less_than_a_second() -> None:
         [{"expressions": [f"conn.client_ip in ['{network[:-3]}']"], "actions": [DENY]} for network in several[:1000]],
         [{"expressions": [long], "actions": [DENY]}] * 10,
     ):
-        began = time.process_time()
+        start = time.process_time()
         traffic_policies.decide(documents.parse(json.dumps({"inbound": rules})), PORT, REGION)
-        assert time.process_time() - began < 1
+        assert time.process_time() - start < 1

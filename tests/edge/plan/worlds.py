@@ -83,8 +83,8 @@ def edge(
 ) -> ServedEdge:
     mutual = MutualTlsModule(certificate_authority_ids=authorities) if authorities is not None else None
     termination = TlsTerminationModule(min_version=version) if version else None
-    attached = BackendModule(backend_id=backend) if backend else None
-    modules = enabled(attached, mutual_tls=mutual, tls_termination=termination, unenforced=unenforced)
+    backend_module = BackendModule(backend_id=backend) if backend else None
+    modules = enabled(backend_module, mutual_tls=mutual, tls_termination=termination, unenforced=unenforced)
     hostports = tuple(host if ":" in host else f"{host}:443" for host in hosts)
     return ServedEdge(account, id, 1, hostports, terminate_at, modules, routes)
 

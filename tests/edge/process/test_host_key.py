@@ -40,5 +40,5 @@ def test_the_fingerprint_is_the_one_of_ssh_keygen(tmp_path: Path) -> None:
     settings = Settings(directory=tmp_path)
     host_key.write(settings, KEY)
     file = tmp_path / "ssh_host_ed25519_key.pub"
-    shown = subprocess.run(["ssh-keygen", "-l", "-f", file], check=True, capture_output=True, text=True).stdout
-    assert shown.split()[1] == host_key.read(settings).fingerprint
+    output = subprocess.run(["ssh-keygen", "-l", "-f", file], check=True, capture_output=True, text=True).stdout
+    assert output.split()[1] == host_key.read(settings).fingerprint

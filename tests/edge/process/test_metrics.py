@@ -161,13 +161,13 @@ async def _read(folder: Path) -> bytes:
 
 def test_the_lag_of_each_periodic_task_is_a_metric() -> None:
     async def read() -> str:
-        done = asyncio.Event()
+        is_over = asyncio.Event()
 
         async def work() -> None:
-            done.set()
+            is_over.set()
 
         running = asyncio.create_task(PeriodicTask("statuses", work, 60).run())
-        await done.wait()
+        await is_over.wait()
         text = await ProcessMetrics("control", dict, dict, ()).read()
         running.cancel()
         return text.decode()

@@ -9,13 +9,13 @@ def test_a_port_is_open_for_one_tunnel_until_it_is_removed(tmp_path: Path) -> No
     control, gateway = OpenPorts(tmp_path), OpenPorts(tmp_path)
     control.clear()
     control.add("20001", "tn_1")
-    asked = [("20001", "tn_1"), ("20001", "tn_2"), ("20002", "tn_1")]
-    assert [gateway.is_open(*port) for port in asked] == [True, False, False]
+    ports = [("20001", "tn_1"), ("20001", "tn_2"), ("20002", "tn_1")]
+    assert [gateway.is_open(*port) for port in ports] == [True, False, False]
     control.add("20001", "tn_2")
-    assert [gateway.is_open(*port) for port in asked] == [False, True, False]
+    assert [gateway.is_open(*port) for port in ports] == [False, True, False]
     control.remove("20001")
     control.remove("20001")
-    assert [gateway.is_open(*port) for port in asked] == [False, False, False]
+    assert [gateway.is_open(*port) for port in ports] == [False, False, False]
 
 
 def test_a_start_closes_the_ports_of_the_process_before(tmp_path: Path) -> None:

@@ -9,21 +9,21 @@ from edge.process.progress import Heartbeat, Progress
 
 
 def test_each_report_is_read_once(tmp_path: Path) -> None:
-    written, read = Progress(tmp_path, "control"), Progress(tmp_path, "control")
-    assert read.read_new() == ""
-    written.report("loading")
-    assert [read.read_new(), read.read_new()] == ["loading", ""]
-    written.report("serving")
-    assert [read.read_new(), read.read_new()] == ["serving", ""]
+    writer, reader = Progress(tmp_path, "control"), Progress(tmp_path, "control")
+    assert reader.read_new() == ""
+    writer.report("loading")
+    assert [reader.read_new(), reader.read_new()] == ["loading", ""]
+    writer.report("serving")
+    assert [reader.read_new(), reader.read_new()] == ["serving", ""]
     assert Progress(tmp_path, "gateway").read_new() == ""
 
 
 def test_the_report_of_an_earlier_process_can_be_forgotten(tmp_path: Path) -> None:
     Progress(tmp_path, "control").report("serving")
-    started = Progress(tmp_path, "control")
-    started.clear()
-    started.clear()
-    assert started.read_new() == ""
+    new_progress = Progress(tmp_path, "control")
+    new_progress.clear()
+    new_progress.clear()
+    assert new_progress.read_new() == ""
 
 
 def test_a_process_that_serves_says_so_unless_the_disk_is_full(tmp_path: Path) -> None:

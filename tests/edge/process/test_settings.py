@@ -131,9 +131,9 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
     ],
 )
 def test_an_invalid_setting_is_named_in_one_sentence(variable: str, text: str, sentence: str) -> None:
-    with pytest.raises(SettingError) as refused:
+    with pytest.raises(SettingError) as error:
         from_environment({variable: text})
-    assert str(refused.value) == sentence
+    assert str(error.value) == sentence
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from edge.process.settings import Settings
 
 
 @pytest.mark.parametrize(
-    ("drains", "sent", "drained"),
+    ("drains", "signals", "drained"),
     [
         (True, [signal.SIGTERM, signal.SIGTERM], True),
         (True, [signal.SIGTERM, signal.SIGINT], True),
@@ -21,19 +21,19 @@ from edge.process.settings import Settings
     ],
 )
 def test_a_part_ends_with_the_last_of_these_signals_and_not_before(
-    drains: bool, sent: list[signal.Signals], drained: bool
+    drains: bool, signals: list[signal.Signals], drained: bool
 ) -> None:
-    ends: list[bool] = []
+    calls: list[bool] = []
 
     async def serve(_: Settings, draining: asyncio.Event) -> None:
         try:
-            for number in sent:
-                assert not ends
+            for number in signals:
+                assert not calls
                 os.kill(os.getpid(), number)
                 await asyncio.sleep(0.05)
             raise AssertionError
         except asyncio.CancelledError:
-            ends.append(draining.is_set())
+            calls.append(draining.is_set())
             raise
 
     async def main() -> None:
@@ -41,4 +41,4 @@ def test_a_part_ends_with_the_last_of_these_signals_and_not_before(
             await run_until_signal(serve, Settings(), drains=drains)
 
     asyncio.run(main())
-    assert ends == [drained]
+    assert calls == [drained]

@@ -43,9 +43,9 @@ def start(
 
 def test_a_child_may_take_as_long_as_it_reports_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start(tmp_path, f"{_REPORTS}{_LISTENS}time.sleep(60)", 60, timeout=4, notice=1)
-    said = capsys.readouterr().out.splitlines()
-    assert len(said) > 3
-    assert all(re.fullmatch(r"Waiting for it( \(reading names \(\d+\)\))?: \d+ s …", line) for line in said)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 3
+    assert all(re.fullmatch(r"Waiting for it( \(reading names \(\d+\)\))?: \d+ s …", line) for line in lines)
 
 
 def test_a_child_without_progress_is_given_up_with_what_it_did_last(tmp_path: Path) -> None:

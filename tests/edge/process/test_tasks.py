@@ -15,13 +15,13 @@ async def quick() -> None:
     await asyncio.Event().wait()
 
 
-async def slow(ended: list[str]) -> None:
+async def slow(names_of_ended: list[str]) -> None:
     try:
         await asyncio.Event().wait()
     finally:
         for _ in range(3):
             await asyncio.sleep(0)
-        ended.append("slow")
+        names_of_ended.append("slow")
 
 
 async def failing() -> None:
@@ -29,14 +29,14 @@ async def failing() -> None:
 
 
 async def cancelled_after_a_moment(*names: str) -> list[str]:
-    ended: list[str] = []
-    work = [slow(ended) if name == "slow" else quick() for name in names]
+    names_of_ended: list[str] = []
+    work = [slow(names_of_ended) if name == "slow" else quick() for name in names]
     running = asyncio.create_task(tasks.run_all(*work))
     await asyncio.sleep(0.01)
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
-    return ended
+    return names_of_ended
 
 
 @pytest.mark.parametrize("names", [("quick", "slow"), ("slow", "quick"), ("slow",)])
@@ -45,14 +45,14 @@ def test_cancelling_waits_for_those_that_clean_up(names: tuple[str, ...]) -> Non
 
 
 def test_a_failure_ends_the_others_and_is_raised() -> None:
-    ended: list[str] = []
+    names_of_ended: list[str] = []
 
     async def run() -> None:
         with pytest.raises(OSError, match="failing"):
-            await tasks.run_all(slow(ended), asyncio.sleep(0.01), failing())
+            await tasks.run_all(slow(names_of_ended), asyncio.sleep(0.01), failing())
 
     asyncio.run(run())
-    assert ended == ["slow"]
+    assert names_of_ended == ["slow"]
 
 
 def test_a_failure_also_ends_those_whose_timeout_is_over_at_the_same_moment() -> None:
@@ -80,8 +80,8 @@ def test_a_failure_also_ends_those_whose_timeout_is_over_at_the_same_moment() ->
 class Work:
     """Work whose runs end as a test says: with a result, or with an error that is raised."""
 
-    def __init__(self, *ends: float | Exception | None) -> None:
-        self._ends, self.at = list(ends), list[float]()
+    def __init__(self, *outcomes: float | Exception | None) -> None:
+        self._ends, self.at = list(outcomes), list[float]()
         self.done = asyncio.Event()
 
     async def run(self) -> float | None:
@@ -110,7 +110,7 @@ async def until_done(work: Work, interval: float) -> PeriodicTask:
 
 
 @pytest.mark.parametrize(
-    ("interval", "ends", "bounds"),
+    ("interval", "outcomes", "bounds"),
     [
         (0.1, [None, None, None], [(0.09, 0.2), (0.09, 0.2)]),
         (60, [0.1, 0.2, None], [(0.09, 0.2), (0.18, 0.3)]),
@@ -119,9 +119,9 @@ async def until_done(work: Work, interval: float) -> PeriodicTask:
     ],
 )
 def test_pauses_between_runs(
-    interval: float, ends: list[float | Exception | None], bounds: list[tuple[float, float]]
+    interval: float, outcomes: list[float | Exception | None], bounds: list[tuple[float, float]]
 ) -> None:
-    work = Work(*ends)
+    work = Work(*outcomes)
     asyncio.run(until_done(work, interval))
     assert len(work.pauses) == len(bounds)
     for pause, (shortest, longest) in zip(work.pauses, bounds, strict=True):
@@ -179,6 +179,8 @@ def test_retrying_returns_the_first_result() -> None:
     assert len(work.at) == 3
 
 
-@pytest.mark.parametrize(("failed", "shortest", "longest"), [(1, 0.1, 0.2), (2, 0.2, 0.4), (5, 1, 2), (100_000, 1, 2)])
-def test_pauses_grow_up_to_two_seconds(failed: int, shortest: float, longest: float) -> None:
-    assert shortest <= tasks.compute_pause(failed) <= longest
+@pytest.mark.parametrize(
+    ("failures", "shortest", "longest"), [(1, 0.1, 0.2), (2, 0.2, 0.4), (5, 1, 2), (100_000, 1, 2)]
+)
+def test_pauses_grow_up_to_two_seconds(failures: int, shortest: float, longest: float) -> None:
+    assert shortest <= tasks.compute_pause(failures) <= longest

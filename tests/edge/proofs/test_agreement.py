@@ -5,7 +5,7 @@ import pytest
 from edge.proofs.agreement import Answer, Failed, Records, agreed, disagreement
 
 YES, NO, MORE = Records(frozenset("v")), Records(frozenset()), Records(frozenset("vw"))
-LATE, FAILED = Failed("does not answer"), Failed("answers SERVFAIL")
+TIMEOUT, FAILURE = Failed("does not answer"), Failed("answers SERVFAIL")
 
 
 @pytest.mark.parametrize(
@@ -17,24 +17,24 @@ LATE, FAILED = Failed("does not answer"), Failed("answers SERVFAIL")
         ([NO, NO], 2, 2, False),
         ([YES, MORE], 2, 2, True),
         ([YES, NO], 2, 2, None),
-        ([YES, LATE], 2, 2, None),
-        ([LATE, FAILED], 2, 2, None),
+        ([YES, TIMEOUT], 2, 2, None),
+        ([TIMEOUT, FAILURE], 2, 2, None),
         ([YES, YES], 3, 2, True),
         ([YES, NO, YES], 3, 2, True),
         ([NO, YES, NO], 3, 2, False),
         ([NO, YES, YES], 3, 2, True),
-        ([YES, NO, LATE], 3, 2, None),
+        ([YES, NO, TIMEOUT], 3, 2, None),
         ([YES, YES], 4, 2, None),
         ([YES, YES, YES], 4, 2, True),
         ([YES, YES, NO], 4, 2, None),
-        ([YES, YES, LATE], 4, 2, True),
+        ([YES, YES, TIMEOUT], 4, 2, True),
         ([YES, YES, NO, NO], 4, 2, None),
-        ([YES, YES, NO, LATE], 4, 2, True),
-        ([YES, YES, LATE, LATE], 4, 2, True),
-        ([YES, LATE, LATE, LATE], 4, 2, None),
+        ([YES, YES, NO, TIMEOUT], 4, 2, True),
+        ([YES, YES, TIMEOUT, TIMEOUT], 4, 2, True),
+        ([YES, TIMEOUT, TIMEOUT, TIMEOUT], 4, 2, None),
         ([YES], 1, 1, True),
         ([NO], 1, 1, False),
-        ([LATE], 1, 1, None),
+        ([TIMEOUT], 1, 1, None),
     ],
 )
 def test_a_majority_of_those_that_answer_and_a_quorum_agree(
@@ -48,16 +48,16 @@ def test_a_majority_of_those_that_answer_and_a_quorum_agree(
     ("answers", "sentence"),
     [
         (
-            [YES, NO, LATE],
+            [YES, NO, TIMEOUT],
             "The name servers of d.example do not agree: wait until all of them have the same records.",
         ),
         (
-            [YES, FAILED],
+            [YES, FAILURE],
             "Only one name server of d.example answers, and two must agree; another server answers SERVFAIL.",
         ),
-        ([FAILED, FAILED], "No name server of d.example gives a usable answer: one answers SERVFAIL."),
+        ([FAILURE, FAILURE], "No name server of d.example gives a usable answer: one answers SERVFAIL."),
         (
-            [FAILED, LATE],
+            [FAILURE, TIMEOUT],
             "No name server of d.example gives a usable answer: one answers SERVFAIL and another one does not answer.",
         ),
     ],

@@ -35,14 +35,14 @@ class World:
             following := min((reservation.proof.next_at for reservation in self.store.kept.values()), default=until)
         ) <= until:
             self.now = max(self.now, following)
-            asyncio.run(self._looks())
+            asyncio.run(self._check())
         self.now = until
 
-    async def _looks(self) -> None:
+    async def _check(self) -> None:
         source = servers.source([("127.0.0.1", self.first.port), ("127.0.0.2", self.second.port)])
-        looks = ProofChecks(self.store, Resolver(source).look, now=lambda: self.now)
-        await looks.start()
-        while looks.count:
+        checks = ProofChecks(self.store, Resolver(source).look, now=lambda: self.now)
+        await checks.start()
+        while checks.count:
             await asyncio.sleep(0.002)
 
     def states(self) -> dict[str, str]:

@@ -277,9 +277,9 @@ def test_silence_ends_a_look_after_three_seconds(internet: Internet) -> None:
     internet.finder.is_silent = True
 
     def look() -> float:
-        started = time.monotonic()
+        start = time.monotonic()
         assert internet.look() == unknown(LATE)
-        return time.monotonic() - started
+        return time.monotonic() - start
 
     assert 2.9 < least(look, bound=4) < 4
 

@@ -19,24 +19,24 @@ from edge.proofs.transport import TooMuch
 QUESTION = dns.message.make_query("shop.example", "TXT")
 
 
-def answered(question: Message, *, value: str = "right") -> Message:
+def answer_question(question: Message, *, value: str = "right") -> Message:
     response = dns.message.make_response(question)
     response.answer.append(dns.rrset.from_text("shop.example.", 60, "IN", "TXT", value))
     return response
 
 
 def right(question: Message) -> bytes:
-    return answered(question).to_wire()
+    return answer_question(question).to_wire()
 
 
 def of_another_id(question: Message) -> bytes:
-    wire = answered(question, value="forged").to_wire()
+    wire = answer_question(question, value="forged").to_wire()
     return bytes([wire[0] ^ 1]) + wire[1:]
 
 
 def to_another_question(question: Message) -> bytes:
     other = dns.message.make_query("other.example", "TXT", id=question.id)
-    return answered(other, value="forged").to_wire()
+    return answer_question(other, value="forged").to_wire()
 
 
 def long_and_of_another_id(question: Message) -> bytes:
@@ -165,10 +165,10 @@ def test_what_is_no_answer_over_tcp_is_an_error(
 
 
 def test_a_server_that_drips_over_tcp_ends_in_time() -> None:
-    started = time.monotonic()
+    start = time.monotonic()
     with (
         over_tcp(lambda question: [bytes([byte]) for byte in framed(right(question))][:20], pause=0.05) as port,
         pytest.raises(dns.exception.Timeout),
     ):
         texts(port)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - start < 2

@@ -40,8 +40,8 @@ def test_an_unknown_name_has_only_a_secret() -> None:
 
 def test_an_edge_has_its_scope_and_secret_too() -> None:
     records = (worlds.GATEWAY, worlds.tunnel(), worlds.group(), worlds.edge(worlds.route()))
-    planned = worlds.plan_of(worlds.EDGE, *records)
-    plan = NamePlan(worlds.HOST, A, OPERATOR, edge=planned)
+    edge_plan = worlds.plan_of(worlds.EDGE, *records)
+    plan = NamePlan(worlds.HOST, A, OPERATOR, edge=edge_plan)
     view = AccountView(worlds.records_of(*records), worlds.SERVICE)
     resources = build_name_resources(plan, PAIR, view, "PEM", SETTINGS)
     assert resources.secret == listeners.build_secret(worlds.HOST, "CHAIN", "KEY")

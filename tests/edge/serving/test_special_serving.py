@@ -83,7 +83,7 @@ MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edght
 
 
 @pytest.mark.parametrize(
-    ("served", "expected"),
+    ("served_edge", "expected"),
     [
         (edge(), set()),
         (edge(version="1.2"), set()),
@@ -94,9 +94,9 @@ MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edght
     ],
 )
 def test_each_kind_of_edge_has_what_its_handshakes_need(
-    serving: SpecialServing, served: ServedEdge, expected: set[str]
+    serving: SpecialServing, served_edge: ServedEdge, expected: set[str]
 ) -> None:
-    changed_names = update(serving, records(served))
+    changed_names = update(serving, records(served_edge))
     assert {name for name in changed_names if not name.startswith("cluster:stream")} == expected
 
 
@@ -114,9 +114,9 @@ def test_only_reserved_names_with_tls_upstream_may_answer_challenges(*, is_reser
 
 def test_a_tunnel_with_tls_passed_through_has_a_listener_and_no_certificate(serving: SpecialServing) -> None:
     tunnel = worlds.tunnel(name=HOST, proto="tls")
-    passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1"}
-    assert update(serving, records(tunnels=[tunnel]), [HOST]) == passed
-    assert update(serving, records(), [HOST]) == {f"-{name}" for name in passed}
+    resources = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1"}
+    assert update(serving, records(tunnels=[tunnel]), [HOST]) == resources
+    assert update(serving, records(), [HOST]) == {f"-{name}" for name in resources}
 
 
 def test_ports_of_tunnels_and_edges_have_listeners(serving: SpecialServing) -> None:
@@ -145,10 +145,12 @@ def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener
 ) -> None:
     serving.public_keys = [{"kty": "EC", "kid": "k"}]
     rule = SignInRule("google", "digest", A, "edghts_1", "edghtsrt_1", client_id="app")
-    known, changed = (records(guarded(oauth_rule)) for oauth_rule in (rule, replace(rule, digest="other", **fields)))
+    known, changed_records = (
+        records(guarded(oauth_rule)) for oauth_rule in (rule, replace(rule, digest="other", **fields))
+    )
     assert "extension:sign-in/edghts_1" in update(serving, known)
-    assert update(serving, changed) == {"extension:sign-in/edghts_1"}
-    before, after = (resources_of_name(account_records) for account_records in (known, changed))
+    assert update(serving, changed_records) == {"extension:sign-in/edghts_1"}
+    before, after = (resources_of_name(account_records) for account_records in (known, changed_records))
     assert (before.clusters, before.secret) == (after.clusters, after.secret)
     assert before.scope != after.scope  # the only resource with routes of the name
 

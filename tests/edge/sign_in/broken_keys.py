@@ -25,10 +25,10 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, service: str = "k
     """Raise an error at each call of a service. No secret is opened from memory."""
     call = aws.call
 
-    def fail(called: str, *values: Any, **named: Any) -> Any:
-        if called == service:
+    def fail(called_service: str, *values: Any, **keywords: Any) -> Any:
+        if called_service == service:
             raise error
-        return call(called, *values, **named)
+        return call(called_service, *values, **keywords)
 
     with monkeypatch.context() as broken:
         broken.setattr(aws, "call", fail)

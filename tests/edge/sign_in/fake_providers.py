@@ -87,24 +87,24 @@ class FakeProviders:
         if name in self.revoked:
             return 400, {"error": "invalid_grant"}
         if form["grant_type"] == "refresh_token":
-            asked = {"client_id": form["client_id"]}
+            request = {"client_id": form["client_id"]}
         else:
-            asked = self.granted.pop(form.get("code", ""), {})
-            if asked.get("provider") != name or not self._is_proved(name, asked, form):
+            request = self.granted.pop(form.get("code", ""), {})
+            if request.get("provider") != name or not self._is_proved(name, request, form):
                 return 400, {"error": "invalid_grant"}
         answer: dict[str, Any] = {"access_token": f"access-{name}{self.tail}", "token_type": "Bearer"}
         if name not in ("github", "linkedin", "facebook"):
             answer |= {"refresh_token": f"refresh-{name}{self.tail}", "expires_in": 3600}
         if name in OPENID:
-            answer["id_token"] = self._id_token(name, form["client_id"], asked.get("nonce"))
+            answer["id_token"] = self._id_token(name, form["client_id"], request.get("nonce"))
         self.issued += [answer[field] for field in answer if field.endswith("_token")]
         return 200, answer
 
-    def _is_proved(self, name: str, asked: dict[str, str], form: dict[str, str]) -> bool:
+    def _is_proved(self, name: str, request: dict[str, str], form: dict[str, str]) -> bool:
         if name not in WITH_PKCE:
             return True
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
-        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == request["code_challenge"]
 
     def _id_token(self, name: str, client_id: str, nonce: str | None) -> str:
         issuer = f"http://127.0.0.1:{self.port}/{name}"

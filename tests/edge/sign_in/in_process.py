@@ -37,8 +37,8 @@ async def serving(fake: FakeProviders, clock: Clock, timeout: float = TIMEOUT) -
     """Yield the sign-in service of one host. A call to a provider has a timeout in seconds."""
     records = SignInRecords()
     exchange = ProviderClient(timeout=2 * timeout, call_timeout=timeout, clock=clock, watch_date=lambda date: None)
-    named, limits = provider_table.with_endpoints(fake.endpoints()), ExchangeLimits(8)
-    dependencies = Dependencies(records, exchange, named, limits, clock, SignInMetrics())
+    providers, limits = provider_table.with_endpoints(fake.endpoints()), ExchangeLimits(8)
+    dependencies = Dependencies(records, exchange, providers, limits, clock, SignInMetrics())
     service = SignInService(dependencies, f"https://{SIGN_IN_HOST}")
     with contextlib.suppress(aws.AwsError, vault.Unreadable):  # the process tries again
         await records.refresh()

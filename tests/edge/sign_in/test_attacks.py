@@ -15,7 +15,7 @@ from tests.transports import Client
 
 NAVIGATES = {"sec-fetch-mode": "navigate"}
 
-ELSEWHERE = (
+FOREIGN_TARGETS = (
     *(
         "//evil.example",
         "///evil.example",
@@ -28,15 +28,15 @@ ELSEWHERE = (
     *("%2F%2Fevil.example", " //evil.example", "/a\nb", "/a\r\nset-cookie: a=b", "/\u2028/evil.example"),
     *("", "/" + "x" * 2048),
 )
-HERE = ("/", "/a?to=//evil.example", "/%2F%2Fevil.example", "/%5Cevil.example", "/%09/evil.example", "/é")
+OWN_TARGETS = ("/", "/a?to=//evil.example", "/%2F%2Fevil.example", "/%5Cevil.example", "/%09/evil.example", "/é")
 
 
 def test_redirects_stay_on_the_host(admin: Client, providers: FakeProviders) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
-        for to in (*ELSEWHERE, *HERE):
+        for to in (*FOREIGN_TARGETS, *OWN_TARGETS):
             answer = await browser.get(f"/_service/sign-out?{urlencode({'to': to})}")
             assert isinstance(answer, Reply)
-            assert answer.headers["location"] == (to if to in HERE else "/")
+            assert answer.headers["location"] == (to if to in OWN_TARGETS else "/")
         for to, path in (("//evil.example", "/"), ("/a?to=//evil.example", "/a?to=//evil.example")):
             assert isinstance(await browser.open(f"/_service/sign-in?{urlencode({'to': to})}"), Forward)
             assert browser.location == path
@@ -49,15 +49,15 @@ def test_redirects_stay_on_the_host(admin: Client, providers: FakeProviders) -> 
 
 def test_a_code_and_a_state_are_used_once(admin: Client, providers: FakeProviders) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
-        begun = await browser.get("/", **NAVIGATES)
-        assert isinstance(begun, Reply)
-        asked = dict(parse_qsl(urlsplit(begun.headers["location"]).query))
-        path = "/_service/callback?" + urlsplit(providers.authorize("google", asked)).query
+        redirect = await browser.get("/", **NAVIGATES)
+        assert isinstance(redirect, Reply)
+        parameters = dict(parse_qsl(urlsplit(redirect.headers["location"]).query))
+        path = "/_service/callback?" + urlsplit(providers.authorize("google", parameters)).query
         first = await browser.get(path)
         cookies = {**browser.cookies[browser.host]}
-        again = await browser.get(path)
+        second = await browser.get(path)
         other_code = await browser.get(path.replace("code=", "code=x"))
-        assert [answer.status for answer in (first, again, other_code) if isinstance(answer, Reply)] == [303, 403, 403]
+        assert [answer.status for answer in (first, second, other_code) if isinstance(answer, Reply)] == [303, 403, 403]
         assert browser.cookies[browser.host] == cookies
         assert isinstance(await browser.get("/", "POST"), Forward)  # the session goes on
 
@@ -94,26 +94,26 @@ def test_a_session_belongs_to_a_route_and_not_to_a_host(admin: Client, providers
     async def test(browser: Browser, clock: Clock) -> None:
         assert isinstance(await browser.open("/"), Forward)
         own_cookies, other = browser.cookies[browser.host], "other.tunnels.localhost"
-        elsewhere = replace(browser, host=other, cookies={other: own_cookies})
-        assert isinstance(await elsewhere.get("/", "POST"), Forward)
+        other_browser = replace(browser, host=other, cookies={other: own_cookies})
+        assert isinstance(await other_browser.get("/", "POST"), Forward)
 
     run(admin, providers, module("google"), test)
 
 
 def test_a_sign_in_of_another_browser_host_or_time_is_refused(admin: Client, providers: FakeProviders) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
-        begun = await browser.get("/", **{"sec-fetch-mode": "navigate"})
-        assert isinstance(begun, Reply)
-        state = parse_qs(urlsplit(begun.headers["location"]).query)["state"][0]
+        redirect = await browser.get("/", **{"sec-fetch-mode": "navigate"})
+        assert isinstance(redirect, Reply)
+        state = parse_qs(urlsplit(redirect.headers["location"]).query)["state"][0]
         other = Browser(browser.service, browser.rule)
-        elsewhere = Browser(browser.service, browser.rule, "other.tunnels.localhost", browser.cookies)
-        elsewhere.cookies["other.tunnels.localhost"] = browser.cookies[browser.host]
+        other_browser = Browser(browser.service, browser.rule, "other.tunnels.localhost", browser.cookies)
+        other_browser.cookies["other.tunnels.localhost"] = browser.cookies[browser.host]
         path = f"/_service/callback?code=x&state={state}"
-        changed = state[:-2] + ("AA" if state[-2:] != "AA" else "BB")
+        changed_state = state[:-2] + ("AA" if state[-2:] != "AA" else "BB")
         answers = [
             await other.get(path),
-            await elsewhere.get(path),
-            await browser.get(f"/_service/callback?code=x&state={changed}"),
+            await other_browser.get(path),
+            await browser.get(f"/_service/callback?code=x&state={changed_state}"),
             await browser.get(f"{path}&state={state}"),
             await browser.get("/_service/callback?code=x"),
             await browser.get(f"/_service/callback?state={state}"),
@@ -143,9 +143,9 @@ def test_errors_and_issuers_in_the_provider_s_redirect(
     admin: Client, providers: FakeProviders, name: str, answer: str, status: int
 ) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
-        begun = await browser.get("/", **{"sec-fetch-mode": "navigate"})
-        assert isinstance(begun, Reply)
-        state = parse_qs(urlsplit(begun.headers["location"]).query)["state"][0]
+        redirect = await browser.get("/", **{"sec-fetch-mode": "navigate"})
+        assert isinstance(redirect, Reply)
+        state = parse_qs(urlsplit(redirect.headers["location"]).query)["state"][0]
         reply = await browser.get(f"/_service/callback?{answer}&state={state}")
         assert isinstance(reply, Reply)
         assert (reply.status, "location" in reply.headers, providers.calls) == (status, False, [])

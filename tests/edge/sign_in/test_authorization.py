@@ -63,9 +63,9 @@ def test_the_route_is_what_envoy_was_configured_with() -> None:
         )
     ]
     assert response["status"] == {"code": 7}
-    denied = response["deniedResponse"]
-    assert (denied["status"], denied["body"]) == ({"code": "Unauthorized"}, "page")
-    assert [header["header"] for header in denied["headers"]] == [
+    denied_response = response["deniedResponse"]
+    assert (denied_response["status"], denied_response["body"]) == ({"code": "Unauthorized"}, "page")
+    assert [header["header"] for header in denied_response["headers"]] == [
         {"key": "cache-control", "value": "no-store"},
         {"key": "set-cookie", "value": "a=1"},
     ]
@@ -73,16 +73,18 @@ def test_the_route_is_what_envoy_was_configured_with() -> None:
 
 def test_a_request_that_passes_gets_headers_for_the_upstream_and_a_cookie_for_the_browser() -> None:
     response = check(Service(Forward({"tunnel-auth-user-id": "1"}, ["a=1"])), {}, host="app.example.com:@evil.example")
-    allowed = response["okResponse"]
-    assert [header["header"] for header in allowed["headers"]] == [{"key": "tunnel-auth-user-id", "value": "1"}]
-    assert [header["header"] for header in allowed["responseHeadersToAdd"]] == [{"key": "set-cookie", "value": "a=1"}]
+    ok_response = response["okResponse"]
+    assert [header["header"] for header in ok_response["headers"]] == [{"key": "tunnel-auth-user-id", "value": "1"}]
+    assert [header["header"] for header in ok_response["responseHeadersToAdd"]] == [
+        {"key": "set-cookie", "value": "a=1"}
+    ]
 
 
 def test_a_request_without_a_password_is_asked_for_one() -> None:
     response = check(None, {"account": "acct_1", "edge": "", "holder": "rd_1", "passwords": "d"}, headers={"a": "b"})
-    denied = response["deniedResponse"]
-    assert denied["status"] == {"code": "Unauthorized"}
-    headers = {header["header"]["key"]: header["header"]["value"] for header in denied["headers"]}
+    denied_response = response["deniedResponse"]
+    assert denied_response["status"] == {"code": "Unauthorized"}
+    headers = {header["header"]["key"]: header["header"]["value"] for header in denied_response["headers"]}
     assert headers["www-authenticate"] == 'Basic realm="restricted", charset="UTF-8"'
     assert headers["cache-control"] == "no-store"
     assert "dynamicMetadata" not in response
@@ -94,16 +96,16 @@ def test_a_key_that_cannot_be_decrypted_closes_oauth_and_nothing_else(
     assert keys.create(1)
     (pair,) = signing_keys.read()
     _replace_sealed(pair.kid, b"damaged")
-    settings, said = Settings(directory=tmp_path), list[str]()
+    settings, lines = Settings(directory=tmp_path), list[str]()
     sign_in = {"account": "acct_1", "edge": "edghts_1"}
     password = {"account": "acct_1", "edge": "", "holder": "rd_1", "passwords": "d"}
 
     async def run() -> None:
         serving = asyncio.create_task(authorization.serve(settings))
         async with asyncio.timeout(10):
-            while not any("oauth_unavailable" in line for line in said):
+            while not any("oauth_unavailable" in line for line in lines):
                 await asyncio.sleep(0.02)
-                said.append(capfd.readouterr().err)
+                lines.append(capfd.readouterr().err)
             assert await _status(settings, sign_in) == 503
             assert await _status(settings, password) == 401
             _replace_sealed(pair.kid, pair.sealed)

@@ -24,19 +24,19 @@ UNREADABLE = ClientError({"Error": {"Code": "InvalidCiphertextException", "Messa
 NAVIGATES = {"sec-fetch-mode": "navigate"}
 
 
-async def statuses(signed_in: Browser) -> Mapping[str, int]:
+async def statuses(browser: Browser) -> Mapping[str, int]:
     """Return the statuses of all kinds of requests, 200 if the request is forwarded."""
-    new = replace(signed_in, cookies={})
+    new = replace(browser, cookies={})
     answers = {
         "page": await new.get("/", **NAVIGATES),
         "other": await new.get("/", "POST"),
-        "page of a session": await signed_in.get("/", **NAVIGATES),
-        "other of a session": await signed_in.get("/", "POST"),
-        "callback": await signed_in.get(f"/_service/callback?code=x&state={signed_in.state}"),
+        "page of a session": await browser.get("/", **NAVIGATES),
+        "other of a session": await browser.get("/", "POST"),
+        "callback": await browser.get(f"/_service/callback?code=x&state={browser.state}"),
         "sign-in": await new.get("/_service/sign-in"),
-        "sign-out": await replace(signed_in, cookies={}).get("/_service/sign-out"),
-        "callback of the service": await signed_in.get_of_service(f"/callback?state={signed_in.state}"),
-        "confirmation": await signed_in.get_of_service(f"/confirm?state={signed_in.state}"),
+        "sign-out": await replace(browser, cookies={}).get("/_service/sign-out"),
+        "callback of the service": await browser.get_of_service(f"/callback?state={browser.state}"),
+        "confirmation": await browser.get_of_service(f"/confirm?state={browser.state}"),
     }
     return {name: 200 if isinstance(answer, Forward) else answer.status for name, answer in answers.items()}
 
@@ -51,10 +51,10 @@ def test_without_the_store_no_session_passes_and_no_sign_in_succeeds(
         assert isinstance(await browser.open("/"), Forward)
         with broken_keys.failing(monkeypatch, error, "dynamodb"):
             found_statuses = await statuses(browser)
-            async with serving(providers, clock) as started:
-                cold = await statuses(replace(browser, service=started))
-        begun = {"page": 302, "other": 401, "callback of the service": 302}  # which read nothing
-        assert found_statuses == {**dict.fromkeys(found_statuses, 503), **begun}
+            async with serving(providers, clock) as new_service:
+                cold = await statuses(replace(browser, service=new_service))
+        statuses_without_reads = {"page": 302, "other": 401, "callback of the service": 302}  # which read nothing
+        assert found_statuses == {**dict.fromkeys(found_statuses, 503), **statuses_without_reads}
         assert set(cold.values()) == {503}
         assert isinstance(await browser.get("/"), Forward)
 
@@ -68,8 +68,8 @@ def test_without_the_key_service_a_service_that_starts_is_closed(
     async def test(browser: Browser, clock: Clock) -> None:
         assert isinstance(await browser.open("/"), Forward)
         with broken_keys.failing(monkeypatch, error):
-            async with serving(providers, clock) as started:
-                found_statuses = await statuses(replace(browser, service=started))
+            async with serving(providers, clock) as new_service:
+                found_statuses = await statuses(replace(browser, service=new_service))
         assert found_statuses == {**dict.fromkeys(found_statuses, 503), "other": 401, "sign-out": 303}
 
     run(admin, providers, module("google"), test)
@@ -84,9 +84,9 @@ def test_without_the_key_service_no_sign_in_and_no_check_succeeds(
             found_statuses = await statuses(browser)
             clock.now += 101
             checked = await browser.get("/")
-            signed_in = await replace(browser, cookies={}).open("/")
+            answer_to_sign_in = await replace(browser, cookies={}).open("/")
         assert (found_statuses["page of a session"], found_statuses["callback"]) == (200, 503)  # the keys are in memory
-        assert [answer.status for answer in (checked, signed_in) if isinstance(answer, Reply)] == [503, 503]
+        assert [answer.status for answer in (checked, answer_to_sign_in) if isinstance(answer, Reply)] == [503, 503]
         clock.now += 1
         assert isinstance(await browser.get("/"), Forward)  # the failed check delays no other one
 
@@ -96,8 +96,8 @@ def test_without_the_key_service_no_sign_in_and_no_check_succeeds(
 @pytest.mark.parametrize("name", provider_table.PROVIDERS)
 def test_without_a_provider_no_sign_in_succeeds(admin: Client, providers: FakeProviders, name: str) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
-        begun = await browser.get("/", **NAVIGATES)
-        assert isinstance(begun, Reply)
+        redirect = await browser.get("/", **NAVIGATES)
+        assert isinstance(redirect, Reply)
         providers.authorize(name, {"redirect_uri": "", "state": ""})
         code, issuer = next(iter(providers.granted)), f"http://127.0.0.1:{providers.port}/gitlab"
         unreachable = replace(providers, port=free_port())

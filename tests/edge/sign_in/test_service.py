@@ -203,11 +203,11 @@ def test_a_session_passes_at_another_host_after_all_keys_were_replaced(admin: Cl
         assert isinstance(await browser.open("/"), Forward)
         before = browser.token()
         assert signing_keys.remove_all() == 1
-        asked = len(providers.calls)
+        count_before = len(providers.calls)
         async with serving(providers, clock) as other:
             browser.service = other
             assert isinstance(await browser.get("/", "POST"), Forward)
-        assert len(providers.calls) == asked
+        assert len(providers.calls) == count_before
         assert browser.token()["aud"] == before["aud"]
 
     run(admin, providers, module("google"), test)
@@ -225,9 +225,9 @@ def test_sign_out_ends_the_session_and_its_copies(admin: Client, providers: Fake
         assert isinstance(answer, Reply)
         assert (answer.status, answer.headers["location"]) == (303, "/bye")
         browser.cookies = copy
-        again = await browser.get("/")
-        assert isinstance(again, Reply)
-        assert again.status == 401
+        second = await browser.get("/")
+        assert isinstance(second, Reply)
+        assert second.status == 401
 
     run(admin, providers, module("google"), test)
 

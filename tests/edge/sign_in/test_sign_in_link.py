@@ -52,10 +52,10 @@ async def until(true: Callable[[], Any], *, within: float = 10) -> None:
             await asyncio.sleep(0.02)
 
 
-async def ask(port: int, pair: KeyPair | None, trusted: Authority = LINK) -> str:
+async def ask(port: int, pair: KeyPair | None, trusted_authority: Authority = LINK) -> str:
     """Return the status of a request by a client with a certificate, if it has one."""
     key, chain = (pair.key.encode(), pair.chain.encode()) if pair else (None, None)
-    credentials = grpc.ssl_channel_credentials(trusted.pem.encode(), key, chain)
+    credentials = grpc.ssl_channel_credentials(trusted_authority.pem.encode(), key, chain)
     options = [("grpc.ssl_target_name_override", server.SIGN_IN), ("grpc.use_local_subchannel_pool", 1)]
     async with grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, options) as channel:
         try:
@@ -75,8 +75,8 @@ def test_only_edge_hosts_are_answered() -> None:
             await until(lambda: is_ready(link))
             assert await ask(port, LINK.issue(server.CLIENT)) == "OK"
             assert await ask(port, LINK.issue("gw-1")) == "PERMISSION_DENIED"
-            for refused in (None, server_pair, OTHER.issue(server.CLIENT)):
-                assert await ask(port, refused) == "UNAVAILABLE"
+            for refused_pair in (None, server_pair, OTHER.issue(server.CLIENT)):
+                assert await ask(port, refused_pair) == "UNAVAILABLE"
             assert await ask(port, LINK.issue(server.CLIENT), OTHER) == "UNAVAILABLE"  # which trusts no other server
         assert answering.asked == 1
 

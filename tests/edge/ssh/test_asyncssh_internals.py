@@ -177,8 +177,8 @@ def test_a_change_explains_itself() -> None:
 
 def test_an_import_that_is_gone_explains_itself() -> None:
     code = "from asyncssh import encryption; del encryption.GCMEncryption; import edge.ssh.asyncssh_internals"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    (last,) = done.stderr.splitlines()[-1:]
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    (last,) = result.stderr.splitlines()[-1:]
     assert last.startswith(
         f"ImportError: asyncssh {asyncssh.__version__} lacks a part that the gateway uses (cannot import name 'GCMEncr"
     )
@@ -199,10 +199,10 @@ def used() -> set[str]:
 
 
 def test_every_private_name_in_the_file_is_listed_and_on_the_page() -> None:
-    listed, page = {private.name for private in PRIVATES}, (ROOT / _PAGE).read_text()
-    assert used() - listed == {"_key_id"} - listed
-    assert {name for name in listed if name.startswith("_")} - used() == set()
-    assert [name for name in sorted(listed) if f"`{name}`" not in page] == []
+    listed_names, page = {private.name for private in PRIVATES}, (ROOT / _PAGE).read_text()
+    assert used() - listed_names == {"_key_id"} - listed_names
+    assert {name for name in listed_names if name.startswith("_")} - used() == set()
+    assert [name for name in sorted(listed_names) if f"`{name}`" not in page] == []
 
 
 def test_only_this_file_uses_undocumented_parts_of_asyncssh() -> None:

@@ -30,7 +30,7 @@ FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
 
 
 @pytest.mark.parametrize(
-    ("host", "asked"),
+    ("host", "expected"),
     [
         ("demo", NamedTunnel("demo.t.example.com")),
         ("DEMO", NamedTunnel("demo.t.example.com")),
@@ -54,12 +54,12 @@ FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
         (f"{'k' * 255}={'v' * 255}", LabelledTunnel((("k" * 255, "v" * 255),))),
     ],
 )
-def test_a_host_is_a_name_or_labels(host: str, asked: NamedTunnel | LabelledTunnel) -> None:
-    assert forwarding.parse_request(host, 80, SETTINGS) == asked
+def test_a_host_is_a_name_or_labels(host: str, expected: NamedTunnel | LabelledTunnel) -> None:
+    assert forwarding.parse_request(host, 80, SETTINGS) == expected
 
 
 @pytest.mark.parametrize(
-    ("host", "port", "asked"),
+    ("host", "port", "expected"),
     [
         ("demo", 443, NamedTunnel("demo.t.example.com", "tls")),
         ("demo.other.com", 443, NamedTunnel("demo.other.com", "tls")),
@@ -70,8 +70,8 @@ def test_a_host_is_a_name_or_labels(host: str, asked: NamedTunnel | LabelledTunn
         ("T.example.com.", 20022, PortTunnel(20022)),
     ],
 )
-def test_a_port_says_what_visitors_speak(host: str, port: int, asked: NamedTunnel | PortTunnel) -> None:
-    assert forwarding.parse_request(host, port, SETTINGS) == asked
+def test_a_port_says_what_visitors_speak(host: str, port: int, expected: NamedTunnel | PortTunnel) -> None:
+    assert forwarding.parse_request(host, port, SETTINGS) == expected
 
 
 @pytest.mark.parametrize(
@@ -117,21 +117,21 @@ def test_a_port_says_what_visitors_speak(host: str, port: int, asked: NamedTunne
     ],
 )
 def test_what_is_not_offered_is_refused_with_a_sentence(host: str, port: int, sentence: str) -> None:
-    with pytest.raises(TunnelRefused) as refused:
+    with pytest.raises(TunnelRefused) as error:
         forwarding.parse_request(host, port, SETTINGS)
-    assert str(refused.value).startswith(sentence)
+    assert str(error.value).startswith(sentence)
 
 
 @pytest.mark.parametrize("port", [0, 20022])
 def test_where_no_ports_are_set_aside_none_is_served(port: int) -> None:
-    with pytest.raises(TunnelRefused) as refused:
+    with pytest.raises(TunnelRefused) as error:
         forwarding.parse_request("", port, replace(SETTINGS, tcp_ports=range(0)))
-    assert str(refused.value) == f"TCP ports are not served here: request port {OTHER_PORTS}"
+    assert str(error.value) == f"TCP ports are not served here: request port {OTHER_PORTS}"
 
 
 def opening_of(host: str, *acl: str, port: int = 80) -> Opening:
-    asking = Requester(Grant("acct_a", "sshcr_1", acl), "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
-    return forwarding.build_opening(forwarding.parse_request(host, port, SETTINGS), asking, SETTINGS)
+    requester = Requester(Grant("acct_a", "sshcr_1", acl), "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
+    return forwarding.build_opening(forwarding.parse_request(host, port, SETTINGS), requester, SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -203,25 +203,25 @@ def test_a_port_of_chance_is_one_that_the_rules_permit() -> None:
 
 def test_an_opening_says_who_asks_for_what() -> None:
     grant = Grant("acct_a", "sshcr_1", ())
-    asked = Opening(grant, "gw-1", "ts_1", "192.0.2.9", address="192.0.2.9", client="SSH-2.0-x")
-    assert opening_of("demo") == asked.with_name("demo.t.example.com", "https://demo.t.example.com:8443")
-    tls = asked.with_name("demo.t.example.com", "tls://demo.t.example.com:8443", proto="tls")
+    opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", address="192.0.2.9", client="SSH-2.0-x")
+    assert opening_of("demo") == opening.with_name("demo.t.example.com", "https://demo.t.example.com:8443")
+    tls = opening.with_name("demo.t.example.com", "tls://demo.t.example.com:8443", proto="tls")
     assert opening_of("demo", port=443) == tls
-    tcp = asked.with_name("t.example.com:20022", "tcp://t.example.com:20022", proto="tcp")
+    tcp = opening.with_name("t.example.com:20022", "tcp://t.example.com:20022", proto="tcp")
     assert opening_of("", port=20022) == tcp
     assert [forwarding.get_port(address, port) for address, port in ((tls, 443), (tcp, 0), (tcp, 20022))] == [
         443,
         20022,
         20022,
     ]
-    assert opening_of("b=2,a=1") == asked.with_labels((("a", "1"), ("b", "2")))
-    drawn = {opening_of("").name for _ in range(20)}
-    assert len(drawn) == 20
+    assert opening_of("b=2,a=1") == opening.with_labels((("a", "1"), ("b", "2")))
+    names = {opening_of("").name for _ in range(20)}
+    assert len(names) == 20
     assert [opening_of(host).is_random for host in ("", "demo", "a=1")] == [True, False, False]
-    asking = Requester(grant, "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
-    of_chance = forwarding.build_opening(PortTunnel(20022, is_random=True), asking, SETTINGS)
+    requester = Requester(grant, "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
+    of_chance = forwarding.build_opening(PortTunnel(20022, is_random=True), requester, SETTINGS)
     assert (of_chance.name, of_chance.is_random, opening_of("", port=20022).is_random) == (tcp.name, True, False)
-    assert all(len(name.removesuffix(".t.example.com")) == 10 for name in drawn)
+    assert all(len(name.removesuffix(".t.example.com")) == 10 for name in names)
 
 
 @pytest.mark.parametrize(
@@ -276,8 +276,8 @@ def test_an_opening_says_who_asks_for_what() -> None:
 def test_why_the_store_opens_no_tunnel_is_a_sentence_and_a_code(
     error: Exception, sentence: str, code: str, final: bool
 ) -> None:
-    refused = forwarding.explain_error(error, "demo", Limits())
-    assert (str(refused), refused.code, refused.is_final) == (sentence, code, final)
+    refusal = forwarding.explain_error(error, "demo", Limits())
+    assert (str(refusal), refusal.code, refusal.is_final) == (sentence, code, final)
 
 
 @pytest.mark.parametrize(
@@ -307,9 +307,9 @@ def test_why_a_port_is_not_given_is_a_sentence(error: Exception, sentence: str) 
 def test_a_request_that_can_never_be_granted_is_refused_for_good(
     acl: tuple[str, ...], host: str, port: int, code: str
 ) -> None:
-    with pytest.raises(TunnelRefused) as refused:
+    with pytest.raises(TunnelRefused) as error:
         opening_of(host, *acl, port=port)
-    assert (refused.value.code, refused.value.is_final) == (code, True)
+    assert (error.value.code, error.value.is_final) == (code, True)
 
 
 def test_what_is_not_reserved_is_told_how_it_could_be() -> None:

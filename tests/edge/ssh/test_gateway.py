@@ -163,7 +163,7 @@ def test_a_drain_goes_through_its_steps(
             store.is_away = False
             await until(lambda: store.up[id].draining)
             second = port()
-            served = await world.visit(second, tunnel)
+            visitor = await world.visit(second, tunnel)
             assert (second != first, open_since_before.has_ended) == (True, False)
             assert await world.find_unready() == "no gateway is ready"
             assert await world.read_metric("edge_gateway_draining") == 1
@@ -180,7 +180,7 @@ def test_a_drain_goes_through_its_steps(
             assert (world.client.is_lost, third.is_closed) == (False, False)
 
             await until(lambda: world.client.is_lost)
-            assert (world.client.error, served.has_ended) == (None, True)
+            assert (world.client.error, visitor.has_ended) == (None, True)
             assert tunnel in store.online  # until another gateway has its name, or the drain ends
             await world.serving
             assert (third.is_closed, store.online, store.up) == (True, {}, {})
@@ -188,8 +188,8 @@ def test_a_drain_goes_through_its_steps(
     limits = replace(settings.limits, drain_timeout=8, switch_timeout=3, handover_timeout=3)  # for a busy machine
     run(work, replace(settings, limits=limits), edge_table)
     lines = map(json.loads, capsys.readouterr().err.splitlines())
-    ends = [line for line in lines if line["event"] == "drain_ended"]
-    assert [(line["handed_over"], line["handover_failed"]) for line in ends] == [(0, 1)]
+    end_lines = [line for line in lines if line["event"] == "drain_ended"]
+    assert [(line["handed_over"], line["handover_failed"]) for line in end_lines] == [(0, 1)]
 
 
 @pytest.mark.parametrize("is_over", [False, True])
@@ -259,10 +259,10 @@ async def is_shut_before_events(world: World) -> bool:
     return online[0] == 0
 
 
-async def greet(settings: Settings, sent: bytes) -> bytes:
+async def greet(settings: Settings, content: bytes) -> bytes:
     """Return what the SSH port sends to a client that sends some bytes first."""
     reader, writer = await asyncio.open_connection("127.0.0.1", settings.ssh_port)
-    writer.write(sent)
+    writer.write(content)
     try:
         return await reader.readline()
     except ConnectionResetError:
@@ -319,9 +319,9 @@ def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(edge_table: EdgeT
                 await client.forward_remote_port(f"demo{number}", 80, "127.0.0.1", 1)
             await asyncio.sleep(0.7)  # the openings themselves are in the log
             calls.clear()
-            began = time.monotonic()
+            start = time.monotonic()
             await asyncio.sleep(3)
-            counts, elapsed = dict(calls), time.monotonic() - began
+            counts, elapsed = dict(calls), time.monotonic() - start
             assert await world.read_metric("edge_gateway_renewal_seconds") > 0
             assert len(world.store.online) == 10
         assert counts.pop("UpdateItem edge#/gateways", 0) <= elapsed / 2 + 2

@@ -12,7 +12,7 @@ from edge.store.records import Unavailable
 from tests.edge.edge_table import EdgeTable
 from tests.gateway_leases import set_lease
 
-HERE = Gateway("gw-1", "192.0.2.1", 7000)
+OWN_GATEWAY = Gateway("gw-1", "192.0.2.1", 7000)
 
 
 @dataclass
@@ -22,10 +22,10 @@ class World:
     losses: list[str]
 
 
-async def begun(store: EdgeTable, seconds: int = 60) -> World:
+async def begin_world(store: EdgeTable, seconds: int = 60) -> World:
     losses = list[str]()
     lease = GatewayLease(store, seconds, lambda: losses.append("lost"))
-    await lease.begin(HERE)
+    await lease.begin(OWN_GATEWAY)
     return World(store, lease, losses)
 
 
@@ -36,14 +36,14 @@ async def renew_now(world: World) -> float | None:
 
 
 def end_of(world: World) -> int:
-    return world.store.up[HERE.id].lease
+    return world.store.up[OWN_GATEWAY.id].lease
 
 
 def test_a_renewal_requires_a_read_of_the_log_since_the_last_one(edge_table: EdgeTable) -> None:
     async def run() -> None:
-        world = await begun(edge_table)
+        world = await begin_world(edge_table)
         world.lease.on_log_read(time.monotonic() - 100)  # before the lease began
-        set_lease(HERE.id, 30)
+        set_lease(OWN_GATEWAY.id, 30)
         before = end_of(world)
         world.lease._renewed_at -= 30
         assert await world.lease.renew() == 1.0  # skipped
@@ -61,8 +61,8 @@ def test_a_lease_is_renewed_three_times_within_its_time(edge_table: EdgeTable) -
 
 def test_a_rejected_renewal_loses_the_lease_once(edge_table: EdgeTable) -> None:
     async def run() -> None:
-        world = await begun(edge_table)
-        world.store.withdraw_gateway(HERE.id)
+        world = await begin_world(edge_table)
+        world.store.withdraw_gateway(OWN_GATEWAY.id)
         world.lease.on_log_read(time.monotonic())
         await renew_now(world)
         world.lease.check()
@@ -75,16 +75,16 @@ def test_a_rejected_renewal_loses_the_lease_once(edge_table: EdgeTable) -> None:
 
 def test_a_lease_that_cannot_be_renewed_is_lost_at_its_end(edge_table: EdgeTable) -> None:
     async def run() -> None:
-        world = await begun(edge_table, 1)
+        world = await begin_world(edge_table, 1)
         world.store.is_away = True
-        began = time.monotonic()
+        start = time.monotonic()
         world.lease.on_log_read(time.monotonic())
         with pytest.raises(Unavailable):
             await renew_now(world)
         assert world.losses == []
         with pytest.raises(LeaseLost):
             await world.lease.wait_for_loss()
-        assert (world.losses, 0.8 < time.monotonic() - began < 2) == (["lost"], True)
+        assert (world.losses, 0.8 < time.monotonic() - start < 2) == (["lost"], True)
 
     asyncio.run(run())
 
@@ -93,8 +93,8 @@ def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back(edge
     async def run() -> None:
         losses = list[str]()
         lease = GatewayLease(edge_table, 1, lambda: losses.append("lost"))
-        await lease.begin(HERE)
-        set_lease(HERE.id, 60)  # by the clock of the table it is not over
+        await lease.begin(OWN_GATEWAY)
+        set_lease(OWN_GATEWAY.id, 60)  # by the clock of the table it is not over
         edge_table.before = lambda *_: time.sleep(1.3)
         lease.on_log_read(time.monotonic())
         lease._renewed_at -= 1
@@ -109,7 +109,7 @@ def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back(edge
 def test_a_lease_is_counted_from_the_begin_of_its_renewal(edge_table: EdgeTable) -> None:
     async def run() -> None:
         lease = GatewayLease(edge_table, 60, lambda: None)
-        await lease.begin(HERE)
+        await lease.begin(OWN_GATEWAY)
         edge_table.before = lambda *_: time.sleep(0.2)
         lease._renewed_at -= 30
         lease.on_log_read(time.monotonic())

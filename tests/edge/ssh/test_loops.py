@@ -12,16 +12,16 @@ def test_a_check_runs_before_the_events() -> None:
 
     async def run() -> None:
         first, other = socket.socketpair()
-        done = asyncio.Event()
+        is_over = asyncio.Event()
 
         def read() -> None:
             order.append("event")
-            done.set()
+            is_over.set()
 
         asyncio.get_running_loop().add_reader(first, read)
         other.send(b"x")
         loops.check_before_events(lambda: order.append("check"))
-        await done.wait()
+        await is_over.wait()
         loops.check_before_events(None)
         asyncio.get_running_loop().remove_reader(first)
         first.close()

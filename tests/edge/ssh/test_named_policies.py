@@ -44,8 +44,8 @@ def run(work: Callable[[Client], Awaitable[None]]) -> None:
 
 
 async def is_waiting(task: "asyncio.Task[tuple[str, ...]]") -> bool:
-    done, _ = await asyncio.wait([task], timeout=0.05)
-    return not done
+    finished_tasks, _ = await asyncio.wait([task], timeout=0.05)
+    return not finished_tasks
 
 
 def test_a_client_without_a_session_waits_for_one_answer() -> None:
@@ -109,9 +109,9 @@ def test_a_client_that_does_not_answer_gets_no_tunnel(monkeypatch: pytest.Monkey
 
     async def work(client: Client) -> None:
         client.policies.begin()
-        with pytest.raises(TunnelRefused, match="does not answer") as refused:
+        with pytest.raises(TunnelRefused, match="does not answer") as error:
             await client.policies.read(DEMO)
-        assert not refused.value.is_final
+        assert not error.value.is_final
         client.policies.end()
 
     run(work)

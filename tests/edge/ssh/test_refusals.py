@@ -30,11 +30,11 @@ class Client(sessions.Client):
 
 
 def test_a_refusal_is_reported_that_the_store_does_not_return_at_once(edge_table: EdgeTable) -> None:
-    failed: list[str] = []
+    failures: list[str] = []
 
     def fail_first_read(operation: str, body: str) -> None:
-        if operation == "GetItem" and ends.gateway_scope("gw-1") in body and not failed:
-            failed.append(body)
+        if operation == "GetItem" and ends.gateway_scope("gw-1") in body and not failures:
+            failures.append(body)
             fail()
 
     async def run() -> str:
@@ -55,4 +55,4 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once(edge_table
             following.cancel()
 
     assert asyncio.run(run()) == "cannot bind"
-    assert failed
+    assert failures

@@ -23,7 +23,7 @@ from tests.edge import served_records
 from tests.edge.edge_table import EdgeTable, fail
 from tests.edge.ssh.sessions import Client
 
-HERE = "gw-1"
+GATEWAY_ID = "gw-1"
 
 
 @dataclass
@@ -39,7 +39,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.store.before = self.note
-        self.store.announce_gateway(Gateway(HERE, "192.0.2.1", 1), lease=60)
+        self.store.announce_gateway(Gateway(GATEWAY_ID, "192.0.2.1", 1), lease=60)
         self.tunnels = Tunnels(self.store, self.limits)
         lease = GatewayLease(self.store, self.limits.lease, lambda: None)
         lease.on_log_read = self._on_log_read  # type: ignore[method-assign]
@@ -61,7 +61,7 @@ class World:
         grant = Grant(account, f"sshcr_{account}", ("bind:*.tunnels.localhost",))
         self.store.permit(account, grant)
         name = f"{account.removeprefix('acct_')}.tunnels.localhost"
-        opening = Opening(grant, HERE, "ts_1", "192.0.2.9").with_name(name, f"https://{name}")
+        opening = Opening(grant, GATEWAY_ID, "ts_1", "192.0.2.9").with_name(name, f"https://{name}")
         self.ends[account] = Client()
         return await self.tunnels.open(opening, (name, 80), self.ends[account])
 
@@ -80,7 +80,7 @@ def run(work: Callable[[World], Awaitable[None]], store: EdgeTable, limits: Limi
 def test_the_own_list_is_read_with_every_third_renewal(edge_table: EdgeTable) -> None:
     limits = Limits(lease=60)
     world = World(limits, edge_table)
-    intervals = {task.name: task.interval for task in world.checks.tasks(HERE, world.follower)}
+    intervals = {task.name: task.interval for task in world.checks.tasks(GATEWAY_ID, world.follower)}
     assert intervals["own_list"] == 3 * GatewayLease(world.store, limits.lease, lambda: None).task().interval == 60
     assert intervals["changes"] < 1
 
@@ -103,7 +103,7 @@ def test_a_tunnel_that_is_missing_in_the_own_list_is_closed(edge_table: EdgeTabl
         closed_tunnel = await world.open("acct_gone")
         await world.open("acct_there")
         tunnels.close_tunnel("acct_gone", closed_tunnel.id)
-        await world.checks.check_list(HERE)
+        await world.checks.check_list(GATEWAY_ID)
         assert world.reasons() == {"acct_gone": ["another connection has taken its name, or the operator has ended it"]}
 
     run(work, edge_table)
@@ -118,7 +118,7 @@ def test_a_record_without_a_tunnel_is_ended_after_the_time_of_a_lease(
         id = ids.first_at("tn", int(time.time()) - seconds)
         record = world.store.online[online.id]
         served_records.put_tunnel(replace(record, id=id, name=""))
-        await world.checks.check_list(HERE)
+        await world.checks.check_list(GATEWAY_ID)
         assert {*world.store.online} == {online.id, *([] if is_left_over else [id])}
 
     run(work, edge_table)
@@ -143,15 +143,15 @@ def test_the_sweep_checks_each_account_once_at_a_time_of_its_own(edge_table: Edg
         for number in range(20):
             await world.open(f"acct_{number}")
         random.seed(7)
-        began = time.monotonic()
+        start = time.monotonic()
         await world.checks.sweep()
         due = world.checks._due_at
         assert len({*due.values()}) == 20
-        assert began <= min(due.values()) < began + 90 < began + 810 < max(due.values()) <= time.monotonic() + 900
-        world.checks._due_at = dict.fromkeys(due, began)
+        assert start <= min(due.values()) < start + 90 < start + 810 < max(due.values()) <= time.monotonic() + 900
+        world.checks._due_at = dict.fromkeys(due, start)
         await world.checks.sweep()
         assert sorted(world.checked) == sorted(due)
-        assert min(world.checks._due_at.values()) >= began + 900
+        assert min(world.checks._due_at.values()) >= start + 900
 
     run(work, edge_table, Limits(rights_sweep=900))
 

@@ -40,7 +40,7 @@ class Server(asyncssh.SSHServer):
 @pytest.mark.parametrize("size", [SIZE, SIZE // 16])
 def test_a_client_that_is_faster_than_its_visitor_waits(size: int) -> None:
     async def main() -> int:
-        slow, sent = Slow(), 0
+        slow, count = Slow(), 0
         key = asyncssh.generate_private_key("ssh-ed25519")
         server = await asyncssh.listen("127.0.0.1", 0, server_factory=lambda: Server(slow), server_host_keys=[key])
         client = await asyncssh.connect(
@@ -50,10 +50,10 @@ def test_a_client_that_is_faster_than_its_visitor_waits(size: int) -> None:
         slow.window.resize(size)
 
         async def pump() -> None:
-            nonlocal sent
+            nonlocal count
             while True:
                 writer.write(bytes(32768))
-                sent += 32768
+                count += 32768
                 await writer.drain()
 
         pumping = asyncio.create_task(pump())
@@ -64,6 +64,6 @@ def test_a_client_that_is_faster_than_its_visitor_waits(size: int) -> None:
         pumping.cancel()
         client.abort()
         server.close()
-        return sent - slow.read
+        return count - slow.read
 
     assert asyncio.run(main()) < size + (1 << 20)  # a window, and what the client has not sent

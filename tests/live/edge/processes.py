@@ -106,7 +106,7 @@ def run_edge(folder: Path, **settings: str) -> Iterator[Platform]:
 
 
 def start_edge(api: Served, settings: dict[str, str], welcome: list[str] | None = None) -> "subprocess.Popen[str]":
-    """Start an edge beside an API. Append what it prints to `printed`."""
+    """Start an edge beside an API. Append what it prints to `welcome`."""
     edge = subprocess.Popen(
         ["sh", "-c", f"ulimit -S -n 256; exec '{PYTHON}' -m edge"],
         cwd=ROOT,

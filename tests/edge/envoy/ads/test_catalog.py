@@ -31,12 +31,12 @@ def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_
     names = [f"n{number}.tunnels.localhost" for number in range(200)]
     parts = {name: https_listener.build_special_part(name, "1.3", Settings()) for name in names}
     known = {name: int.from_bytes(blake2b(part.encoded, digest_size=16).digest()) for name, part in parts.items()}
-    chosen = {parts[name].key: parts[name] for name in cancelling(known)}
+    chosen_parts = {parts[name].key: parts[name] for name in cancelling(known)}
     catalog = Catalog(b"a key")
     listener = https_listener.build_https_listener(Settings())
     catalog.apply({listener.key: listener})
-    assert catalog.apply(chosen) == [Name("listener", listener.key.name)]
-    assert catalog.apply(dict.fromkeys(chosen)) == [Name("listener", listener.key.name)]
+    assert catalog.apply(chosen_parts) == [Name("listener", listener.key.name)]
+    assert catalog.apply(dict.fromkeys(chosen_parts)) == [Name("listener", listener.key.name)]
 
 
 def put(catalog: Catalog, *names: str, part: str = "", **body: Any) -> None:
@@ -89,10 +89,10 @@ def test_an_answer_counts_for_the_version_that_it_is_of() -> None:
     catalog.begin_stream("envoy")
     put(catalog, "cluster a")
     assert catalog.current_answer(name) is None
-    refused = Answer(catalog.version(name) or "", "no")
-    assert catalog.add_answer("envoy", name, refused)
-    assert not catalog.add_answer("envoy", name, refused)
-    assert (catalog.current_answer(name), catalog.refusal(name)) == (refused, "no")
+    refusal = Answer(catalog.version(name) or "", "no")
+    assert catalog.add_answer("envoy", name, refusal)
+    assert not catalog.add_answer("envoy", name, refusal)
+    assert (catalog.current_answer(name), catalog.refusal(name)) == (refusal, "no")
     put(catalog, "cluster a", connect_timeout="1s")
     assert (catalog.current_answer(name), catalog.refusal(name)) == (None, "")
     catalog.apply({Key("cluster", "a"): None})

@@ -70,8 +70,8 @@ def test_an_envoy_that_comes_back_is_told_what_it_lacks_and_what_is_gone() -> No
     version = catalog.version(Name("listener", "same"))
     assert version
     stream, has = Stream(catalog), {"same": version, "other": "old", "gone": "old"}
-    accepted = stream.receive(asks("listener", initial_resource_versions=has))
-    assert accepted == [(Name("listener", "same"), Answer(version, ""))]
+    answers = stream.receive(asks("listener", initial_resource_versions=has))
+    assert answers == [(Name("listener", "same"), Answer(version, ""))]
     ((_, names, removals),) = list_responses(stream)
     assert (sorted(names), removals) == (["new", "other"], ["gone"])
 

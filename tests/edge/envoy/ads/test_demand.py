@@ -33,8 +33,8 @@ def test_refusals_that_wait_together_are_one_response() -> None:
     list_responses(stream)
     for names in (["a"], ["b", "a"], ["c"]):
         stream.refuse(names)
-    (nonce, named, removals), *more_responses = list_responses(stream)
-    assert (named, removals, more_responses) == ([], ["a", "b", "c"], [])
+    (nonce, names_in_response, removals), *more_responses = list_responses(stream)
+    assert (names_in_response, removals, more_responses) == ([], ["a", "b", "c"], [])
     assert not stream.is_idle
     stream.receive(acks("secret", nonce))
     assert stream.is_idle
@@ -100,8 +100,8 @@ def test_a_resource_is_settled_once_envoy_has_answered_every_response_about_it()
     assert (stream.is_settled(name), stream.take_settled()) == (False, [])
     list_responses(stream)
     stream.receive(acks("cluster", "1", "bad"))  # both are sent again, one by one
-    sent = {names[0]: nonce for nonce, names, _ in list_responses(stream)}
-    stream.receive(acks("cluster", sent["a"]))
+    nonces = {names[0]: nonce for nonce, names, _ in list_responses(stream)}
+    stream.receive(acks("cluster", nonces["a"]))
     assert (stream.is_settled(name), stream.is_settled(other), stream.take_settled()) == (True, False, [name])
 
 
@@ -125,9 +125,9 @@ def test_no_listener_is_sent_or_removed_until_all_are_known() -> None:
     new.receive(asks("listener"))
     back.receive(asks("listener", initial_resource_versions={"https": "earlier", "gone": "1"}))
     back.receive(asks("cluster"))
-    changed = catalog.apply({Key("listener", "https"): messages.encode(Key("listener", "https"), {"name": "whole"})})
+    changes = catalog.apply({Key("listener", "https"): messages.encode(Key("listener", "https"), {"name": "whole"})})
     for stream in (new, back):
-        stream.enqueue(changed)
+        stream.enqueue(changes)
     assert (list_responses(new), new.is_idle, list_responses(back)) == ([], True, [("1", ["a"], [])])
     catalog.has_all_listeners = True
     for stream in (new, back):

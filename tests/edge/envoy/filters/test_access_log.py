@@ -56,8 +56,8 @@ def test_the_line_of_a_connection() -> None:
 
 
 def test_all_requests_within_the_limits_and_one_in_ten_refusals_are_logged() -> None:
-    logged = messages.to_json(access_log.build_request_log(SETTINGS, OWNER))["filter"]
-    important, sample = logged["or_filter"]["filters"]
+    log_filter = messages.to_json(access_log.build_request_log(SETTINGS, OWNER))["filter"]
+    important, sample = log_filter["or_filter"]["filters"]
     assert sample["runtime_filter"]["percent_sampled"] == {"numerator": 10}
     unusual, known = important["or_filter"]["filters"]
     comparisons = [

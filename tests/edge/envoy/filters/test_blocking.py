@@ -35,9 +35,9 @@ def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() 
         listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS),
         listeners.build_http_listener(SETTINGS),
     )
-    served, part = blocking.BlockedListeners(), Key("listener", port.key.name, "blocked")
-    assert served.guard({port.key: port, http.key: http}) == {port.key: port, http.key: http}
-    (refusing,) = served.block(["192.0.2.0/24", "2001:db8::/32"]).values()
+    blocked_listeners, part = blocking.BlockedListeners(), Key("listener", port.key.name, "blocked")
+    assert blocked_listeners.guard({port.key: port, http.key: http}) == {port.key: port, http.key: http}
+    (refusing,) = blocked_listeners.block(["192.0.2.0/24", "2001:db8::/32"]).values()
     assert refusing
     (matcher,) = messages.decode(refusing)["filter_chain_matcher"]["matcher_list"]["matchers"]
     single = matcher["predicate"]["single_predicate"]
@@ -47,11 +47,11 @@ def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() 
         {"address_prefix": "2001:db8::", "prefix_len": 32},
     ]
     assert matcher["on_match"]["action"]["typed_config"]["value"] == "refused"
-    assert served.guard({port.key: port}) == {port.key: port, part: refusing}
-    assert served.block([]) == {part: None}
-    served.block(["192.0.2.0/24"])
-    assert served.guard({port.key: None}) == {port.key: None, part: None}
-    assert served.block([]) == {}
+    assert blocked_listeners.guard({port.key: port}) == {port.key: port, part: refusing}
+    assert blocked_listeners.block([]) == {part: None}
+    blocked_listeners.block(["192.0.2.0/24"])
+    assert blocked_listeners.guard({port.key: None}) == {port.key: None, part: None}
+    assert blocked_listeners.block([]) == {}
 
 
 @pytest.mark.parametrize(

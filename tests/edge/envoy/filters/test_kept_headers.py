@@ -8,7 +8,7 @@ from edge.envoy import v3
 from edge.envoy.filters import kept_headers
 from tests.edge.envoy import messages
 
-RECORDED, RESTORED = "envoy.filters.http.header_to_metadata", "envoy.filters.http.header_mutation"
+RECORDING_FILTER, RESTORING_FILTER = "envoy.filters.http.header_to_metadata", "envoy.filters.http.header_mutation"
 
 
 def record(name: str) -> Any:
@@ -32,9 +32,9 @@ def test_a_named_claim_is_recorded_and_restored(names: list[str], claims: list[s
     host = v3.VirtualHost()
     kept_headers.set_host_config(host, names)
     configs = messages.to_json(host)["typed_per_filter_config"]
-    assert configs[RECORDED]["request_rules"] == list(map(record, claims))
-    assert configs[RESTORED]["mutations"]["request_mutations"] == list(map(restore, claims))
-    assert configs.keys() == {RECORDED, RESTORED}
+    assert configs[RECORDING_FILTER]["request_rules"] == list(map(record, claims))
+    assert configs[RESTORING_FILTER]["mutations"]["request_mutations"] == list(map(restore, claims))
+    assert configs.keys() == {RECORDING_FILTER, RESTORING_FILTER}
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_no_other_header_is_recorded(names: list[str]) -> None:
 
 def test_without_rules_of_a_host_nothing_is_recorded() -> None:
     document = messages.to_json(kept_headers.RECORDER)
-    assert (document["name"], [*document["typed_config"]]) == (RECORDED, ["@type"])
+    assert (document["name"], [*document["typed_config"]]) == (RECORDING_FILTER, ["@type"])

@@ -80,9 +80,9 @@ def test_smaller_networks_come_first_and_no_match_is_closed() -> None:
 def test_blocked_networks_and_other_hosts_than_the_proxies_come_before_the_policy() -> None:
     blocked = ("SourceIPInput", ["10.0.0.7/32"], TO_NONE)
     assert describe(merged(port_listener(POLICY), "10.0.0.7/32")) == [blocked, MATCHES]
-    elsewhere = ("not DirectSourceIPInput", ["192.0.2.0/24"], TO_NONE)
+    not_proxied = ("not DirectSourceIPInput", ["192.0.2.0/24"], TO_NONE)
     proxied = port_listener(POLICY, proxy_protocol_from=("192.0.2.0/24",))
-    assert describe(merged(proxied, "10.0.0.7/32")) == [elsewhere, blocked, [MATCHES]]
+    assert describe(merged(proxied, "10.0.0.7/32")) == [not_proxied, blocked, [MATCHES]]
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_only_the_matcher_differs_between_policies() -> None:
 
 def test_the_largest_policy_is_built_and_encoded_in_less_than_two_seconds() -> None:
     networks = [f"10.{number >> 8}.{number & 255}.0/24" for number in range(0, 4000, 2)]
-    began = time.process_time()
+    start = time.process_time()
     matcher = merged(port_listener(policy(f"inCidrRanges(conn.client_ip, {networks})")))
-    assert time.process_time() - began < 2
+    assert time.process_time() - start < 2
     ((_, matched_networks, _), _, _) = describe(matcher)[0]
     assert len(matched_networks) == 4000

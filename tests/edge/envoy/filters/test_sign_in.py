@@ -53,7 +53,7 @@ def test_an_edge_without_oauth_has_nothing_of_it() -> None:
 
 def test_every_route_asks_or_says_that_it_does_not() -> None:
     virtual_host = host(RULE, None)
-    asked = {
+    configs = {
         (route.match.prefix, route.WhichOneof("action")): unpack(
             route.typed_per_filter_config[ASKS], v3.ExtAuthzPerRoute
         )
@@ -62,7 +62,7 @@ def test_every_route_asks_or_says_that_it_does_not() -> None:
     off = {"disabled": True}
     ids = {"account": "acct_1", "edge": "edghts_1"}
     route = {"route": RULE.route, "aud": RULE.audience}
-    assert asked == {
+    assert configs == {
         ("/_service/", "direct_response"): {"check_settings": {"context_extensions": ids}},
         ("/0", "route"): {"check_settings": {"context_extensions": {**ids, **route}}},
         ("/1", "route"): off,
@@ -77,9 +77,9 @@ def test_every_route_asks_or_says_that_it_does_not() -> None:
 
 def test_options_pass_before_the_route_that_asks() -> None:
     (routes,) = [[*host(SignInRule(**{**vars(RULE), "options_passthrough": True})).routes]]
-    passed, guarded = [route for route in routes if route.HasField("route")]
-    assert [header.string_match.exact for header in passed.match.headers if header.name == ":method"] == ["OPTIONS"]
-    assert unpack(passed.typed_per_filter_config[ASKS], v3.ExtAuthzPerRoute) == {"disabled": True}
+    preflight, guarded = [route for route in routes if route.HasField("route")]
+    assert [header.string_match.exact for header in preflight.match.headers if header.name == ":method"] == ["OPTIONS"]
+    assert unpack(preflight.typed_per_filter_config[ASKS], v3.ExtAuthzPerRoute) == {"disabled": True}
     assert "disabled" not in unpack(guarded.typed_per_filter_config[ASKS], v3.ExtAuthzPerRoute)
 
 

@@ -11,7 +11,7 @@ from edge.envoy.filters import user_agents
 def passes(rules: UserAgentModule, agent: bytes | None) -> bool:
     """Tell whether all conditions of one list hold; each regular expression has to match the whole header."""
 
-    def holds(condition: HeaderMatcher) -> bool:
+    def match(condition: HeaderMatcher) -> bool:
         if condition.HasField("present_match"):
             return agent is not None
         if agent is None and not condition.treat_missing_header_as_empty:
@@ -19,11 +19,11 @@ def passes(rules: UserAgentModule, agent: bytes | None) -> bool:
         match = re2.fullmatch(condition.string_match.safe_regex.regex.encode(), agent or b"")
         return bool(match) is not condition.invert_match
 
-    return any(all(map(holds, conditions)) for conditions in user_agents.build_passing(rules))
+    return any(all(map(match, conditions)) for conditions in user_agents.build_passing(rules))
 
 
 @pytest.mark.parametrize(
-    ("allow", "deny", "agent", "passed"),
+    ("allow", "deny", "agent", "is_passed"),
     [
         ([], [], b"curl", True),
         ([], [], b"", True),
@@ -55,6 +55,6 @@ def passes(rules: UserAgentModule, agent: bytes | None) -> bool:
     ],
 )
 def test_a_request_passes_by_what_is_found_in_its_user_agent(
-    allow: list[str], deny: list[str], agent: bytes | None, passed: bool
+    allow: list[str], deny: list[str], agent: bytes | None, is_passed: bool
 ) -> None:
-    assert passes(UserAgentModule(allow=allow, deny=deny), agent) is passed
+    assert passes(UserAgentModule(allow=allow, deny=deny), agent) is is_passed

@@ -31,9 +31,9 @@ def test_the_public_listener_chooses_a_chain_by_the_server_name() -> None:
     assert by_wildcard["predicate"]["single_predicate"]["value_match"]["safe_regex"]["regex"] == " "
     normal = on_no_match["matcher"]["on_no_match"]["matcher"]
     (challenge,) = normal["matcher_list"]["matchers"]
-    offered = challenge["predicate"]["single_predicate"]
-    assert offered["input"]["typed_config"]["@type"].endswith(".ApplicationProtocolInput")
-    assert offered["value_match"]["safe_regex"]["regex"] == ".*'acme-tls/1'.*"
+    predicate = challenge["predicate"]["single_predicate"]
+    assert predicate["input"]["typed_config"]["@type"].endswith(".ApplicationProtocolInput")
+    assert predicate["value_match"]["safe_regex"]["regex"] == ".*'acme-tls/1'.*"
     assert (challenge["on_match"], normal["on_no_match"]) == (chain("refused"), chain("1.2"))
     assert [filter_chain["name"] for filter_chain in body["filter_chains"]] == ["passed-on", "1.0", "1.1", "1.2", "1.3"]
     assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 8443}}

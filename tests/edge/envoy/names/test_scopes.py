@@ -46,13 +46,13 @@ class Records:
 def plan(**more: Any) -> NamePlan:
     """Return the plan of a name of an edge with several hosts. `more` are arguments of `worlds.edge`."""
     edge = worlds.edge(TARGET.route, hosts=[host.name for host in HOSTS], **more)
-    trusted = ("PEM",) if edge.modules.values.get("mutual_tls") else ()
-    return NamePlan(NAME, A, "cert_1", edge=Plan(edge, HOSTS, trusted=trusted, targets=(TARGET,)))
+    pems = ("PEM",) if edge.modules.values.get("mutual_tls") else ()
+    return NamePlan(NAME, A, "cert_1", edge=Plan(edge, HOSTS, trusted=pems, targets=(TARGET,)))
 
 
 def tunnel(*, proxy_protocol: bool = False) -> NamePlan:
-    served = replace(worlds.tunnel(name=NAME), proxy_protocol=proxy_protocol)
-    return NamePlan(NAME, A, OPERATOR, site=Site(NAME, served, OPERATOR))
+    served_tunnel = replace(worlds.tunnel(name=NAME), proxy_protocol=proxy_protocol)
+    return NamePlan(NAME, A, OPERATOR, site=Site(NAME, served_tunnel, OPERATOR))
 
 
 def test_a_scope_has_the_hosts_that_share_the_certificate() -> None:
@@ -140,9 +140,9 @@ def test_a_route_with_a_circuit_breaker_has_clusters_for_its_groups_only() -> No
 
 
 def test_a_name_with_tls_passed_through_has_neither_scope_nor_clusters() -> None:
-    passed = NamePlan(NAME, A, site=Site(NAME, worlds.tunnel(name=NAME, proto="tls"), ""))
-    assert scopes.build_scope(passed) is None
-    assert scopes.build_clusters(passed, Records(), "PEM", SETTINGS) == ()
+    passthrough_plan = NamePlan(NAME, A, site=Site(NAME, worlds.tunnel(name=NAME, proto="tls"), ""))
+    assert scopes.build_scope(passthrough_plan) is None
+    assert scopes.build_clusters(passthrough_plan, Records(), "PEM", SETTINGS) == ()
 
 
 def test_no_server_name_is_as_long_as_a_reserved_secret() -> None:

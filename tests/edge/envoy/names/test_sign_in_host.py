@@ -28,9 +28,9 @@ def test_the_host_needs_no_account_and_only_the_service_answers() -> None:
     assert [*virtual_host.domains] == [host]
     (route,) = virtual_host.routes
     assert (route.match.prefix, route.direct_response.status) == ("/", 404)
-    asked = v3.ExtAuthzPerRoute()
-    route.typed_per_filter_config["sign-in"].Unpack(asked)
-    assert (asked.disabled, dict(asked.check_settings.context_extensions)) == (False, {"host": "sign-in"})
+    route_config = v3.ExtAuthzPerRoute()
+    route.typed_per_filter_config["sign-in"].Unpack(route_config)
+    assert (route_config.disabled, dict(route_config.check_settings.context_extensions)) == (False, {"host": "sign-in"})
     assert "sign-in" in [http_filter.name for http_filter in manager.http_filters]
 
 
@@ -66,5 +66,5 @@ def test_services_on_other_hosts_are_reached_by_mutual_tls_with_their_own_name()
             clusters.LINK_SECRET
         ]
         assert common.validation_context.trusted_ca.inline_string == "authority"
-        (trusted,) = common.validation_context.match_typed_subject_alt_names
-        assert (trusted.matcher.exact, tls.sni) == ("sign-in", "sign-in")
+        (name_matcher,) = common.validation_context.match_typed_subject_alt_names
+        assert (name_matcher.matcher.exact, tls.sni) == ("sign-in", "sign-in")

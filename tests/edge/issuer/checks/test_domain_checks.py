@@ -84,8 +84,8 @@ def check(lookups: Lookups, reservation: ReservedDomain, *, port: int = 1, patie
     )
     try:
         return checks(ID, reservation)
-    except AttemptFailed as failed:
-        return f"{failed.failure.code}: {failed.failure.msg}"
+    except AttemptFailed as error:
+        return f"{error.failure.code}: {error.failure.msg}"
     finally:
         assert challenge_records.find(DOMAIN) is None
 

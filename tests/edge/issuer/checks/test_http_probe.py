@@ -13,7 +13,7 @@ from edge.issuer.rules.preflight import HttpAnswer
 from tests.conftest import free_port
 
 EXPECTED = Expected("app.example.com", "token", "the answer")
-HERE = "127.0.0.1"
+LOCAL_ADDRESS = "127.0.0.1"
 OTHER_HOST = "location: https://other.example.com/.well-known/acme-challenge/token"
 OTHER_PORT = "location: https://app.example.com:8443/.well-known/acme-challenge/token"
 OTHER_PATH = "location: https://app.example.com/admin"
@@ -23,7 +23,7 @@ PLAIN = "location: http://app.example.com/.well-known/acme-challenge/token"
 @contextmanager
 def serving(response: bytes, requests: list[bytes]) -> Iterator[int]:
     """Serve one connection, and close it after the response."""
-    with socket.create_server((HERE, 0)) as server:
+    with socket.create_server((LOCAL_ADDRESS, 0)) as server:
 
         def answer() -> None:
             with server.accept()[0] as connection:
@@ -56,16 +56,18 @@ def serving(response: bytes, requests: list[bytes]) -> Iterator[int]:
 def test_only_the_answer_of_the_token_is_ours(response: str, answer: str, is_ours: bool) -> None:
     requests: list[bytes] = []
     with serving(response.encode(), requests) as port:
-        assert http_probe.probe(HERE, port, EXPECTED) == HttpAnswer(HERE, answer, is_ours)
+        assert http_probe.probe(LOCAL_ADDRESS, port, EXPECTED) == HttpAnswer(LOCAL_ADDRESS, answer, is_ours)
     assert requests[0].startswith(b"GET /.well-known/acme-challenge/token HTTP/1.1\r\nHost: app.example.com:")
 
 
 def test_a_redirect_to_https_goes_to_the_same_address() -> None:
     location = "HTTP/1.1 301 Moved\r\nlocation: https://APP.example.com/.well-known/acme-challenge/token\r\n\r\n"
     with serving(location.encode(), []) as port:
-        answer = http_probe.probe(HERE, port, EXPECTED)
-    assert answer == HttpAnswer(HERE, "refuses connections", False)  # port 443 of this machine
+        answer = http_probe.probe(LOCAL_ADDRESS, port, EXPECTED)
+    assert answer == HttpAnswer(LOCAL_ADDRESS, "refuses connections", False)  # port 443 of this machine
 
 
 def test_a_closed_port_is_named() -> None:
-    assert http_probe.probe(HERE, free_port(), EXPECTED) == HttpAnswer(HERE, "refuses connections", False)
+    assert http_probe.probe(LOCAL_ADDRESS, free_port(), EXPECTED) == HttpAnswer(
+        LOCAL_ADDRESS, "refuses connections", False
+    )

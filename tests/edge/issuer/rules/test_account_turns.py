@@ -38,12 +38,12 @@ def test_a_renewal_is_urgent_from_its_time_on() -> None:
 
 def test_accounts_take_turns_over_several_choices() -> None:
     turns, candidates = AccountTurns(), due({"a": 5, "b": 2, "c": 1})
-    chosen = []
+    accounts = []
     while candidates:
         (candidate,) = turns.choose(candidates, 1)
-        chosen.append(candidate.account)
+        accounts.append(candidate.account)
         candidates.remove(candidate)
-    assert "".join(chosen) == "abcabaaa"
+    assert "".join(accounts) == "abcabaaa"
 
 
 def simulate(counts: dict[str, int], limits: OrderBounds) -> tuple[dict[str, list[int]], list[int]]:
@@ -51,9 +51,9 @@ def simulate(counts: dict[str, int], limits: OrderBounds) -> tuple[dict[str, lis
     turns, candidates, now = AccountTurns(), {candidate.id: candidate for candidate in due(counts)}, 0
     of_account: dict[str, list[int]] = defaultdict(list)
     order_times: list[int] = []
-    waits: dict[str, int] = {}
+    times: dict[str, int] = {}
     while candidates:
-        open_ = [candidate for candidate in candidates.values() if waits.get(candidate.account, 0) <= now]
+        open_ = [candidate for candidate in candidates.values() if times.get(candidate.account, 0) <= now]
         room = 0 if limits.every.admits_at(order_times, now) else 10
         for candidate in turns.choose(open_, room):
             history = History(account=of_account[candidate.account], every=order_times)
@@ -63,7 +63,7 @@ def simulate(counts: dict[str, int], limits: OrderBounds) -> tuple[dict[str, lis
                 order_times.append(now)
                 del candidates[candidate.id]
             else:
-                waits[candidate.account] = limit.not_before
+                times[candidate.account] = limit.not_before
         now += MINUTE
     return of_account, order_times
 

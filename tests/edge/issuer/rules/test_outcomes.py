@@ -11,7 +11,7 @@ from edge.issuer.rules.renewal_times import Plan, Validity
 
 NOW = 1_800_000_000
 FAILURE = Failure("ca_unreachable", "Wait.")
-CLAIMED = Renewal(NOW + 600, is_claimed=True, started_at=NOW - 5, tried_at=NOW - 5)
+CLAIMED_RENEWAL = Renewal(NOW + 600, is_claimed=True, started_at=NOW - 5, tried_at=NOW - 5)
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ CLAIMED = Renewal(NOW + 600, is_claimed=True, started_at=NOW - 5, tried_at=NOW -
 )
 @pytest.mark.parametrize(("random", "share"), [(0.0, 0.8), (0.5, 1.0), (1.0, 1.2)])
 def test_failures_are_retried_less_and_less_often(attempts: int, interval: int, random: float, share: float) -> None:
-    after = outcomes.fail(replace(CLAIMED, attempts=attempts), FAILURE, NOW, random)
+    after = outcomes.fail(replace(CLAIMED_RENEWAL, attempts=attempts), FAILURE, NOW, random)
     assert after == replace(
-        CLAIMED,
+        CLAIMED_RENEWAL,
         due_at=NOW + int(interval * share),
         is_claimed=False,
         attempts=attempts + 1,
@@ -33,7 +33,9 @@ def test_failures_are_retried_less_and_less_often(attempts: int, interval: int, 
 
 @pytest.mark.parametrize(("not_before", "due_at"), [(NOW + 30, NOW + 60), (NOW + 7200, NOW + 7200)])
 def test_a_later_retry_after_is_obeyed(not_before: int, due_at: int) -> None:
-    after = outcomes.fail(CLAIMED, outcomes.rate_limited("the CA accepts no more orders for now", not_before), NOW, 0.5)
+    after = outcomes.fail(
+        CLAIMED_RENEWAL, outcomes.rate_limited("the CA accepts no more orders for now", not_before), NOW, 0.5
+    )
     assert (after.due_at, after.not_before, after.error_code) == (due_at, not_before, "rate_limited")
 
 
@@ -44,8 +46,8 @@ def test_a_renewal_that_fails_starts_a_job() -> None:
 
 
 def test_an_issue_ends_the_job() -> None:
-    failed = outcomes.fail(CLAIMED, FAILURE, NOW, 0.5)
-    after = outcomes.succeed(failed, "cert_2", Plan(NOW + 900, NOW + 100), Validity(NOW, NOW + 1200))
+    failed_renewal = outcomes.fail(CLAIMED_RENEWAL, FAILURE, NOW, 0.5)
+    after = outcomes.succeed(failed_renewal, "cert_2", Plan(NOW + 900, NOW + 100), Validity(NOW, NOW + 1200))
     expected = Renewal(NOW + 100, tried_at=NOW - 5, renews_at=NOW + 900, urgent_at=NOW + 1000, certificate_id="cert_2")
     assert after == expected
     assert outcomes.postpone(replace(after, is_claimed=True), Plan(NOW + 800, 0)) == replace(

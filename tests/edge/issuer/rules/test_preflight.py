@@ -8,7 +8,10 @@ from edge.issuer.rules.caa import CaaRecord
 from edge.issuer.rules.preflight import CaAccount, Finding, HttpAnswer
 
 CA = CaAccount(("ca.example",), "https://ca.example/acct/1")
-OURS, LOST = HttpAnswer("192.0.2.1", "answered 200", True), HttpAnswer("2001:db8::1", "answered 404", False)
+OWN_ANSWER, OTHER_ANSWER = (
+    HttpAnswer("192.0.2.1", "answered 200", True),
+    HttpAnswer("2001:db8::1", "answered 404", False),
+)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +63,9 @@ def test_caa_records_must_admit_the_ca(value: str, method: Method, code: str) ->
 @pytest.mark.parametrize(
     ("answers", "msg"),
     [
-        ((OURS,), ""),
-        ((OURS, OURS), ""),
-        ((OURS, LOST), "Point a.example to this service and open port 80: 2001:db8::1 answered 404."),
+        ((OWN_ANSWER,), ""),
+        ((OWN_ANSWER, OWN_ANSWER), ""),
+        ((OWN_ANSWER, OTHER_ANSWER), "Point a.example to this service and open port 80: 2001:db8::1 answered 404."),
         ((), "Point a.example to this service and open port 80: no public address was found."),
     ],
 )

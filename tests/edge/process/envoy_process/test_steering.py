@@ -46,19 +46,19 @@ def listen(port: int) -> socket.socket:
 def count_accepted(listening: Sequence[socket.socket], port: int) -> int:
     """Connect often. Return how many connections these sockets get."""
     clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(CONNECTIONS)]
-    accepted = [connection for server in listening for connection in _accept_all(server)]
-    for connection in (*clients, *accepted):
+    connections = [connection for server in listening for connection in _accept_all(server)]
+    for connection in (*clients, *connections):
         connection.close()
-    return len(accepted)
+    return len(connections)
 
 
 def _accept_all(listening: socket.socket) -> list[socket.socket]:
     listening.setblocking(False)
-    accepted = []
+    connections = []
     with suppress(BlockingIOError):
         while True:
-            accepted.append(listening.accept()[0])
-    return accepted
+            connections.append(listening.accept()[0])
+    return connections
 
 
 def test_connections_go_to_the_new_process_also_when_the_former_one_has_closed() -> None:

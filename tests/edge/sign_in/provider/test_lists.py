@@ -67,12 +67,12 @@ def test_one_entry_of_one_list_admits(lists: dict[str, Any], address: str) -> No
 
 
 def test_at_most_a_hundred_pages_of_a_list_are_read() -> None:
-    asked: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
 
     async def ask(url: str, parameters: Mapping[str, str] = {}) -> Any:
-        asked[urlsplit(url).path] += 1
+        requests[urlsplit(url).path] += 1
         return {"id": 1} if url.endswith("/user") else [{"organization": {"login": "acme"}}] * 100
 
     answer = ProviderAnswer(provider_table.PROVIDERS["github"], "access", None, "secret")
     facts = asyncio.run(reading.read_facts(answer, SignInRule("github", "digest", teams=("acme/ops",)), ask))
-    assert (facts.teams, asked["/user/memberships/orgs"], asked["/user/teams"]) == ((), 100, 100)
+    assert (facts.teams, requests["/user/memberships/orgs"], requests["/user/teams"]) == ((), 100, 100)

@@ -33,7 +33,7 @@ def test_every_provider_has_a_title_and_can_have_an_application() -> None:
 def test_endpoints_are_https_and_requests_carry_what_the_row_says(name: str) -> None:
     provider = PROVIDERS[name]
     assert all(url.startswith("https://") for url in (provider.authorize, provider.token, provider.facts))
-    sent = query(name, SignInRule(name, "digest"), fresh=True)
+    parameters = query(name, SignInRule(name, "digest"), fresh=True)
     expected = {
         "response_type": "code",
         "client_id": "id",
@@ -43,7 +43,7 @@ def test_endpoints_are_https_and_requests_carry_what_the_row_says(name: str) -> 
         **({"nonce": "n"} if provider.has_nonce else {}),
         **({"code_challenge": "c", "code_challenge_method": "S256"} if provider.has_pkce else {}),
     }
-    assert sent == {**expected, **provider.authorize_parameters, **provider.fresh_parameters}
+    assert parameters == {**expected, **provider.authorize_parameters, **provider.fresh_parameters}
 
 
 def test_scopes_are_added_and_never_removed() -> None:

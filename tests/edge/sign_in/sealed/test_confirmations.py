@@ -36,8 +36,8 @@ def test_the_newest_fifty_stay() -> None:
 
 
 def test_nothing_else_is_a_confirmation() -> None:
-    begun = State("a.example.com", "acct_1", "e", "r", "aud", "login", "nonce", "verifier", "/", 1000)
-    for text in ("", "one.AAAA", "two.AAAA", state.seal(begun, "one", KEYS["one"])):
+    sign_in_state = State("a.example.com", "acct_1", "e", "r", "aud", "login", "nonce", "verifier", "/", 1000)
+    for text in ("", "one.AAAA", "two.AAAA", state.seal(sign_in_state, "one", KEYS["one"])):
         assert confirmations.read(text, KEYS, 1000) == Confirmations()
 
 

@@ -19,8 +19,8 @@ def access(session: Session | None, rule: SignInRule = RULE, now: float = 1000, 
 @pytest.mark.parametrize("field", ["account", "edge", "route", "provider", "client_id", "cookie_prefix"])
 def test_a_session_counts_only_where_it_began(field: str) -> None:
     assert access(SESSION) is Access.PASS
-    changed: dict[str, Any] = {field: "other"}
-    assert access(replace(SESSION, **changed)) is Access.SIGN_IN
+    changes: dict[str, Any] = {field: "other"}
+    assert access(replace(SESSION, **changes)) is Access.SIGN_IN
     assert access(None) is Access.SIGN_IN
     assert access(SESSION, client_id="") is Access.SIGN_IN
 

@@ -30,7 +30,7 @@ class Greeter(asyncio.Protocol):
         self._transport.close()
 
 
-def answer_to(*sent: bytes, proxies: str = "127.0.0.0/8") -> bytes:
+def answer_to(*parts: bytes, proxies: str = "127.0.0.0/8") -> bytes:
     """Return what a client receives that sends these parts, one after the other."""
 
     async def run() -> bytes:
@@ -41,7 +41,7 @@ def answer_to(*sent: bytes, proxies: str = "127.0.0.0/8") -> bytes:
         async with server, asyncio.timeout(5):
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             try:
-                for part in sent:
+                for part in parts:
                     writer.write(part)
                     await asyncio.sleep(0.02)
                 return await reader.read()
@@ -54,7 +54,7 @@ def answer_to(*sent: bytes, proxies: str = "127.0.0.0/8") -> bytes:
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "parts",
     [
         (V2 + b"SSH-2.0",),
         (V1 + b"SSH-2.0",),
@@ -64,12 +64,12 @@ def answer_to(*sent: bytes, proxies: str = "127.0.0.0/8") -> bytes:
         (LONGEST, b"SSH-2.0"),
     ],
 )
-def test_a_client_has_the_address_in_its_header(sent: tuple[bytes, ...]) -> None:
-    assert answer_to(*sent) == f"{CLIENT} {b'SSH-2.0'!r}".encode()
+def test_a_client_has_the_address_in_its_header(parts: tuple[bytes, ...]) -> None:
+    assert answer_to(*parts) == f"{CLIENT} {b'SSH-2.0'!r}".encode()
 
 
 @pytest.mark.parametrize(
-    ("sent", "proxies", "reason"),
+    ("header", "proxies", "reason"),
     [
         (V2 + b"SSH-2.0", "10.0.0.0/8", "its address is not in SSH_PROXY_PROTOCOL_FROM"),
         (b"SSH-2.0-OpenSSH\r\n", "127.0.0.0/8", "it does not begin with a PROXY protocol header"),
@@ -89,18 +89,18 @@ def test_a_client_has_the_address_in_its_header(sent: tuple[bytes, ...]) -> None
     ],
 )
 def test_any_other_connection_is_closed_with_a_line_in_the_log(
-    sent: bytes, proxies: str, reason: str, capsys: pytest.CaptureFixture[str]
+    header: bytes, proxies: str, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert answer_to(sent, proxies=proxies) == b""
+    assert answer_to(header, proxies=proxies) == b""
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert (line["event"], line["address"], line["reason"]) == ("proxy_refused", "127.0.0.1", reason)
 
 
-@pytest.mark.parametrize("sent", [LOCAL, b"PROXY UNKNOWN\r\n", LOCAL + b"SSH-2.0"])
+@pytest.mark.parametrize("header", [LOCAL, b"PROXY UNKNOWN\r\n", LOCAL + b"SSH-2.0"])
 def test_a_connection_of_the_proxy_itself_is_closed_without_a_line(
-    sent: bytes, capsys: pytest.CaptureFixture[str]
+    header: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert answer_to(sent) == b""
+    assert answer_to(header) == b""
     assert capsys.readouterr().err == ""
 
 

@@ -48,7 +48,7 @@ GRANT = Grant("acct_a", "sshcr_1", ("bind:*.tunnels.localhost",))
 
 
 @pytest.mark.parametrize(
-    ("change", "ends"),
+    ("change", "is_ended"),
     [
         (lambda store: None, False),
         (lambda store: store.permit("key", Grant("acct_a", "sshcr_1", ())), False),
@@ -58,7 +58,7 @@ GRANT = Grant("acct_a", "sshcr_1", ("bind:*.tunnels.localhost",))
     ],
 )
 def test_the_sweep_ends_what_is_not_permitted_any_more(
-    edge_table: EdgeTable, change: Callable[[EdgeTable], None], ends: bool
+    edge_table: EdgeTable, change: Callable[[EdgeTable], None], is_ended: bool
 ) -> None:
     async def ask() -> list[str]:
         store, client = edge_table, Client()
@@ -72,7 +72,7 @@ def test_the_sweep_ends_what_is_not_permitted_any_more(
         change(store)
         checks = RightsChecks(tunnels, store, Limits(rights_sweep=0), GatewayLease(store, 60, lambda: None))
         await checks.sweep()
-        assert len(tunnels) == len(store.online) == (not ends)
+        assert len(tunnels) == len(store.online) == (not is_ended)
         return client.ended_for
 
-    assert asyncio.run(ask()) == ["its credential or right to the name was revoked"] * ends
+    assert asyncio.run(ask()) == ["its credential or right to the name was revoked"] * is_ended

@@ -25,10 +25,10 @@ class Connection:
 
 
 def _of(waiting: SignIns, address: str, count: int) -> list[Connection]:
-    begun = [Connection() for _ in range(count)]
-    for connection in begun:
+    connections = [Connection() for _ in range(count)]
+    for connection in connections:
         waiting.begin(connection, address)
-    return begun
+    return connections
 
 
 def _dropped(connections: list[Connection]) -> set[str]:
@@ -53,8 +53,10 @@ def test_of_too_many_one_is_dropped_and_told_why(
     count_by_address: dict[str, int], remaining: int, reasons: set[str]
 ) -> None:
     waiting = SignIns(LIMITS, lambda: 0)
-    begun = [connection for address, count in count_by_address.items() for connection in _of(waiting, address, count)]
-    assert (len(waiting), _dropped(begun)) == (remaining, reasons)
+    connections = [
+        connection for address, count in count_by_address.items() for connection in _of(waiting, address, count)
+    ]
+    assert (len(waiting), _dropped(connections)) == (remaining, reasons)
 
 
 def test_whoever_is_dropped_is_random_over_all() -> None:
@@ -78,17 +80,17 @@ def test_an_address_that_floods_is_refused_and_those_around_it_are_not() -> None
 
 
 def test_many_clients_behind_one_address_that_come_back_at_once_all_come_in() -> None:
-    signed_in = rounds = 0
+    count = rounds = 0
     waiting = SignIns(LIMITS, lambda: rounds)
-    while signed_in < 100 and rounds < 100:
-        begun = [Connection() for _ in range(100 - signed_in)]
-        for connection in begun:
+    while count < 100 and rounds < 100:
+        connections = [Connection() for _ in range(100 - count)]
+        for connection in connections:
             if not waiting.check_refusal("192.0.2.1"):
                 waiting.begin(connection, "192.0.2.1")
-        signed_in, rounds = signed_in + len(waiting), rounds + 1
-        for connection in begun:
+        count, rounds = count + len(waiting), rounds + 1
+        for connection in connections:
             waiting.on_success(connection)
-    assert (signed_in, rounds) == (100, 25)
+    assert (count, rounds) == (100, 25)
 
 
 def test_a_refusal_grows_with_each_attempt_and_ends_with_its_time() -> None:

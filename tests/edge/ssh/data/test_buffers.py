@@ -17,7 +17,7 @@ def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
 
 
 @pytest.mark.parametrize(
-    ("max_bytes", "channels", "taken"),
+    ("max_bytes", "channels", "expected"),
     [
         (64 << 20, 1, MAX_BYTES),
         (3 * MIN_WINDOW, 1, MIN_WINDOW),
@@ -26,10 +26,10 @@ def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
         (64 << 20, 400, 400 * MIN_WINDOW),  # each has the least, whatever is left
     ],
 )
-def test_a_tunnel_has_what_it_leaves_for_the_others(max_bytes: int, channels: int, taken: int) -> None:
+def test_a_tunnel_has_what_it_leaves_for_the_others(max_bytes: int, channels: int, expected: int) -> None:
     buffers = Buffers(max_bytes)
     _grown(buffers, "tn_1", channels)
-    assert buffers.taken == taken
+    assert buffers.taken == expected
 
 
 def test_tunnels_share_the_budget_and_a_new_one_always_finds_something() -> None:

@@ -60,7 +60,7 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
 
 
 @pytest.mark.parametrize(
-    ("known", "asked", "address"),
+    ("known", "requests", "address"),
     [
         ("", [], ""),
         ("", [GET], ""),
@@ -72,17 +72,17 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
     ],
 )
 def test_a_connection_is_whose_its_last_request_was_unless_that_is_known_before(
-    known: str, asked: list[bytes], address: str
+    known: str, requests: list[bytes], address: str
 ) -> None:
-    counted = MeteredConnection(Meter(), Observer(), known)
-    assert counted.has_request is False
-    for data in asked:
-        (counted.on_response if data == ANSWER else counted.on_request)(data)
-    assert (counted.address, counted.has_request) == (address, bool(asked))
+    connection = MeteredConnection(Meter(), Observer(), known)
+    assert connection.has_request is False
+    for data in requests:
+        (connection.on_response if data == ANSWER else connection.on_request)(data)
+    assert (connection.address, connection.has_request) == (address, bool(requests))
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_owed"),
+    ("requests", "is_owed"),
     [
         ([LONG], True),
         ([LONG, b"bo"], True),
@@ -93,11 +93,11 @@ def test_a_connection_is_whose_its_last_request_was_unless_that_is_known_before(
         ([LONG.replace(b"x-forwarded-for", b"x-other")], False),  # bytes that are not of HTTP may look so
     ],
 )
-def test_the_body_of_a_request_is_followed(asked: list[bytes], is_owed: bool) -> None:
-    counted = MeteredConnection(Meter(), Observer(), "192.0.2.9")
-    for data in asked:
-        (counted.on_response if data == ANSWER else counted.on_request)(data)
-    assert counted.body.is_incomplete is is_owed
+def test_the_body_of_a_request_is_followed(requests: list[bytes], is_owed: bool) -> None:
+    connection = MeteredConnection(Meter(), Observer(), "192.0.2.9")
+    for data in requests:
+        (connection.on_response if data == ANSWER else connection.on_request)(data)
+    assert connection.body.is_incomplete is is_owed
 
 
 @pytest.mark.parametrize(

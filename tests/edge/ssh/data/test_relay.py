@@ -205,10 +205,10 @@ def test_both_ends_have_to_go_before_it_is_over(trial: Trial) -> None:
     assert trial.seen == [b"the end"]
 
 
-@pytest.mark.parametrize(("last", "done"), [(b"", ["envoy abort"]), (b"503", ["envoy 503", "envoy close"])])
-def test_what_is_ended_at_once_says_its_last_words_to_envoy_alone(trial: Trial, last: bytes, done: list[str]) -> None:
+@pytest.mark.parametrize(("last", "steps"), [(b"", ["envoy abort"]), (b"503", ["envoy 503", "envoy close"])])
+def test_what_is_ended_at_once_says_its_last_words_to_envoy_alone(trial: Trial, last: bytes, steps: list[str]) -> None:
     trial.joined().relay.abort(last)
-    assert trial.done == [*done, "channel abort"]
+    assert trial.done == [*steps, "channel abort"]
 
 
 def test_a_visitor_who_leaves_closes_the_channel_once_all_was_read(trial: Trial) -> None:
@@ -249,9 +249,11 @@ def test_a_visitor_who_has_gone_behind_unread_bytes_is_waited_for_no_longer_than
 
 
 @pytest.mark.parametrize(
-    ("unsent", "answers", "ends"), [(100, False, True), (100, True, False), (99, False, False), (101, False, True)]
+    ("unsent", "answers", "is_ended"), [(100, False, True), (100, True, False), (99, False, False), (101, False, True)]
 )
-def test_a_slow_reader_is_not_idle_while_anything_moves(trial: Trial, unsent: int, answers: bool, ends: bool) -> None:
+def test_a_slow_reader_is_not_idle_while_anything_moves(
+    trial: Trial, unsent: int, answers: bool, is_ended: bool
+) -> None:
     trial.joined().channel.unsent = 100
     trial.relay.on_stalled("session")
     idle = trial.timers[-1]
@@ -261,9 +263,9 @@ def test_a_slow_reader_is_not_idle_while_anything_moves(trial: Trial, unsent: in
         trial.relay.on_response(b"a")
     trial.done.clear()
     idle.call()
-    assert trial.done == (["envoy abort", "channel abort"] if ends else [])
-    assert (trial.timers[-1] is idle) is ends
-    if not ends:  # the next look counts from here
+    assert trial.done == (["envoy abort", "channel abort"] if is_ended else [])
+    assert (trial.timers[-1] is idle) is is_ended
+    if not is_ended:  # the next look counts from here
         trial.timers[-1].call()
         assert trial.done == ["envoy abort", "channel abort"]
 

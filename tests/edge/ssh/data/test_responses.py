@@ -8,11 +8,11 @@ OK = b"HTTP/1.1 200 OK\r\n"
 LONG = OK + b"Content-Length: 4\r\n\r\n"
 CHUNKED = OK + b"transfer-encoding: gzip, chunked\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-REFUSED = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 4\r\n\r\n"
+RESPONSE_413 = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 4\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("data", "waits"),
+    ("data", "expected"),
     [
         ([LONG + b"body"], [True]),
         ([LONG, b"body"], [False, True]),
@@ -25,8 +25,8 @@ REFUSED = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 4\r\n\r\n"
         ([OK + b"\r\n", b"body"], [False, False]),
         ([CONTINUE, LONG, b"body"], [False, False, True]),
         ([CONTINUE + CONTINUE + LONG + b"body"], [True]),
-        ([REFUSED, b"body"], [True, True]),
-        ([CONTINUE, REFUSED], [False, True]),
+        ([RESPONSE_413, b"body"], [True, True]),
+        ([CONTINUE, RESPONSE_413], [False, True]),
         ([b"HTTP/1.1 303 See Other\r\n\r\n"], [True]),
         ([b"HTTP/1.0 500 Internal Server Error\r\n\r\n"], [True]),
         ([b"HTTP/1.1 413 Content", b" Too Large\r\n\r\n"], [True, True]),
@@ -34,6 +34,6 @@ REFUSED = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 4\r\n\r\n"
         ([b"SSH-2.0-x\r\n"], [False]),
     ],
 )
-def test_an_early_end_waits_and_all_of_a_response_other_than_2xx(data: list[bytes], waits: list[bool]) -> None:
+def test_an_early_end_waits_and_all_of_a_response_other_than_2xx(data: list[bytes], expected: list[bool]) -> None:
     response = Response()
-    assert [response.must_wait(chunk) for chunk in data] == waits
+    assert [response.must_wait(chunk) for chunk in data] == expected

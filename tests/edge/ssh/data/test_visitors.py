@@ -26,7 +26,7 @@ def test_a_visitor_is_an_address_or_a_network_of_ipv6(head: bytes, visitor: str)
 
 
 @pytest.mark.parametrize(
-    ("counts", "newcomer", "whose"),
+    ("counts", "newcomer", "expected"),
     [
         ({"a": 256}, "b", "a"),
         ({"a": 256}, "a", None),
@@ -40,12 +40,12 @@ def test_a_visitor_is_an_address_or_a_network_of_ipv6(head: bytes, visitor: str)
         ({"": 256}, "b", ""),
     ],
 )
-def test_who_has_most_gives_way_to_who_has_less(counts: dict[str, int], newcomer: str, whose: str | None) -> None:
-    assert choose_eviction(counts, newcomer) == whose
+def test_who_has_most_gives_way_to_who_has_less(counts: dict[str, int], newcomer: str, expected: str | None) -> None:
+    assert choose_eviction(counts, newcomer) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "answers", "is_owed"),
+    ("requests", "answers", "is_owed"),
     [
         ([GET], [], False),
         ([LONG], [], True),
@@ -65,10 +65,10 @@ def test_who_has_most_gives_way_to_who_has_less(counts: dict[str, int], newcomer
         ([LONG, b"x" * 1001], [], False),
     ],
 )
-def test_a_body_is_owed_until_it_is_complete(asked: list[bytes], answers: list[bytes], is_owed: bool) -> None:
+def test_a_body_is_owed_until_it_is_complete(requests: list[bytes], answers: list[bytes], is_owed: bool) -> None:
     body = Body()
-    body.begin(asked[0])
-    for data in asked[1:]:
+    body.begin(requests[0])
+    for data in requests[1:]:
         body.add(data)
     for data in answers:
         body.on_response(data)

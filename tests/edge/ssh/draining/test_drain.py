@@ -82,11 +82,11 @@ def test_a_drain_without_a_successor_ends_what_it_has_served_and_held(
         gateway.client.online.append(tunnel)
         async with links.serve(), asyncio.timeout(20):
             first = await links.open(gateway.tunnels.find_online)
-            served, _ = await asyncio.open_connection("127.0.0.1", first)
+            reader, _ = await asyncio.open_connection("127.0.0.1", first)
             drain = Drain(gateway, store.authority)
             draining = asyncio.create_task(drain.run())
             async with asyncio.timeout(4):  # the time of a drain, but not that of a handshake
-                assert await served.read() == b""
+                assert await reader.read() == b""
             await gateway.client.was_sent_away.wait()
             assert (gateway.tunnels.find_online(tunnel.id), tunnel.id in store.online) == (None, True)
             visitors = [await visit(context, port, tunnel) for port in gateway.ports]

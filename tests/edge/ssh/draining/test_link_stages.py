@@ -38,9 +38,9 @@ def test_each_stage_has_a_port_and_the_socket_belongs_to_the_last(settings: Sett
     port = free_port() if is_fixed else 0
 
     async def run() -> None:
-        trusted = authority.make("link")
-        stages = LinkStages(replace(settings, hop_port=port), trusted, "gw-1")
-        context = client.build_context(trusted)
+        link_authority = authority.make("link")
+        stages = LinkStages(replace(settings, hop_port=port), link_authority, "gw-1")
+        context = client.build_context(link_authority)
 
         async def visit(port: int) -> Side:
             return await client.connect(context, "gw-1", ("127.0.0.1", port), "tn_1", VISITOR)
@@ -68,17 +68,17 @@ def test_each_stage_has_a_port_and_the_socket_belongs_to_the_last(settings: Sett
 
 def test_a_connection_at_the_socket_belongs_to_the_stage_in_which_it_began(settings: Settings) -> None:
     async def run() -> None:
-        stages, served, unused = LinkStages(settings, authority.make("link"), "gw-1"), Silent(), Silent()
+        stages, first_target, second_target = LinkStages(settings, authority.make("link"), "gw-1"), Silent(), Silent()
         async with stages.serve():
-            await stages.open({"tn_1": served}.get)
+            await stages.open({"tn_1": first_target}.get)
             _, writer = await asyncio.open_unix_connection(str(settings.link_socket("gw-1")))
             await until_open(stages, [1])
-            await stages.open({"tn_1": unused}.get)  # before the header
+            await stages.open({"tn_1": second_target}.get)  # before the header
             writer.write(LOCAL_HEADER)
             async with asyncio.timeout(5):
-                while not (served.count or unused.count):
+                while not (first_target.count or second_target.count):
                     await asyncio.sleep(0.01)
-            assert (served.count, unused.count) == (1, 0)
+            assert (first_target.count, second_target.count) == (1, 0)
             assert (stages.count(0), stages.count(1)) == (1, 0)
             writer.close()
 

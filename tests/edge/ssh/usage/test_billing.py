@@ -32,18 +32,18 @@ def test_usage_that_the_disk_does_not_take_is_written_to_the_store(
             await writing
 
     asyncio.run(run())
-    (written,) = usages.read_days("acct_A", "2026-11").values()
-    assert written.bytes_in > 1
+    (usage,) = usages.read_days("acct_A", "2026-11").values()
+    assert usage.bytes_in > 1
     (line,) = capsys.readouterr().err.splitlines()
     event = json.loads(line)
     assert (event["event"], event["error"]) == ("usage_not_kept", "FileNotFoundError")
 
 
 def test_usage_is_looked_at_less_often_where_that_takes_long(edge_table: EdgeTable, tmp_path: Path) -> None:
-    looks: list[str] = []
+    hours: list[str] = []
 
     def collect(ledger: Ledger, hour: str) -> None:
-        looks.append(hour)
+        hours.append(hour)
         time.sleep(0.02)
 
     async def run() -> None:
@@ -52,4 +52,4 @@ def test_usage_is_looked_at_less_often_where_that_takes_long(edge_table: EdgeTab
             await asyncio.wait_for(billing.serve(), 0.8)
 
     asyncio.run(run())
-    assert len(looks) <= 4
+    assert len(hours) <= 4

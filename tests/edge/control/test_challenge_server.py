@@ -170,7 +170,7 @@ def test_without_the_store_nothing_is_redirected(edge_table: EdgeTable, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("request", "status"),
+    ("request_text", "status"),
     [
         (f"GET {PATH} HTTP/1.1\r\nhost: {DOMAIN}\r\n\r\n", b"HTTP/1.1 200 "),
         (f"HEAD {PATH} HTTP/1.1\r\nhost: {DOMAIN}\r\n\r\n", b"HTTP/1.1 200 "),
@@ -180,7 +180,7 @@ def test_without_the_store_nothing_is_redirected(edge_table: EdgeTable, tmp_path
     ],
 )
 def test_the_socket_answers_one_request_of_a_connection(
-    edge_table: EdgeTable, tmp_path: Path, request: str, status: bytes
+    edge_table: EdgeTable, tmp_path: Path, request_text: str, status: bytes
 ) -> None:
     async def work(world: World) -> None:
         world.store.challenge(DOMAIN, "token", ANSWER.body)
@@ -188,11 +188,11 @@ def test_the_socket_answers_one_request_of_a_connection(
         serving = asyncio.create_task(world.server.serve())
         await until(lambda: world.settings.challenge_socket.exists())
         reader, writer = await asyncio.open_unix_connection(str(world.settings.challenge_socket))
-        writer.write(request.encode())
+        writer.write(request_text.encode())
         writer.write_eof()
         response = await reader.read(-1)
         assert response[: len(status) or None] == status
-        assert response.endswith(ANSWER.body.encode()) is request.startswith("GET") & (b" 200 " in response)
+        assert response.endswith(ANSWER.body.encode()) is request_text.startswith("GET") & (b" 200 " in response)
         writer.close()
         serving.cancel()
 

@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         status = self.server.answers.pop(0) if len(self.server.answers) > 1 else self.server.answers[0]
         self.server.requests.append((self.command, self.headers["Idempotency-Key"], self.headers["Authorization"]))
-        code = next((code for code, (_, its) in CODES.items() if its == status), "")
+        code = next((code for code, (_, status_of_code) in CODES.items() if status_of_code == status), "")
         details = {"name": "required", "operation_id": "op_1"}
         body = {"error_code": code, "status_code": status, "msg": "No.", "details": details} if status >= 400 else {}
         content = json.dumps(body).encode()

@@ -119,6 +119,6 @@ def test_the_commands_and_options_of_the_pipelines_exist(user: User) -> None:
     for line in PIPELINES:
         words = shlex.split(line)[1:]
         command = takewhile(lambda word: re.fullmatch("[a-z]+", word), words)
-        known = user.run(*command, "--help")
-        assert known.returncode == 0, line
-        assert {word for word in words if word.startswith("--")} <= {*re.findall(r"--[a-z-]+", known.stdout)}, line
+        result = user.run(*command, "--help")
+        assert result.returncode == 0, line
+        assert {word for word in words if word.startswith("--")} <= {*re.findall(r"--[a-z-]+", result.stdout)}, line

@@ -203,26 +203,26 @@ def assert_fails(user: User) -> None:
 
 
 def test_no_secret_is_in_the_arguments_or_environment_of_a_process(agent: User, api: Served, authority: str) -> None:
-    seen: list[bytes] = []
+    process_texts: list[bytes] = []
     stop = threading.Event()
-    thread = threading.Thread(target=watch, args=(str(agent.te), seen, stop))
+    thread = threading.Thread(target=watch, args=(str(agent.te), process_texts, stop))
     thread.start()
     agent.run("ssh", "login", "--principal", USER)
     agent.run("whoami")
     stop.set()
     thread.join()
-    assert seen
-    assert not any(api.token.encode() in each for each in seen)
+    assert process_texts
+    assert not any(api.token.encode() in each for each in process_texts)
 
 
-def watch(program: str, seen: list[bytes], stop: threading.Event) -> None:
+def watch(program: str, process_texts: list[bytes], stop: threading.Event) -> None:
     """Record the arguments and the environment of processes of a program."""
     while not stop.is_set():
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 arguments = (process / "cmdline").read_bytes()
                 if program.encode() in arguments:
-                    seen.append(arguments + (process / "environ").read_bytes())
+                    process_texts.append(arguments + (process / "environ").read_bytes())
             except OSError:
                 continue
         time.sleep(0.01)

@@ -109,12 +109,12 @@ class Work:
     def await_answers(self, count: int = 300) -> None:
         """Wait until the clients have had so many answers more. Fail if none comes for a long time."""
         had, last = self.answers.total(), time.monotonic()
-        enough, seen = had + count, had
-        while seen < enough:
+        enough, count_so_far = had + count, had
+        while count_so_far < enough:
             assert time.monotonic() - last < _SILENCE, f"{self.step}: no answer for {_SILENCE} s"
             time.sleep(0.2)
-            if self.answers.total() > seen:
-                seen, last = self.answers.total(), time.monotonic()
+            if self.answers.total() > count_so_far:
+                count_so_far, last = self.answers.total(), time.monotonic()
 
     def summary(self) -> str:
         """Return the numbers of the step so far."""
@@ -127,7 +127,7 @@ class Work:
         while not self.ends.is_set():
             try:
                 for path in random.choices(paths, k=8):
-                    self._note("GET", path, 200, self._asked(caller, "GET", path), self.records[path])
+                    self._note("GET", path, 200, self._ask(caller, "GET", path), self.records[path])
                 self._sign(caller, random.choice(authorities))
                 self._change_backend(caller)
             except Exception as error:  # an answer that cannot even be read: the client goes on, and the run fails
@@ -135,20 +135,20 @@ class Work:
 
     def _sign(self, caller: Client, authority: str) -> None:
         body = {**BODIES["/ssh_credentials"](caller), "ssh_certificate_authority_id": authority}
-        answer = self._asked(caller, "POST", _CERTIFICATES, body)
+        answer = self._ask(caller, "POST", _CERTIFICATES, body)
         if self._note("POST", _CERTIFICATES, 201, answer, {}):
             self.new_records[f"{_CERTIFICATES}/{answer.json['id']}"] = answer.json
 
     def _change_backend(self, caller: Client) -> None:
-        backend = self._asked(caller, "POST", _BACKENDS, {"description": "made meanwhile"})
+        backend = self._ask(caller, "POST", _BACKENDS, {"description": "made meanwhile"})
         if not self._note("POST", _BACKENDS, 201, backend, {"description": "made meanwhile"}):
             return
         path, change = f"{_BACKENDS}/{backend.json['id']}", {"description": "changed meanwhile"}
-        if self._note("PATCH", path, 200, self._asked(caller, "PATCH", path, change), change):
-            self._note("GET", path, 200, self._asked(caller, "GET", path), {**backend.json, **change})
-        self._note("DELETE", path, 204, self._asked(caller, "DELETE", path), None)
+        if self._note("PATCH", path, 200, self._ask(caller, "PATCH", path, change), change):
+            self._note("GET", path, 200, self._ask(caller, "GET", path), {**backend.json, **change})
+        self._note("DELETE", path, 204, self._ask(caller, "DELETE", path), None)
 
-    def _asked(self, caller: Client, method: str, path: str, body: Any = None) -> Answer:
+    def _ask(self, caller: Client, method: str, path: str, body: Any = None) -> Answer:
         self.ends.wait(self.pause)
         return caller.send(method, path, body)
 

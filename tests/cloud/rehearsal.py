@@ -89,8 +89,8 @@ class Version:
 
     def deploy(self, settings: Mapping[str, str], *parameters: str, package: Path | None = None) -> dict[str, str]:
         """Deploy its package, or another one with its commands. Return what that prints."""
-        where = (str(package or self.package), "--name", NAME, "--bucket", BUCKET)
-        output = self.run(settings, "-m", "infra.deploy", *where, "AlarmTopicArn=none", *parameters)
+        target = (str(package or self.package), "--name", NAME, "--bucket", BUCKET)
+        output = self.run(settings, "-m", "infra.deploy", *target, "AlarmTopicArn=none", *parameters)
         return dict(line.split("=", 1) for line in output.splitlines())
 
     @property
@@ -290,10 +290,10 @@ def _report(work: Work) -> None:
     if moved:
         _say(f"{len(moved)} answers of an address that had moved, within {moved[-1] - moved[0]:.1f} s")
     for name, count in work.answers.items():
-        seen = [(at, text) for at, step, text in work.errors if step == name]
-        within = f" within {seen[-1][0] - seen[0][0]:.1f} s" if seen else ""
-        _say(f"{name}: {count} answers, {len(seen)} others{within}, {work.unanswered[name]} unanswered")
-        for text, times in Counter(text for _, text in seen).most_common(5):
+        errors = [(at, text) for at, step, text in work.errors if step == name]
+        within = f" within {errors[-1][0] - errors[0][0]:.1f} s" if errors else ""
+        _say(f"{name}: {count} answers, {len(errors)} others{within}, {work.unanswered[name]} unanswered")
+        for text, times in Counter(text for _, text in errors).most_common(5):
             _say(f"  {times} × {text}")
 
 

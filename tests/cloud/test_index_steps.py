@@ -21,7 +21,7 @@ def with_indexes(*names: str) -> str:
     return json.dumps(template)
 
 
-def seen(template: str) -> tuple[set[str], set[str]]:
+def read_indexes(template: str) -> tuple[set[str], set[str]]:
     """Return the names of the indexes, and of the attributes that are defined without being a key of the table."""
     table: dict[str, Any] = yaml_parse(template)["Resources"]["Table"]["Properties"]
     defined = {attribute["AttributeName"] for attribute in table["AttributeDefinitions"]}
@@ -44,7 +44,7 @@ def test_each_update_changes_one_index(
 ) -> None:
     *steps, last = index_steps.of(with_indexes(*before), with_indexes(*after))
     assert last == with_indexes(*after)
-    assert [seen(step) for step in steps] == [(names, names) for names in between]
+    assert [read_indexes(step) for step in steps] == [(names, names) for names in between]
 
 
 def test_a_new_stack_has_all_indexes_at_once() -> None:

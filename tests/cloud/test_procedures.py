@@ -87,11 +87,11 @@ def test_what_is_asked_of_the_cloud_is_known_to_it(calls: Calls) -> None:
             continue
         name, words = operation(service, command, rest)
         shape = SESSION.get_service_model(service).operation_model(name).input_shape
-        known = {xform_name(member, "-"): of.documentation for member, of in shape.members.items()}
-        assert options(words).keys() <= known.keys()
+        documentation = {xform_name(member, "-"): of.documentation for member, of in shape.members.items()}
+        assert options(words).keys() <= documentation.keys()
         assert {xform_name(member, "-") for member in shape.required_members} <= options(words).keys()
         for option, value in options(words).items():
-            assert not value.startswith("alias/") or "alias" in known[option].lower(), name
+            assert not value.startswith("alias/") or "alias" in documentation[option].lower(), name
 
 
 def test_the_outputs_that_are_asked_for_are_there(calls: Calls) -> None:
@@ -106,9 +106,9 @@ def test_the_outputs_that_are_asked_for_are_there(calls: Calls) -> None:
 
 def test_what_is_deployed_has_the_parameters_that_are_given(calls: Calls) -> None:
     templates = [yaml_parse((ROOT / "infra" / "deploy" / file).read_text()) for file in ("api.yaml", "data.yaml")]
-    known = {name for template in templates for name in template["Parameters"]}
+    parameters = {name for template in templates for name in template["Parameters"]}
     for call in filter_calls(calls, "python", "-m", "infra.deploy"):
-        assert {word.partition("=")[0] for word in call if re.match(r"\w+=", word)} <= known
+        assert {word.partition("=")[0] for word in call if re.match(r"\w+=", word)} <= parameters
 
 
 def test_the_commands_of_the_operator_are_there(calls: Calls) -> None:

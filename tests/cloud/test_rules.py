@@ -237,8 +237,8 @@ def test_all_is_throttled_and_what_is_open_to_everyone_by_itself(api: Resources)
     assert all(limit <= 50 for limit in of_open.values())
     reserved = {limit["ResourcePath"] for limit in stage["MethodSettings"] if limit["ThrottlingBurstLimit"] == 100}
     reserved -= {path for path in limits if path.endswith(("krl", "public_key", "sign_in"))}
-    known = {f"/{path.replace('/', '~1')}" for _, path in admission.RESERVED}
-    assert reserved <= known
+    open_paths = {f"/{path.replace('/', '~1')}" for _, path in admission.RESERVED}
+    assert reserved <= open_paths
     assert len(limits) == 1 + len(OPEN) + len(reserved)
     assert limits["/*"] == {"Ref": "ThrottleRate"}
 

@@ -162,8 +162,8 @@ def _lacking(before: Version, after: Version) -> Asked:
 
 def _needed(kind: str, part: str, change: str) -> tuple[str, ...]:
     """Return the rights that CloudFormation's handler of a type has for a change, but for those of other services."""
-    if (known := _RIGHTS.get(f"{kind}.{part}")) is not None:
-        return known
+    if (rights := _RIGHTS.get(f"{kind}.{part}")) is not None:
+        return rights
     permissions = _schema(kind).get("handlers", {}).get(change, {}).get("permissions", ())
     service = permissions[0].partition(":")[0] if permissions else ""
     return tuple(right for right in permissions if right.partition(":")[0] == service)

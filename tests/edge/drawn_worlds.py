@@ -137,8 +137,8 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
         ip_restriction=draw(_RESTRICTION) if draw(st.integers(0, 4)) == 4 else None,
         unenforced=draw(st.sampled_from([*[()] * 6, ("oidc",)])),
     )
-    places: list[TlsEnd | None] = ["edge", "edge", "edge", "upstream", None]
-    tls_end, hostports = draw(st.sampled_from(places)), (f"{name}.{DOMAIN}:443",)
+    tls_ends: list[TlsEnd | None] = ["edge", "edge", "edge", "upstream", None]
+    tls_end, hostports = draw(st.sampled_from(tls_ends)), (f"{name}.{DOMAIN}:443",)
     if draw(st.integers(0, 9)) == 9:
         return ServedEdge(account, id if tls_end else f"edgtls{id[6:]}", 1, hostports, error=UNREADABLE)
     if tls_end is None:

@@ -232,13 +232,13 @@ def _leads_to(id: str, account: str, records: Records) -> list[ServedBackend]:
 
 def _reached(id: str, account: str, records: Records) -> set[str]:
     """Return the ids of all that a backend leads to."""
-    waiting, seen = _children(id, account, records), set[str]()
+    waiting, reached = _children(id, account, records), set[str]()
     while waiting:
         child = waiting.pop()
-        if child not in seen:
-            seen.add(child)
+        if child not in reached:
+            reached.add(child)
             waiting += _children(child, account, records)
-    return seen
+    return reached
 
 
 def _children(id: str, account: str, records: Records) -> list[str]:

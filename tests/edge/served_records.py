@@ -317,8 +317,8 @@ def _item_of_route(scope: str, edge: ServedEdge, route: ServedRoute) -> Item:
 def _modules_of(modules: Modules, account: str, resource: str) -> dict[str, Any]:
     """Return the records of enabled modules. Modules that are not enforced have no fields."""
     context = vault.context(account, resource)
-    known = {name: _stored_module(value, context).packed() for name, value in modules.values.items()}
-    return {**known, **dict.fromkeys(modules.unenforced)}
+    packed = {name: _stored_module(value, context).packed() for name, value in modules.values.items()}
+    return {**packed, **dict.fromkeys(modules.unenforced)}
 
 
 def _stored_module(value: Any, context: Mapping[str, str]) -> Stored:

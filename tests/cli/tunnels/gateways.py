@@ -18,17 +18,17 @@ URL = "https://demo.example.com:8443"
 
 @dataclass
 class Plan:
-    """What the gateway does, and what it was asked. Each refused request takes one event of `refused`."""
+    """What the gateway does, and the `requests` of clients. Each refused request takes one event of `refused`."""
 
     refused: list[Mapping[str, Any]] = field(default_factory=list)
     events: list[Mapping[str, Any]] = field(default_factory=list)  # that follow each opening
     has_events: bool = True
-    asked: list[tuple[str, int]] = field(default_factory=list)
+    requests: list[tuple[str, int]] = field(default_factory=list)
     connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
 
     async def visit(self) -> "tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]":
         """Open a connection to the newest tunnel, as a visitor."""
-        return await self.connections[-1].open_connection(*self.asked[-1], "192.0.2.9", 50000)
+        return await self.connections[-1].open_connection(*self.requests[-1], "192.0.2.9", 50000)
 
 
 class _Server(asyncssh.SSHServer):
@@ -46,7 +46,7 @@ class _Server(asyncssh.SSHServer):
         return key == USER_KEY.convert_to_public()
 
     def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
-        self._plan.asked.append((listen_host, listen_port))
+        self._plan.requests.append((listen_host, listen_port))
         if self._plan.refused:
             self._events.put_nowait({"event": "refused", **self._plan.refused.pop(0)})
             return False

@@ -97,7 +97,7 @@ def test_a_host_key_that_the_service_does_not_name_is_an_error(host_keys: int) -
     error = error_of(lambda gateway: Gateway(gateway.host, gateway.port, tuple(other_keys) or ("nonsense",)), plan)
     assert error.code == 1
     assert "has a host key that the service does not name" in str(error)
-    assert plan.asked == []
+    assert plan.requests == []
 
 
 def test_a_key_that_the_gateway_does_not_accept_ends_with_seven() -> None:
@@ -140,16 +140,16 @@ def test_a_connection_that_ends_is_replaced_with_the_same_name_at_the_next_gatew
             run = start([first_gateway, other], shown, name="")
             await until(lambda: bool(shown.addresses), run)
             first.connections[-1].abort()
-            await until(lambda: len(second.asked) == 1, run)
+            await until(lambda: len(second.requests) == 1, run)
             second.connections[-1].abort()
-            await until(lambda: len(first.asked) == 2, run)
+            await until(lambda: len(first.requests) == 2, run)
             await until(lambda: shown.notes[-1:] == [f"{URL} is online again."], run)
             await end(run)
         return first, second, shown
 
     first, second, shown = asyncio.run(main())
-    assert first.asked == [("localhost", 80), ("demo.example.com", 80)]
-    assert second.asked == [("demo.example.com", 80)]
+    assert first.requests == [("localhost", 80), ("demo.example.com", 80)]
+    assert second.requests == [("demo.example.com", 80)]
     assert shown.addresses == [URL]
 
 
@@ -180,7 +180,7 @@ def test_a_notice_says_how_long_to_wait() -> None:
             await until(lambda: "Restart." in shown.notes, run)
             began = time.monotonic()
             plan.connections[-1].disconnect(asyncssh.DISC_BY_APPLICATION, "This gateway restarts.")
-            await until(lambda: len(plan.asked) == 2, run)
+            await until(lambda: len(plan.requests) == 2, run)
             await end(run)
         return time.monotonic() - began
 
@@ -192,7 +192,7 @@ def test_a_tunnel_that_the_gateway_ends_is_requested_again() -> None:
         plan, shown = Plan(events=[{"event": "ended", "id": "tn_1", "message": "It has ended."}]), Shown()
         async with serve(plan) as gateway:
             run = start([gateway], shown)
-            await until(lambda: len(plan.asked) == 2, run)
+            await until(lambda: len(plan.requests) == 2, run)
             await end(run)
         return shown
 
@@ -205,9 +205,9 @@ def test_a_certificate_that_ends_is_replaced_before() -> None:
         keys = Keys([SignIn("te", SIGN_IN.keys, time.time() + 0.5), SignIn("te", SIGN_IN.keys, time.time() + 60)])
         async with serve(plan) as gateway:
             run = start([gateway], shown, keys=keys)
-            await until(lambda: len(plan.asked) == 2, run)
+            await until(lambda: len(plan.requests) == 2, run)
             await end(run)
-        return len(plan.asked), shown.notes
+        return len(plan.requests), shown.notes
 
     request_count, notes = asyncio.run(main())
     assert (request_count, notes[0]) == (2, "The certificate ends soon. Connecting again with a new one …")

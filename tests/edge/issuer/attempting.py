@@ -29,12 +29,12 @@ class WindowedCa(Ca):
 
     def __init__(self, world: World, window: RenewalWindow | None = None) -> None:
         super().__init__(world)
-        self._own, self.window = world, window
+        self.window = window
 
     def answer(self, challenge: Challenge) -> None:
         records = (item.to_json()["Attributes"] for items in stored().values() for item in items.values())
         challenges = [record for record in records if record["scope"]["S"] == f"{challenge_records.PREFIX}{DOMAIN}"]
-        self._own.published |= {
+        self._world.published |= {
             challenge_record["body"]["M"]["answer"]["S"] for challenge_record in challenges
         }  # read without rights
         super().answer(challenge)

@@ -24,10 +24,10 @@ class DnsCa(Ca):
 
     def __init__(self, world: World, zone: "Zone") -> None:
         super().__init__(world)
-        self._own, self._zone = world, zone
+        self._zone = zone
 
     def answer(self, challenge: Challenge) -> None:
-        self._own.published |= self._zone.records.get(operator_certificate.alias_target(), set())
+        self._world.published |= self._zone.records.get(operator_certificate.alias_target(), set())
         super().answer(challenge)
 
     def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:

@@ -79,15 +79,15 @@ def test_the_key_of_an_account_can_be_changed(settings: CaSettings) -> None:
 def test_an_order_survives_that_another_issuer_changes_the_key(settings: CaSettings) -> None:
     old, new = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     first = AcmeClient(settings, old)
-    known = replace(settings, account=first.authority.account_url)
-    second = AcmeClient(known, old)
+    settings_with_account = replace(settings, account=first.authority.account_url)
+    second = AcmeClient(settings_with_account, old)
     order = second.order([DOMAIN])
     first.change_key(new)
-    for client in (second, AcmeClient(known, old)):
+    for client in (second, AcmeClient(settings_with_account, old)):
         with pytest.raises(AttemptFailed) as error:
             client.status(order)
         assert error.value.failure.code == "internal"
-    assert AcmeClient(known, new).status(order) == "pending"
+    assert AcmeClient(settings_with_account, new).status(order) == "pending"
 
 
 def test_an_account_that_the_ca_has_lost_is_registered_again(settings: CaSettings) -> None:
@@ -178,8 +178,8 @@ def test_the_account_says_whether_caa_records_protect_the_names_of_tunnels(setti
     responses, states = [[], None, [CaaRecord(0, "issue", line)], None, [CaaRecord(0, "issue", identity)]], list[str]()
     for records in responses:
         AccountKeeper(url, client, 60, lambda records=records: records).keep()  # type: ignore[misc]
-        known = acme_accounts.find(url)
-        states += [known.caa] if known else []
+        acme_account = acme_accounts.find(url)
+        states += [acme_account.caa] if acme_account else []
     assert states == ["missing", "missing", "published", "published", "missing"]
 
 

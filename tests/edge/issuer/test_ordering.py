@@ -144,11 +144,11 @@ class SlowCa(Ca):
 
     def __init__(self, world: World, *, is_late: bool) -> None:
         super().__init__(world)
-        self._is_late, self._left = is_late, 3  # reads of the status until it is ready
+        self._is_late, self._remaining_reads = is_late, 3  # reads of the status until it is ready
 
     def status(self, order: str) -> str:
-        self._left -= 1
-        if self._left == 0:
+        self._remaining_reads -= 1
+        if self._remaining_reads == 0:
             self._world.orders[order] = "ready"
         return super().status(order)
 

@@ -13,14 +13,14 @@ class Maker:
     """Makes numbered pairs. It raises `error` if there is one."""
 
     def __init__(self) -> None:
-        self.made = 0
+        self.count = 0
         self.error: Exception | None = None
 
     def __call__(self) -> KeyPair:
         if self.error:
             raise self.error
-        self.made += 1
-        return KeyPair(str(self.made), "key")
+        self.count += 1
+        return KeyPair(str(self.count), "key")
 
 
 @pytest.mark.parametrize(("period", "chains"), [(3600, ["1", "1", "1"]), (0, ["2", "3", "4"])])

@@ -107,11 +107,11 @@ def test_of_two_values_one_suffices(internet: Internet) -> None:
 
 
 def test_a_record_comes_and_goes(internet: Internet) -> None:
-    seen = [internet.look().kind]
+    kinds = [internet.look().kind]
     internet.write(TXT, "TXT", VALUE)
-    seen.append(internet.look().kind)
+    kinds.append(internet.look().kind)
     internet.write(TXT, "TXT")
-    assert [*seen, internet.look().kind] == ["absent", "present", "absent"]
+    assert [*kinds, internet.look().kind] == ["absent", "present", "absent"]
 
 
 @pytest.mark.parametrize("length", [1, 2, 8])

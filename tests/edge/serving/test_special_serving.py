@@ -53,19 +53,19 @@ def records(
     )
 
 
-def update(serving: SpecialServing, known: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> set[str]:
+def update(serving: SpecialServing, account_records: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> set[str]:
     """Serve all special names of an account. Return the names of the changed resources."""
-    return format_changes(change(serving, known, names_of_tunnels))
+    return format_changes(change(serving, account_records, names_of_tunnels))
 
 
-def change(serving: SpecialServing, known: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> Changes:
+def change(serving: SpecialServing, account_records: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> Changes:
     """Serve all special names of an account. Return the changed resources."""
-    plans = (names.plan_edge(id, known, NOW, SERVICE) for id in known.edges)
+    plans = (names.plan_edge(id, account_records, NOW, SERVICE) for id in account_records.edges)
     special = tuple(plan for plan in plans if plan and names.is_special_edge(plan.edge))
-    ports = (names.plan_port(str(port), known, NOW, SERVICE) for port in range(20000, 20003))
-    tunnels = (names.plan_name(name, known, NOW, SERVICE) for name in names_of_tunnels)
+    ports = (names.plan_port(str(port), account_records, NOW, SERVICE) for port in range(20000, 20003))
+    tunnels = (names.plan_name(name, account_records, NOW, SERVICE) for name in names_of_tunnels)
     special_plans = SpecialPlans(special, tuple(tunnels), tuple(port for port in ports if port.edge or port.tunnel))
-    return serving.update(special_plans, AccountView(known, SERVICE))
+    return serving.update(special_plans, AccountView(account_records, SERVICE))
 
 
 def format_changes(changes: Changes) -> set[str]:
@@ -105,11 +105,11 @@ def test_only_reserved_names_with_tls_upstream_may_answer_challenges(*, is_reser
     reservations = [ServedReservation(A, "rd_1", HOST, is_proved=True)] if is_reserved else []
     build = https_listener.build_special_part if is_reserved else https_listener.build_unreserved_special_part
     expected, tunnel = build(HOST, https_listener.INTERNAL, SETTINGS), worlds.tunnel(name=HOST, proto="tls")
-    for known, names_of_tunnels in (
+    for account_records, names_of_tunnels in (
         (records(edge(terminate_at="upstream"), reservations=reservations), []),
         (records(tunnels=[tunnel], reservations=reservations), [HOST]),
     ):
-        assert change(SpecialServing(SETTINGS, "PEM"), known, names_of_tunnels)[expected.key] == expected
+        assert change(SpecialServing(SETTINGS, "PEM"), account_records, names_of_tunnels)[expected.key] == expected
 
 
 def test_a_tunnel_with_tls_passed_through_has_a_listener_and_no_certificate(serving: SpecialServing) -> None:
@@ -145,12 +145,12 @@ def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener
 ) -> None:
     serving.public_keys = [{"kty": "EC", "kid": "k"}]
     rule = SignInRule("google", "digest", A, "edghts_1", "edghtsrt_1", client_id="app")
-    known, changed_records = (
+    first_records, changed_records = (
         records(guarded(oauth_rule)) for oauth_rule in (rule, replace(rule, digest="other", **fields))
     )
-    assert "extension:sign-in/edghts_1" in update(serving, known)
+    assert "extension:sign-in/edghts_1" in update(serving, first_records)
     assert update(serving, changed_records) == {"extension:sign-in/edghts_1"}
-    before, after = (resources_of_name(account_records) for account_records in (known, changed_records))
+    before, after = (resources_of_name(account_records) for account_records in (first_records, changed_records))
     assert (before.clusters, before.secret) == (after.clusters, after.secret)
     assert before.scope != after.scope  # the only resource with routes of the name
 
@@ -161,15 +161,15 @@ def guarded(rule: SignInRule) -> ServedEdge:
     return worlds.edge(replace(route, modules=extended(route.modules, oauth=rule)), id="edghts_1", hosts=(HOST,))
 
 
-def resources_of_name(known: AccountRecords) -> NameResources:
-    plan = names.plan_name(HOST, known, NOW, SERVICE)
-    return build_name_resources(plan, None, AccountView(known, SERVICE), "PEM", SETTINGS)
+def resources_of_name(account_records: AccountRecords) -> NameResources:
+    plan = names.plan_name(HOST, account_records, NOW, SERVICE)
+    return build_name_resources(plan, None, AccountView(account_records, SERVICE), "PEM", SETTINGS)
 
 
 def test_an_update_without_a_difference_changes_nothing(serving: SpecialServing) -> None:
-    known = records(edge(authorities=["ca_1"]), edge("b.tunnels.localhost", "edghts_2", version="1.3"))
-    assert update(serving, known)
-    assert update(serving, known) == set()
+    account_records = records(edge(authorities=["ca_1"]), edge("b.tunnels.localhost", "edghts_2", version="1.3"))
+    assert update(serving, account_records)
+    assert update(serving, account_records) == set()
 
 
 def test_an_account_without_special_names_leaves_nothing(serving: SpecialServing) -> None:
@@ -209,13 +209,15 @@ def test_blocked_networks_are_refused_by_all_listeners_of_bytes(serving: Special
     update(serving, records(edge(authorities=["ca_1"]), tunnels=[tunnel]))
     rules = {"extension:blocked", "extension:blocked/bytes"}
     assert format_changes(serving.block(["192.0.2.0/24"], [])) == {*rules, "listener:port/20001:blocked"}
-    known = records(edge(authorities=["ca_1"]), tunnels=[tunnel, worlds.tunnel("tn_2", name=HOST, proto="tls")])
-    assert "listener:tunnel/tn_2:blocked" in update(serving, replace(known, edges={}), [HOST])
+    account_records = records(
+        edge(authorities=["ca_1"]), tunnels=[tunnel, worlds.tunnel("tn_2", name=HOST, proto="tls")]
+    )
+    assert "listener:tunnel/tn_2:blocked" in update(serving, replace(account_records, edges={}), [HOST])
 
 
 def test_the_clusters_of_gateways_are_those_of_byte_tunnels(serving: SpecialServing) -> None:
-    known = records(tunnels=[worlds.tunnel(name=PORT, proto="tcp"), worlds.tunnel("tn_2", name=HOST)])
-    plans = SpecialPlans(ports=(names.plan_port("20001", known, NOW, SERVICE),))
-    view = AccountView(known, SERVICE)
+    account_records = records(tunnels=[worlds.tunnel(name=PORT, proto="tcp"), worlds.tunnel("tn_2", name=HOST)])
+    plans = SpecialPlans(ports=(names.plan_port("20001", account_records, NOW, SERVICE),))
+    view = AccountView(account_records, SERVICE)
     assert [cluster.key.name for cluster in serving.build_clusters(plans, view)] == ["gw-1/bytes"]
     assert serving.build_clusters(SpecialPlans(), view) == []

@@ -28,10 +28,10 @@ LINK, OTHER = authority.make("Link"), authority.make("Other")
 class Answering(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
     """A service that counts."""
 
-    asked = 0
+    request_count = 0
 
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
-        self.asked += 1
+        self.request_count += 1
         return CheckResponse()
 
 
@@ -78,7 +78,7 @@ def test_only_edge_hosts_are_answered() -> None:
             for refused_pair in (None, server_pair, OTHER.issue(server.CLIENT)):
                 assert await ask(port, refused_pair) == "UNAVAILABLE"
             assert await ask(port, LINK.issue(server.CLIENT), OTHER) == "UNAVAILABLE"  # which trusts no other server
-        assert answering.asked == 1
+        assert answering.request_count == 1
 
     asyncio.run(run())
 

@@ -21,16 +21,16 @@ class Client:
     """A client whose answers a test sends, one after the other."""
 
     def __init__(self) -> None:
-        self.asked: list[asyncio.Future[None]] = []
+        self.calls: list[asyncio.Future[None]] = []
         self.policies = NamedPolicies(self._confirm)
 
     async def _confirm(self) -> None:
-        self.asked.append(asyncio.get_running_loop().create_future())
-        await self.asked[-1]
+        self.calls.append(asyncio.get_running_loop().create_future())
+        await self.calls[-1]
 
     async def answer(self) -> None:
         await asyncio.sleep(0)
-        self.asked.pop(0).set_result(None)
+        self.calls.pop(0).set_result(None)
 
     def request(self) -> "asyncio.Task[tuple[str, ...]]":
         return asyncio.create_task(self.policies.read(DEMO))

@@ -44,7 +44,7 @@ class Answering(BaseHTTPRequestHandler):
 @contextmanager
 def watching(home: Path) -> Iterator[dict[str, str]]:
     """Record the arguments and the environment of all processes with this home."""
-    seen: dict[str, str] = {}
+    texts: dict[str, str] = {}
     stop = threading.Event()
 
     def watch() -> None:
@@ -54,14 +54,14 @@ def watching(home: Path) -> Iterator[dict[str, str]]:
                     environment = (process / "environ").read_bytes()
                     if f"HOME={home}\0".encode() in environment:
                         arguments = (process / "cmdline").read_bytes()
-                        seen[f"process {process.name}"] = (arguments + environment).decode(errors="replace")
+                        texts[f"process {process.name}"] = (arguments + environment).decode(errors="replace")
                 except OSError:
                     continue
 
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        yield seen
+        yield texts
     finally:
         stop.set()
         thread.join()
@@ -119,7 +119,7 @@ def test_each_secret_is_in_its_place_only(user: User, api: Served, platform: Pla
         assert result.returncode == 0, result.stderr
         texts[" ".join(arguments)] = result.stdout + result.stderr
 
-    with watching(user.home) as seen, serving(Answering) as port:
+    with watching(user.home) as process_texts, serving(Answering) as port:
         run("login", api.base_url, "--key", stdin=f"{api.token}\n")
         texts["person"] = sign_in(user, api, credential)
         run("ssh", "login", "--authority", authority, "--principal", "ada", "--file")
@@ -143,7 +143,7 @@ def test_each_secret_is_in_its_place_only(user: User, api: Served, platform: Pla
     stored = {
         name: json.loads((user.home / state / "credentials" / name).read_text()) for name in ("default", "person")
     }
-    places = {
+    expected_places = {
         api.token: {str(state / "credentials/default")},
         stored["person"]["token"]: {str(state / "credentials/person")},
         (user.home / "created").read_text().strip(): {"created"},
@@ -151,17 +151,17 @@ def test_each_secret_is_in_its_place_only(user: User, api: Served, platform: Pla
         (user.home / key).read_text().splitlines()[2]: {str(key)},
         **{each: set() for each in (*issuer.state.secrets, AUTHORIZATION, COOKIE, SET_COOKIE)},
     }
-    assert len(places) >= 5 + 4 + 3
-    assert len(seen) > 10
+    assert len(expected_places) >= 5 + 4 + 3
+    assert len(process_texts) > 10
     files = {
         str(path.relative_to(user.home)): path.read_text(errors="replace")
         for path in user.home.rglob("*")
         if path.is_file()
     }
-    for secret, right in places.items():
-        assert [name for name, text in {**texts, **seen}.items() if secret in text] == []
+    for secret, right in expected_places.items():
+        assert [name for name, text in {**texts, **process_texts}.items() if secret in text] == []
         assert {name for name, text in files.items() if secret in text} == right
-    assert [name for name, text in {**texts, **seen}.items() if "PRIVATE KEY" in text] == []
+    assert [name for name, text in {**texts, **process_texts}.items() if "PRIVATE KEY" in text] == []
     for folder in (user.home / ".config/te", user.home / state):
         for path in (folder, *folder.rglob("*")):
             assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path

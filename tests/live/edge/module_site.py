@@ -23,7 +23,7 @@ class Origin(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
-    seen: list[bytes] = []
+    bodies: list[bytes] = []
     authorizations: list[str | None] = []
     requests: list[Message] = []  # their headers
     trailers: list[bytes] = []
@@ -32,7 +32,7 @@ class Origin(BaseHTTPRequestHandler):
         self.authorizations.append(self.headers.get("authorization"))
         self.requests.append(self.headers)
         body = self._read_chunks() if "chunked" in self.headers.get("transfer-encoding", "") else self._read_body()
-        self.seen.append(body)
+        self.bodies.append(body)
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -147,7 +147,7 @@ def serving(
     for path in (*values, "open"):
         site.add(path, {module: values[path]} if path in values else {})
     until(lambda: edge.status(name, path="/open") == "200")
-    Origin.seen.clear()
+    Origin.bodies.clear()
     yield site
     server.shutdown()
     server.server_close()

@@ -104,12 +104,12 @@ def _exchange(
     answer = HTTPResponse(connection)
     answer.begin()
     forwarded: Lines = json.loads(answer.read())
-    return answer.status, _known(forwarded, OF_REQUESTS), _known(answer.getheaders(), OF_RESPONSES)
+    return answer.status, _select(forwarded, OF_REQUESTS), _select(answer.getheaders(), OF_RESPONSES)
 
 
-def _known(lines: Lines, names: Sequence[str]) -> dict[str, str]:
-    known = {name.lower() for name in names}
-    return drawn_headers.join((name, value) for name, value in lines if name.lower() in known)
+def _select(lines: Lines, names: Sequence[str]) -> dict[str, str]:
+    lowered = {name.lower() for name in names}
+    return drawn_headers.join((name, value) for name, value in lines if name.lower() in lowered)
 
 
 def test_an_upstream_and_a_visitor_see_the_changes_of_the_route(edge: Edge, origin: int) -> None:
@@ -133,13 +133,13 @@ def test_an_upstream_and_a_visitor_see_the_changes_of_the_route(edge: Edge, orig
     header_arguments = [argument for header in header_lines for argument in ("-H", header)]
 
     for version in ("--http1.1", "--http2"):
-        seen = edge.curl("headers", version, "-i", *header_arguments)
-        assert "x-edge: 100%\n" in seen
-        assert "authorization: Basic eA==\n" in seen
+        response = edge.curl("headers", version, "-i", *header_arguments)
+        assert "x-edge: 100%\n" in response
+        assert "authorization: Basic eA==\n" in response
         assert not [
-            text for text in ("mine", "x-debug", "cookie: a=b", "authorization: c", "server:") if text in seen
-        ], seen
-        assert "x-frame-options: DENY" in seen
+            text for text in ("mine", "x-debug", "cookie: a=b", "authorization: c", "server:") if text in response
+        ], response
+        assert "x-frame-options: DENY" in response
         plain = edge.curl("headers", version, "-i", *header_arguments, path="/plain")
         assert "x-edge: mine\n" in plain
         assert "cookie: a=b\n" in plain

@@ -240,12 +240,12 @@ def test_a_channel_of_an_upstream_that_reads_nothing_ends_when_nothing_has_moved
 ) -> None:
     class ReadsNothing(asyncssh.SSHTCPSession[bytes]):
         def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
-            asked.append(chan)
+            open_channels.append(chan)
 
         def data_received(self, data: bytes, datatype: Any) -> None:
-            asked[-1].pause_reading()
+            open_channels[-1].pause_reading()
 
-    asked: list[asyncssh.SSHTCPChannel[bytes]] = []
+    open_channels: list[asyncssh.SSHTCPChannel[bytes]] = []
 
     async def ask(edge: Edge) -> None:
         async with sign_in(edge, edge.key("acct_A")) as client:
@@ -260,15 +260,15 @@ def test_a_channel_of_an_upstream_that_reads_nothing_ends_when_nothing_has_moved
             if visitor in ("leaves", "leaves early"):
                 writer.close()
             for _ in range(30):
-                if len(asked) < 2:
+                if len(open_channels) < 2:
                     if visitor == "is answered":
-                        asked[0].write(b"more")
+                        open_channels[0].write(b"more")
                     (await _as_envoy(edge))[1].close()
                     await asyncio.sleep(0.1)
 
     with running(tmp_path, with_envoy=False, idle_timeout=1, max_channels_per_tunnel=1) as edge:
         asyncio.run(ask(edge))
-        assert len(asked) == channels
+        assert len(open_channels) == channels
 
 
 @needs_envoy

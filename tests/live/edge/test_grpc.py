@@ -19,7 +19,7 @@ class Service(grpc.GenericRpcHandler):
     """Serves four methods, whose messages are bytes."""
 
     def __init__(self) -> None:
-        self.left = threading.Event()  # the caller of /test/slow has
+        self.caller_left = threading.Event()  # the caller of /test/slow has
         self.seconds = 0.0  # that it gave
 
     def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
@@ -36,8 +36,8 @@ class Service(grpc.GenericRpcHandler):
 
     def _slow(self, _: bytes, context: grpc.ServicerContext) -> bytes:
         self.seconds = context.time_remaining()
-        context.add_callback(self.left.set)
-        self.left.wait(20)
+        context.add_callback(self.caller_left.set)
+        self.caller_left.wait(20)
         return b""
 
     def _fails(self, _: bytes, context: grpc.ServicerContext) -> bytes:
@@ -116,13 +116,13 @@ def test_messages_go_both_ways_in_turn(channel: grpc.Channel) -> None:
 
 
 def test_a_deadline_ends_the_call_on_both_sides(channel: grpc.Channel, service: Service) -> None:
-    service.left.clear()
+    service.caller_left.clear()
 
     with pytest.raises(grpc.RpcError) as error:
         unary(channel, "slow")(b"", timeout=1)
 
     assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert service.left.wait(5)
+    assert service.caller_left.wait(5)
     assert 0 < service.seconds < 1.1
 
 

@@ -285,9 +285,9 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(
     )
 
     assert result.returncode == 0, result.stderr
-    seen = result.stdout.splitlines()
-    assert seen == sorted(seen)  # no green before the shift, no blue after it, nothing else at all
-    assert {*seen} == {"blue", "green"}
+    colors = result.stdout.splitlines()
+    assert colors == sorted(colors)  # no green before the shift, no blue after it, nothing else at all
+    assert {*colors} == {"blue", "green"}
     assert list(tmp_path.iterdir()) == []  # the page's files are in a temporary folder
 
 

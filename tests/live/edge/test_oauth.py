@@ -47,11 +47,11 @@ def test_a_user_who_may_pass_signs_in_and_the_upstream_learns_who_it_is(
     assert edge.status("tools", "-H", "authorization: Bearer x", "-X", "POST") == "401"
 
     jar = tmp_path / "jar"
-    seen = browse(group, jar, "-b", "theme=dark", path="/inside?x=1")
+    page = browse(group, jar, "-b", "theme=dark", path="/inside?x=1")
 
-    assert "GET /inside?x=1" in seen
-    assert "tunnel-auth-user-email: ada@example.com" in seen
-    assert "tunnel-auth-provider: google" in seen
+    assert "GET /inside?x=1" in page
+    assert "tunnel-auth-user-email: ada@example.com" in page
+    assert "tunnel-auth-provider: google" in page
     again = browse(group, jar, "-H", "tunnel-auth-user-email: evil@example.com", path="/again")
     assert again.endswith("200")
     assert "tunnel-auth-user-email: ada@example.com" in again

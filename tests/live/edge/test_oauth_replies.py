@@ -25,8 +25,8 @@ pytestmark = needs_envoy
 
 def test_an_unknown_requirement_is_a_503_that_names_no_route(tmp_path: Path) -> None:
     """A route can arrive before or after the extension resource that has its requirement."""
-    known = v3.JwtRequirement(allow_missing_or_failed=v3.Empty())
-    tokens = v3.JwtAuthentication(requirement_map={"edghtsrt_secret": known})
+    requirement = v3.JwtRequirement(allow_missing_or_failed=v3.Empty())
+    tokens = v3.JwtAuthentication(requirement_map={"edghtsrt_secret": requirement})
     guard = v3.HttpFilter(name="tokens", typed_config=parts.pack(tokens))
     settings = {"tokens": parts.pack(v3.JwtPerRoute(requirement_name="edghtsrt_gone"))}
     answer = parts.respond("200: open\n")

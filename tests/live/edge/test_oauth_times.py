@@ -73,19 +73,19 @@ class Visitor:
     path: str = "/"
     source: str = ""
     began: float = 0.0
-    seen: list[tuple[int, float]] = field(default_factory=list)
+    changes: list[tuple[int, float]] = field(default_factory=list)
 
     def visit(self, is_over: threading.Event) -> None:
         with self.edge.connect(self.name, "http/1.1", source=self.source) as connection:
             connection.settimeout(30)
             while not is_over.wait(0.1):
                 status = get(connection, self.name, f"cookie: {'; '.join(self.cookies)}", path=self.path)
-                if not self.seen or self.seen[-1][0] != status:
-                    self.seen.append((status, time.monotonic()))
+                if not self.changes or self.changes[-1][0] != status:
+                    self.changes.append((status, time.monotonic()))
 
     @property
     def statuses(self) -> list[int]:
-        return [status for status, _ in self.seen]
+        return [status for status, _ in self.changes]
 
 
 @contextlib.contextmanager
@@ -145,9 +145,9 @@ def test_access_ends_with_its_intervals_and_returns_when_the_provider_answers(
     assert [visitor.statuses for visitor in silent] == [[200, 503, 200], [200, 503, 200], [200, 401]]
     assert [visitor.statuses for visitor in constant] == [[200], [200], [200, 401]]
     for visitor in (*longest, *lost, *revoked, *silent):
-        assert visitor.seen[1][1] < visitor.began + INTERVAL + SPEED, visitor
+        assert visitor.changes[1][1] < visitor.began + INTERVAL + SPEED, visitor
     for visitor in silent[:2]:
-        assert visitor.seen[2][1] < answered_at + PROVIDER_TIMEOUT + SPEED, visitor
+        assert visitor.changes[2][1] < answered_at + PROVIDER_TIMEOUT + SPEED, visitor
     assert Counter(call for call in providers.calls if call.endswith("/authorize")).most_common(1)[0][1] == 1
     rounds = (time.monotonic() - start) / (INTERVAL * 3 / 4)  # besides the round of the sign-in
     assert 1 < providers.calls.count("github/api/user") <= 1 + rounds
@@ -170,5 +170,5 @@ def test_a_silent_provider_of_one_account_stops_no_sign_in_of_another(
         until(lambda: providers.calls.count("github/token") == 8)  # more are not permitted for an address
         for number in range(3):
             assert browse(other, tmp_path / str(number), "--interface", "127.0.0.3") == "welcome\n200"
-        until(lambda: all(visitor.seen for visitor in visitors))
+        until(lambda: all(visitor.changes for visitor in visitors))
     assert {status for visitor in visitors for status in visitor.statuses} == {503}

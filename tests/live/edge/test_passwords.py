@@ -92,8 +92,8 @@ def _passes(users: Users, lines: Lines) -> bool:
     """Return whether a request has the password of a user, by the words of RFC 7617."""
     authorization = next((value.decode() for name, value in lines if name == "authorization"), "")
     scheme, _, encoded = authorization.partition(" ")
-    known = {base64.b64encode(f"{name}:{password}".encode()).decode() for name, password in users.items()}
-    return scheme.lower() == "basic" and encoded in known
+    credentials = {base64.b64encode(f"{name}:{password}".encode()).decode() for name, password in users.items()}
+    return scheme.lower() == "basic" and encoded in credentials
 
 
 def test_a_thousand_requests_pass_as_the_model_says(site: Site) -> None:
@@ -158,7 +158,7 @@ def test_no_attempt_passes(site: Site) -> None:
         for label, _, request, method in all_attempts
     ]
     assert statuses == [(label, status) for label, status, _, _ in all_attempts]
-    assert Origin.seen == []
+    assert Origin.bodies == []
 
 
 def test_no_attempt_passes_by_http2(site: Site, origin: int) -> None:
@@ -170,7 +170,7 @@ def test_no_attempt_passes_by_http2(site: Site, origin: int) -> None:
     assert edge.status(site.name, "--http2", path="/one") == "401"
     assert edge.status(site.name, "--http2", "--path-as-is", path="/open/../one") == "400"
     assert edge.status(f"beside{site.name}", "--http2", "-H", f"host: {site.host}", path="/one") == "421"
-    assert Origin.seen == []
+    assert Origin.bodies == []
     assert edge.status(site.name, "--http2", *right, path="/one") == "200"
 
 

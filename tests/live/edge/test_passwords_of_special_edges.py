@@ -32,8 +32,8 @@ def site(edge: Edge, admin: Client, request: pytest.FixtureRequest) -> Iterator[
 
 def test_an_edge_with_client_certificates_requires_both(site: Site, tmp_path: Path) -> None:
     authority = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
-    known = site.admin.create("/certificate_authorities", {"ca_pem": authority.certificate})["id"]
-    mutual = {"certificate_authority_ids": [known]}
+    authority_id = site.admin.create("/certificate_authorities", {"ca_pem": authority.certificate})["id"]
+    mutual = {"certificate_authority_ids": [authority_id]}
     assert site.admin.put(f"/edges/https/{site.id}/mutual_tls", mutual).status == 200
     site.edge.settle()
     client = openssl.issue("/CN=client", extensions=("basicConstraints=critical,CA:FALSE",), issuer=authority)

@@ -227,7 +227,7 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) 
 
 def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(world: World) -> None:
     api = world.platform.api.client()
-    (own,) = api.get("/reserved_domains").json["reserved_domains"]
+    (reservation,) = api.get("/reserved_domains").json["reserved_domains"]
     theirs = world.stranger.client().create("/reserved_domains", {"domain": DOMAIN})
 
     def challenged(*values: str) -> tuple[str, str]:
@@ -235,7 +235,7 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
         before = read_proof()["checked_at"]
         world.make_due(theirs["id"])
         until(lambda: read_proof()["checked_at"] != before)
-        return read_proof()["status"], world.proof(own["id"])["status"]
+        return read_proof()["status"], world.proof(reservation["id"])["status"]
 
     def read_proof() -> dict[str, Any]:
         verification: dict[str, Any] = (
@@ -244,14 +244,14 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
         return verification
 
     until(lambda: read_proof()["checked_at"] is not None)
-    both = own["verification"]["value"], theirs["verification"]["value"]
+    both = reservation["verification"]["value"], theirs["verification"]["value"]
     client = world.opens(DOMAIN)
     until(lambda: world.shown(DOMAIN) != "")
     assert challenged(*both) == ("pending", "verified")
     assert challenged(both[1]) == ("verified", "lapsed")
     until(lambda: world.shown(DOMAIN) == "", within=5)
     assert client.wait(within=5) == 1
-    assert world.events(own["id"])[-1] == ("lapsed", "edge")
+    assert world.events(reservation["id"])[-1] == ("lapsed", "edge")
     other = world.platform.ssh("-R", f"{DOMAIN}:80:localhost:1", key=world.key)
     other.wait_for("is online.")
     other.kill()

@@ -129,28 +129,30 @@ def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     port = edge.settings.tcp_ports[0]
     address = edge.settings.address(port)
     edge.store.reserve_name("acct_A", address, proxy_protocol=True)
-    with reading() as (upstream, seen):
+    with reading() as (upstream, first_bytes):
         edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}").wait_for("is online")
         until(lambda: listens(port))
         with coming(port) as visitor:
             visitor.sendall(b"hello" * 10)
-            assert proxy_protocol.read(seen.get(timeout=10)) == (VISITOR, len(VISITOR.encoded()))
+            assert proxy_protocol.read(first_bytes.get(timeout=10)) == (VISITOR, len(VISITOR.encoded()))
         for source, first in UNBELIEVED.values():
             assert ask_port(port, source, first) == b""
-        assert seen.empty()
+        assert first_bytes.empty()
 
 
 def test_a_header_of_the_proxy_chooses_no_tunnel(edge: Edge) -> None:
     own_port, other = edge.settings.tcp_ports[1:3]
-    with reading() as (upstream, seen), reading() as (other_upstream, seen_elsewhere):
+    with reading() as (upstream, first_bytes), reading() as (other_upstream, received_by_other):
         edge.ssh(edge.key("acct_A"), "-R", f"{own_port}:127.0.0.1:{upstream}").wait_for("is online")
         edge.ssh(edge.key("acct_B"), "-R", f"{other}:127.0.0.1:{other_upstream}").wait_for("is online")
         until(lambda: listens(own_port) and listens(other))
         (tunnel,) = [tunnel.id for tunnel in edge.store.online.values() if tunnel.name == edge.settings.address(other)]
         with coming(own_port, first=_naming(tunnel)) as visitor:
             visitor.sendall(b"hello" * 10)
-            until(lambda: seen.get(timeout=10) == b"hello" * 10)  # behind the connections that waited for the port
-        assert not any(seen_elsewhere.queue)
+            until(
+                lambda: first_bytes.get(timeout=10) == b"hello" * 10
+            )  # behind the connections that waited for the port
+        assert not any(received_by_other.queue)
 
 
 def _naming(tunnel: str) -> bytes:
@@ -163,18 +165,18 @@ def _naming(tunnel: str) -> bytes:
 def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     host = f"named.{edge.settings.tunnel_domain}"
     edge.store.reserve_name("acct_A", host, proxy_protocol=True)
-    with reading() as (upstream, seen):
+    with reading() as (upstream, first_bytes):
         edge.ssh(edge.key("acct_A"), "-R", f"named:443:127.0.0.1:{upstream}").wait_for("is online")
 
         def is_told() -> bool:
             shaken(edge, host, PROXY)
             with contextlib.suppress(queue.Empty):
-                return proxy_protocol.read(seen.get(timeout=1)) == (VISITOR, len(VISITOR.encoded()))
+                return proxy_protocol.read(first_bytes.get(timeout=1)) == (VISITOR, len(VISITOR.encoded()))
             return False  # it is not served yet
 
         until(is_told)
         shaken(edge, host, OTHER_ADDRESS)
-        assert seen.empty()
+        assert first_bytes.empty()
 
 
 def shaken(edge: Edge, host: str, source: str) -> None:
@@ -183,10 +185,10 @@ def shaken(edge: Edge, host: str, source: str) -> None:
         ssl.create_default_context().wrap_socket(visitor, server_hostname=host)
 
 
-@pytest.mark.parametrize("where", ["https", "http"])
+@pytest.mark.parametrize("listener", ["https", "http"])
 @pytest.mark.parametrize(("source", "first"), UNBELIEVED.values(), ids=UNBELIEVED)
-def test_a_connection_that_no_proxy_speaks_for_is_closed(edge: Edge, source: str, first: bytes, where: str) -> None:
-    port = edge.settings.edge_port if where == "https" else edge.settings.http_port
+def test_a_connection_that_no_proxy_speaks_for_is_closed(edge: Edge, source: str, first: bytes, listener: str) -> None:
+    port = edge.settings.edge_port if listener == "https" else edge.settings.http_port
     assert ask_port(port, source, first) == b""
 
 
@@ -210,7 +212,7 @@ def test_control_tries_an_edge_from_an_address_of_its_own(edge: Edge) -> None:
 
 
 def test_without_the_setting_nobody_is_believed(tmp_path: Path, origin: int) -> None:
-    with running(tmp_path, with_envoy=True) as edge, reading() as (upstream, seen):
+    with running(tmp_path, with_envoy=True) as edge, reading() as (upstream, first_bytes):
         port = edge.settings.tcp_ports[0]
         edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}").wait_for("is online")
         until(lambda: listens(port))
@@ -219,5 +221,5 @@ def test_without_the_setting_nobody_is_believed(tmp_path: Path, origin: int) -> 
         assert ask_port(port, PROXY, FIRST["version 1"]) == b""
         first = b""
         while not first:  # of who only looked whether it listens
-            first = seen.get(timeout=10)
+            first = first_bytes.get(timeout=10)
         assert first.startswith(FIRST["version 1"][:30])

@@ -59,13 +59,13 @@ def test_the_gateway_does_not_say_what_it_runs_on(edge: Edge) -> None:
 def test_a_client_verifies_the_gateway_by_what_it_announces(edge: Edge, tmp_path: Path) -> None:
     gateway = edge.store.up[edge.gateway.id]
     host, _, port = gateway.ssh_address.rpartition(":")
-    known, wrong = tmp_path / "known_hosts", tmp_path / "wrong"
-    known.write_text("".join(f"[{host}]:{port} {line}\n" for line in gateway.host_keys))
-    wrong.write_text(f"[{host}]:{port} {Key.make(tmp_path, 'other').file.with_suffix('.pub').read_text()}")
+    known_hosts, wrong_hosts = tmp_path / "known_hosts", tmp_path / "wrong"
+    known_hosts.write_text("".join(f"[{host}]:{port} {line}\n" for line in gateway.host_keys))
+    wrong_hosts.write_text(f"[{host}]:{port} {Key.make(tmp_path, 'other').file.with_suffix('.pub').read_text()}")
     key = edge.key("acct_A")
     command = ssh_command(int(port), key, "-N", "-R", "verified:80:localhost:1", host)
-    assert opens_a_tunnel(edge, command, known)
-    assert not opens_a_tunnel(edge, command, wrong)
+    assert opens_a_tunnel(edge, command, known_hosts)
+    assert not opens_a_tunnel(edge, command, wrong_hosts)
 
 
 def opens_a_tunnel(edge: Edge, command: list[str], known_hosts: Path) -> bool:

@@ -285,10 +285,10 @@ def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_n
 ) -> None:
     constraint = ("basicConstraints=critical,CA:TRUE",)
     authority, another = (openssl.issue(f"/CN={name}", extensions=constraint) for name in ("clients", "others"))
-    known = ServedAuthority(ACCOUNT, ids.new("ca"), authority.certificate)
-    edge.store.keep(known)
+    served_authority = ServedAuthority(ACCOUNT, ids.new("ca"), authority.certificate)
+    edge.store.keep(served_authority)
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=mutual:80:localhost:{echo.port}")
-    mutual = MutualTlsModule(certificate_authority_ids=[known.id])
+    mutual = MutualTlsModule(certificate_authority_ids=[served_authority.id])
     served_edge = tls_edge(edge, "mutual", attach(group(edge, "mutual"), mutual_tls=mutual))
     until(lambda: is_live(edge, served_edge))
     assert handshake(edge, folder, dated(authority, "20991231000000Z")) == (True, "echo\n")

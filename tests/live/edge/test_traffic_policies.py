@@ -38,21 +38,21 @@ class Port:
         edge.ssh(edge.key(ACCOUNT), "-R", f"app={app}:80:127.0.0.1:{server.port}").wait_for("is online")
         names = tuple(edge.settings.address(port) for port in ports)
         modules = enabled(BackendModule(backend_id=group.id))
-        self._made = ServedEdge(ACCOUNT, ids.new("edgtcp"), 0, names, modules=modules)
+        self._served_edge = ServedEdge(ACCOUNT, ids.new("edgtcp"), 0, names, modules=modules)
 
     def obey(self, *rules: Any, **document: Any) -> None:
         """Replace the policy."""
         value = json.dumps({"inbound": rules, **document})
         policy = TrafficPolicyModule(value=value)
-        self._keep(extended(self._made.modules, traffic_policy=policy))
+        self._keep(extended(self._served_edge.modules, traffic_policy=policy))
 
     def open(self) -> None:
         """Remove the policy."""
-        self._keep(extended(self._made.modules, traffic_policy=None))
+        self._keep(extended(self._served_edge.modules, traffic_policy=None))
 
     def _keep(self, modules: Modules) -> None:
-        self._made = replace(self._made, revision=self._made.revision + 1, modules=modules)
-        self.edge.store.keep(self._made)
+        self._served_edge = replace(self._served_edge, revision=self._served_edge.revision + 1, modules=modules)
+        self.edge.store.keep(self._served_edge)
 
     def admits(self, *sources: str, port: int = 0, first: bytes = b"") -> list[bool]:
         return [greeted(port or self.ports[0], source, first) for source in sources]

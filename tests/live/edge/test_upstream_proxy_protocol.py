@@ -26,7 +26,7 @@ pytestmark = needs_envoy
 @contextlib.contextmanager
 def reading() -> "Iterator[tuple[int, queue.Queue[bytes]]]":
     """Yield a port, and the queue of what came first there on each connection, which is closed then."""
-    seen: queue.Queue[bytes] = queue.Queue()
+    first_bytes: queue.Queue[bytes] = queue.Queue()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def accept() -> None:
@@ -34,10 +34,10 @@ def reading() -> "Iterator[tuple[int, queue.Queue[bytes]]]":
                 while True:
                     connection, _ = listening.accept()
                     with connection:
-                        seen.put(_first(connection))
+                        first_bytes.put(_first(connection))
 
         threading.Thread(target=accept, daemon=True).start()
-        yield listening.getsockname()[1], seen
+        yield listening.getsockname()[1], first_bytes
         listening.shutdown(socket.SHUT_RDWR)
 
 
@@ -62,17 +62,17 @@ def header_in(first: bytes) -> tuple[Header | None, bytes]:
 
 def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     port = edge.settings.tcp_ports[0]
-    with reading() as (upstream, seen):
+    with reading() as (upstream, first_bytes):
         open_tunnel(edge, edge.settings.address(port), str(port), upstream)
         with visiting(port) as visitor:
             visitor.sendall(b"hello" * 10)
             expected = Header(visitor.getsockname(), ("127.0.0.1", port))
-            assert header_in(seen.get(timeout=10)) == (expected, b"hello" * 10)
+            assert header_in(first_bytes.get(timeout=10)) == (expected, b"hello" * 10)
 
 
 def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     host = f"named.{edge.settings.tunnel_domain}"
-    with reading() as (upstream, seen):
+    with reading() as (upstream, first_bytes):
         open_tunnel(edge, host, "named:443", upstream)
         visitors = []  # what one sends may come when the next one has been there
 
@@ -81,7 +81,7 @@ def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) ->
                 visitors.append(visitor.getsockname())
                 ssl.create_default_context().wrap_socket(visitor, server_hostname=host)
             with contextlib.suppress(queue.Empty):
-                header, rest = header_in(seen.get(timeout=1))
+                header, rest = header_in(first_bytes.get(timeout=1))
                 assert header
                 assert header.source in visitors
                 assert rest[:2] == b"\x16\x03"
@@ -127,7 +127,7 @@ def test_an_https_edge_tells_the_tunnels_of_its_groups_who_visitors_are(edge: Ed
 def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: Edge) -> None:
     port = edge.settings.tcp_ports[1]
     address = edge.settings.address(port)
-    with reading() as (upstream, seen):
+    with reading() as (upstream, first_bytes):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "db"}))
         modules = enabled(backend=BackendModule(backend_id=group.id))
         served_edge = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules)
@@ -141,7 +141,7 @@ def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: 
             with contextlib.suppress(OSError, queue.Empty), visiting(port) as visitor:
                 visitors.append(Header(visitor.getsockname(), ("127.0.0.1", port)))
                 visitor.sendall(b"hello" * 10)
-                header, rest = header_in(seen.get(timeout=1))
+                header, rest = header_in(first_bytes.get(timeout=1))
                 assert (header in visitors, rest) == (True, b"hello" * 10)
                 return True
             return False  # it is not served yet

@@ -82,7 +82,7 @@ def test_a_thousand_webhooks_pass_as_the_model_says(site: Site) -> None:
     ]
     assert wrong == []
     assert 250 < sum(case.passes for case in cases) < 750
-    assert sorted(Origin.seen) == sorted(case.body for case in cases if case.passes)
+    assert sorted(Origin.bodies) == sorted(case.body for case in cases if case.passes)
 
 
 def attempts() -> Iterator[tuple[str, int, bytes, str]]:
@@ -167,7 +167,7 @@ def test_no_attempt_passes(site: Site) -> None:
         for label, _, request, method in all_attempts
     ]
     assert statuses == [(label, status) for label, status, _, _ in all_attempts]
-    assert Origin.seen == []
+    assert Origin.bodies == []
 
 
 def test_no_attempt_passes_by_http2(site: Site, origin: int) -> None:
@@ -188,7 +188,7 @@ def test_no_attempt_passes_by_http2(site: Site, origin: int) -> None:
     assert status(site.name, b"altered", signature) == "403"
     assert status(site.name, b"", path="/open/../GITHUB") == "400"
     assert status(f"beside{site.name}", b"", f"host: {site.host}") == "421"  # on a connection for another name
-    assert Origin.seen == []
+    assert Origin.bodies == []
     assert status(site.name, BODY, signature) == "200"
 
 
@@ -225,7 +225,7 @@ def test_a_client_that_waits_for_100_continue_passes(site: Site) -> None:
     expect = ("-H", "expect: 100-continue", "--http1.1", "--data-binary", BODY.decode())
     assert site.edge.status(site.name, *header_arguments, *expect, path="/GITHUB") == "200"
     assert site.edge.status(site.name, *expect, path="/GITHUB") == "403"
-    assert Origin.seen == [BODY]
+    assert Origin.bodies == [BODY]
 
 
 def test_a_changed_module_is_obeyed(site: Site) -> None:
@@ -251,4 +251,4 @@ def test_without_the_service_routes_are_closed(edge: Edge, admin: Client) -> Non
         for provider in PROVIDERS:
             assert site.send(f"/{provider}", sign(provider, BODY, now), BODY)[0] == 503
         assert site.send("/open", [], BODY) == (200, BODY)
-        assert Origin.seen == [BODY]
+        assert Origin.bodies == [BODY]

@@ -81,7 +81,7 @@ class Good:
         edge.store.keep(self._answer)
         edge.store.keep(ServedEdge(GOOD, ids.new("edghts"), 1, ("good.tunnels.localhost:443",), routes=(route,)))
         until(lambda: edge.curl("good") == "0")
-        self._kept = edge.connect("good")
+        self._connection = edge.connect("good")
 
     def change(self) -> float:
         """Change what it answers; return the seconds until it does, also on the connection from before."""
@@ -92,8 +92,8 @@ class Good:
         return time.monotonic() - start
 
     def _answered(self) -> str:
-        self._kept.sendall(b"GET / HTTP/1.1\r\nhost: good.tunnels.localhost\r\n\r\n")
-        return self._kept.recv(10_000).decode().rpartition("\r\n")[2]
+        self._connection.sendall(b"GET / HTTP/1.1\r\nhost: good.tunnels.localhost\r\n\r\n")
+        return self._connection.recv(10_000).decode().rpartition("\r\n")[2]
 
 
 def in_turns(count: int) -> Iterator[list[Worst]]:

@@ -137,8 +137,10 @@ def _configure(server: Sshd, program: str) -> None:
     for name in ("trusted", "authorized_keys"):
         (folder / name).touch()
     config.write_text(_CONFIG.format(host=HOST, port=server.port, folder=folder))
-    known = subprocess.run([program, "-T", "-f", str(config)], check=True, capture_output=True, text=True).stdout
-    if "persourcepenalties" in known:  # from 9.8 on sshd locks out those who fail often, as these tests must
+    configuration = subprocess.run(
+        [program, "-T", "-f", str(config)], check=True, capture_output=True, text=True
+    ).stdout
+    if "persourcepenalties" in configuration:  # from 9.8 on sshd locks out those who fail often, as these tests must
         _append(config, "PerSourcePenalties no")
 
 

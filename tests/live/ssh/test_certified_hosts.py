@@ -60,10 +60,10 @@ def connect(tmp_path: Path) -> Connect:
         key = keygen.generate(tmp_path / "certified", "ecdsa", 256)
         certified = replace(certificate, public_key=keys.parse_authorized_key(key.public).key)
         (tmp_path / "certified-cert.pub").write_text(ssh_certificates.sign(certified, authority))
-        known = tmp_path / "known_hosts"
-        known.write_text(f"@cert-authority * {keys.authorized_key(trusted.public_key())}\n")
+        known_hosts = tmp_path / "known_hosts"
+        known_hosts.write_text(f"@cert-authority * {keys.authorized_key(trusted.public_key())}\n")
         (tmp_path / "revoked").write_bytes(revoked)
-        files = (f"UserKnownHostsFile={known}", f"RevokedHostKeys={tmp_path}/revoked")
+        files = (f"UserKnownHostsFile={known_hosts}", f"RevokedHostKeys={tmp_path}/revoked")
         lines = (f"HostKey {tmp_path}/certified", f"HostCertificate {tmp_path}/certified-cert.pub")
         with sshd.running(tmp_path, *lines) as server:
             options = [f"-o{option}" for option in (*_OPTIONS, *files, f"HostKeyAlias={name}")]

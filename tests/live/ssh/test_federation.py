@@ -142,9 +142,9 @@ def test_a_certificate_and_a_login(api: tuple[Client, Issuer], server: Sshd, tmp
     signed = Signed(pair, {"id": "exchanged", "certificate": certificate})
     assert server.login(signed, "echo in") == accepted("in\n")
     soon = clock.rfc3339(clock.at(clock.seconds() + 4))
-    asked = {"ssh_certificate_authority_id": authority["id"], "public_key": pair.public, "principals": [USER]}
+    request = {"ssh_certificate_authority_id": authority["id"], "public_key": pair.public, "principals": [USER]}
     token = issuer.token(credential)
-    answer = exchanges.exchange(admin, token, credential, certificate={**asked, "valid_until": soon}).json
+    answer = exchanges.exchange(admin, token, credential, certificate={**request, "valid_until": soon}).json
     brief = Signed(pair, answer["ssh_user_certificate"])
     assert server.login(brief, "echo in") == accepted("in\n")
     end = time.monotonic() + 20
@@ -165,9 +165,9 @@ def test_people_of_a_company(api: tuple[Client, Issuer]) -> None:
     token = issuer.token(parameters["client_id"], email="ada@example.com", email_verified=True, hd="example.com")
 
     def sign(principal: str) -> int:
-        asked = {"ssh_certificate_authority_id": authority, "principals": [principal]}
-        asked["public_key"] = admin.create("/ssh_certificate_authorities", {})["public_key"]
-        return exchanges.exchange(admin, token, parameters["audience"], certificate=asked).status
+        request = {"ssh_certificate_authority_id": authority, "principals": [principal]}
+        request["public_key"] = admin.create("/ssh_certificate_authorities", {})["public_key"]
+        return exchanges.exchange(admin, token, parameters["audience"], certificate=request).status
 
     assert (sign("root"), sign("ada@example.com")) == (400, 200)
 

@@ -24,14 +24,14 @@ class Service(HTTPServer):
 
     status, content, tag = 200, EMPTY, '"1"'
     cut = 0  # bytes that are announced and not sent
-    asked: list[str | None]
+    etags: list[str | None]
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Service
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.headers.get("If-None-Match"))
+        self.server.etags.append(self.headers.get("If-None-Match"))
         is_known = self.headers.get("If-None-Match") == self.server.tag
         self.send_response(304 if is_known else self.server.status)
         self.send_header("ETag", self.server.tag)
@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def service() -> Iterator[Service]:
     server = Service(("127.0.0.1", 0), Handler)
-    server.asked = []
+    server.etags = []
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
@@ -72,7 +72,7 @@ def test_a_new_list_is_put_in_place_and_asked_for_once(tmp_path: Path, service: 
     service.content, service.tag = FULL, '"2"'
     assert fetch(tmp_path, service).returncode == 0
     assert (tmp_path / "revoked").read_bytes() == FULL
-    assert service.asked == [None, '"1"', '"1"']
+    assert service.etags == [None, '"1"', '"1"']
 
 
 @pytest.mark.parametrize(

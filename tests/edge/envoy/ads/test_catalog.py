@@ -30,8 +30,8 @@ def cancelling(digests: Mapping[str, int]) -> set[str]:
 def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_the_same() -> None:
     names = [f"n{number}.tunnels.localhost" for number in range(200)]
     parts = {name: https_listener.build_special_part(name, "1.3", Settings()) for name in names}
-    known = {name: int.from_bytes(blake2b(part.encoded, digest_size=16).digest()) for name, part in parts.items()}
-    chosen_parts = {parts[name].key: parts[name] for name in cancelling(known)}
+    digests = {name: int.from_bytes(blake2b(part.encoded, digest_size=16).digest()) for name, part in parts.items()}
+    chosen_parts = {parts[name].key: parts[name] for name in cancelling(digests)}
     catalog = Catalog(b"a key")
     listener = https_listener.build_https_listener(Settings())
     catalog.apply({listener.key: listener})

@@ -59,14 +59,14 @@ def test_all_requests_within_the_limits_and_one_in_ten_refusals_are_logged() -> 
     log_filter = messages.to_json(access_log.build_request_log(SETTINGS, OWNER))["filter"]
     important, sample = log_filter["or_filter"]["filters"]
     assert sample["runtime_filter"]["percent_sampled"] == {"numerator": 10}
-    unusual, known = important["or_filter"]["filters"]
+    unusual, accounts_filter = important["or_filter"]["filters"]
     comparisons = [
         status_filter["status_code_filter"]["comparison"] for status_filter in unusual["and_filter"]["filters"]
     ]
     assert [(comparison["op"], comparison["value"]["default_value"]) for comparison in comparisons] == [
         ("NE", status) for status in (403, 404, 421, 429)
     ]
-    assert known["extension_filter"]["typed_config"]["expression"] == (
+    assert accounts_filter["extension_filter"]["typed_config"]["expression"] == (
         "'edge' in xds.virtual_host_metadata.filter_metadata"
         " && !response.code_details.matches('^(rbac_|local_rate_limited)')"
     )

@@ -60,7 +60,7 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
 
 
 @pytest.mark.parametrize(
-    ("known", "requests", "address"),
+    ("visitor", "requests", "address"),
     [
         ("", [], ""),
         ("", [GET], ""),
@@ -72,9 +72,9 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
     ],
 )
 def test_a_connection_is_whose_its_last_request_was_unless_that_is_known_before(
-    known: str, requests: list[bytes], address: str
+    visitor: str, requests: list[bytes], address: str
 ) -> None:
-    connection = MeteredConnection(Meter(), Observer(), known)
+    connection = MeteredConnection(Meter(), Observer(), visitor)
     assert connection.has_request is False
     for data in requests:
         (connection.on_response if data == ANSWER else connection.on_request)(data)

@@ -68,7 +68,7 @@ class Trial:
 
     done: list[str] = field(default_factory=list)
     timers: list[Watch] = field(default_factory=list)
-    seen: list[bytes] = field(default_factory=list)
+    events: list[bytes] = field(default_factory=list)
     is_requesting: bool = False
 
     def __post_init__(self) -> None:
@@ -86,13 +86,13 @@ class Trial:
         self.done.append("closed")
 
     def on_close(self) -> None:
-        self.seen.append(b"the end")
+        self.events.append(b"the end")
 
     def on_request(self, data: bytes) -> None:
-        self.seen.append(data)
+        self.events.append(data)
 
     def on_response(self, data: bytes) -> bool:
-        self.seen.append(data)
+        self.events.append(data)
         return self.is_requesting
 
     def joined(self) -> "Trial":
@@ -116,7 +116,7 @@ def test_what_envoy_sends_before_the_channel_is_open_is_kept_and_reading_pauses(
     trial.relay.on_opened(trial.channel)
     trial.relay.data_received(b"c")
     assert trial.done == ["open", "envoy pause", "channel ab", "envoy resume", "channel c"]
-    assert trial.seen == [b"a", b"b", b"c"]
+    assert trial.events == [b"a", b"b", b"c"]
 
 
 def test_a_channel_that_takes_too_long_closes_the_connection_and_one_that_opens_in_time_does_not(trial: Trial) -> None:
@@ -143,7 +143,7 @@ def test_a_channel_that_is_refused_when_envoy_has_gone_is_over(trial: Trial) -> 
     trial.relay.on_refused()
     assert trial.done == ["open"]
     trial.relay.on_opening_end()
-    assert (trial.done, trial.seen) == (["open", "closed"], [b"the end"])
+    assert (trial.done, trial.events) == (["open", "closed"], [b"the end"])
 
 
 def test_a_channel_that_opens_when_envoy_has_gone_is_closed(trial: Trial) -> None:
@@ -169,7 +169,7 @@ def test_answers_go_to_envoy_while_it_is_there(trial: Trial) -> None:
     trial.relay.connection_lost(None)
     trial.relay.on_response(b"b")
     assert trial.done == ["envoy a", "channel resume", "channel close"]
-    assert trial.seen == [b"a", b"b"]
+    assert trial.events == [b"a", b"b"]
 
 
 def test_the_slower_end_sets_the_pace(trial: Trial) -> None:
@@ -202,7 +202,7 @@ def test_both_ends_have_to_go_before_it_is_over(trial: Trial) -> None:
     assert trial.done == ["envoy close"]
     trial.relay.connection_lost(None)
     assert trial.done == ["envoy close", "closed"]
-    assert trial.seen == [b"the end"]
+    assert trial.events == [b"the end"]
 
 
 @pytest.mark.parametrize(("last", "steps"), [(b"", ["envoy abort"]), (b"503", ["envoy 503", "envoy close"])])
@@ -331,7 +331,7 @@ def test_the_upstream_reads_who_the_visitor_is_before_all_else() -> None:
     trial.relay.on_opened(trial.channel)
     trial.relay.data_received(b"a")
     assert trial.done == ["open", "channel who ", "envoy resume", "channel a"]
-    assert trial.seen == [b"a"]
+    assert trial.events == [b"a"]
 
 
 def _answered_early(trial: Trial) -> Watch:

@@ -168,7 +168,7 @@ class Issuing:
         """Run another edge host at an address, with the same ports and store."""
         folder = self.log.parent / "another"
         host_variables = {"EDGE_HOST": address, "EDGE_DIR": str(folder), "SSH_PORT": str(free_port())}
-        shared = {**self.platform.ports, "LOCAL_DIR": str(self.platform.api.local), "DNS_SERVERS": self.asked}
+        shared = {**self.platform.ports, "LOCAL_DIR": str(self.platform.api.local), "DNS_SERVERS": self.name_server}
         edge = start_edge(self.platform.api, {**shared, **host_variables})
         try:
             yield
@@ -176,7 +176,7 @@ class Issuing:
             _end(edge)
 
     @property
-    def asked(self) -> str:
+    def name_server(self) -> str:
         """Return the name server that edge hosts ask."""
         return self.settings["DNS_SERVERS"]
 

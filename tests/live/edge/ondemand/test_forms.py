@@ -14,7 +14,11 @@ pytestmark = needs_envoy
 
 
 def test_mutual_tls_closes_open_connections_and_strangers_at_once(name: Name, mutual: Modules) -> None:
-    with name.connect(is_stranger=True) as before, name.visited() as known, name.visited(is_stranger=True) as strangers:
+    with (
+        name.connect(is_stranger=True) as before,
+        name.visited() as statuses,
+        name.visited(is_stranger=True) as strangers,
+    ):
         assert ask(before, name.host)[0] == 200
         name.change(mutual)
         until(lambda: strangers[""] > 0)
@@ -22,30 +26,30 @@ def test_mutual_tls_closes_open_connections_and_strangers_at_once(name: Name, mu
         assert ask(before, name.host)[0] == 421
         until(lambda: strangers[""] > 20)
         assert strangers["200"] == count_before
-    assert known.keys() <= {"200", "421"}
+    assert statuses.keys() <= {"200", "421"}
     assert strangers.keys() <= {"200", "421", ""}
 
 
 def test_without_mutual_tls_visitors_find_the_name_all_the_time(name: Name, mutual: Modules) -> None:
     name.change(mutual)
     until(lambda: not name.visit(is_stranger=True))
-    with name.connect() as before, name.visited() as known:
+    with name.connect() as before, name.visited() as statuses:
         assert ask(before, name.host)[0] == 200
         name.change(enabled())
         until(lambda: name.visit(is_stranger=True) == "200")
         name.edge.settle()
         assert ask(before, name.host)[0] == 421
-    assert known.keys() <= {"200", "421"}
-    assert known["421"] <= 1  # on a connection from before the change
+    assert statuses.keys() <= {"200", "421"}
+    assert statuses["421"] <= 1  # on a connection from before the change
 
 
 def test_a_special_name_that_the_list_lacks_is_added_by_its_first_visitor(name: Name, mutual: Modules) -> None:
     name.edge.settle()
     name.change(mutual, is_listed=False)  # as an earlier version of the API did
     until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
-    with name.visited() as known, name.visited(is_stranger=True) as strangers:
-        until(lambda: min(known.total(), strangers.total()) > 20)
-    assert ({*known}, {*strangers}) == ({"200"}, {""})
+    with name.visited() as statuses, name.visited(is_stranger=True) as strangers:
+        until(lambda: min(statuses.total(), strangers.total()) > 20)
+    assert ({*statuses}, {*strangers}) == ({"200"}, {""})
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.3"])

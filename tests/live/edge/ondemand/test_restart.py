@@ -27,12 +27,12 @@ def test_a_special_name_goes_on(name: Name, mutual: Modules) -> None:
     name.change(mutual)
     until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
     name.edge.store.before = _delay_listing  # Envoy is connected again before control knows the special names
-    with name.visited() as known, name.visited(is_stranger=True) as strangers:
+    with name.visited() as statuses, name.visited(is_stranger=True) as strangers:
         name.edge.restart_control()
         name.edge.settle()
-        until(lambda: known["200"] > 50)
+        until(lambda: statuses["200"] > 50)
     name.edge.store.before = lambda *_: None
-    assert ({*known}, {*strangers}) == ({"200"}, {""})
+    assert ({*statuses}, {*strangers}) == ({"200"}, {""})
 
 
 def _delay_listing(_: str, body: str) -> None:
@@ -59,11 +59,11 @@ def test_a_special_name_that_a_new_control_cannot_read_stays_in_service(name: Na
     until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
     store = name.edge.store
     store.before = _fail_for_account
-    with name.visited() as known, name.visited(is_stranger=True) as strangers:
+    with name.visited() as statuses, name.visited(is_stranger=True) as strangers:
         name.edge.restart_control()
         until(lambda: name.edge.control.discovery.catalog.has_all_listeners, within=30)
-        count_before = known["200"]
-        until(lambda: known["200"] > count_before + 50)
+        count_before = statuses["200"]
+        until(lambda: statuses["200"] > count_before + 50)
         store.before = lambda *_: None
         name.edge.settle()
-    assert ({*known}, {*strangers}) == ({"200"}, {""})
+    assert ({*statuses}, {*strangers}) == ({"200"}, {""})

@@ -80,7 +80,8 @@ def _add_edge(
     backend = BackendModule(backend_id=all_of_them)
     modules = [extended(modules_of_route if match != "/" else NO_MODULES, backend=backend) for _, match in routes]
     served_routes = tuple(
-        ServedRoute(ids.new("edghtsrt"), *route, own) for route, own in zip(routes, modules, strict=True)
+        ServedRoute(ids.new("edghtsrt"), *route, modules_of_route)
+        for route, modules_of_route in zip(routes, modules, strict=True)
     )
     host = f"{label}.{edge.settings.tunnel_domain}:443"
     edge.store.keep(ServedEdge(account, ids.new("edghts"), 1, (host,), routes=served_routes))

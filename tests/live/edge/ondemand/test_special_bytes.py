@@ -44,7 +44,7 @@ class Bytes:
         """Replace the edges and tunnels of the account."""
         edges = {record.id: record for record in records if isinstance(record, ServedEdge)}
         tunnels = {record.id: record for record in records if isinstance(record, ServedTunnel)}
-        known = AccountRecords(
+        account_records = AccountRecords(
             A,
             frozenset(),
             edges=edges,
@@ -53,11 +53,13 @@ class Bytes:
             backends={GROUP: worlds.group(GROUP)},
         )
         now = datetime.now(UTC)
-        plans = tuple(edge_plan for id in edges if (edge_plan := names.plan_edge(id, known, now, self.service)))
-        passthrough = names.plan_names([HOST], known, now, self.service)[HOST]
-        port = names.plan_port(str(self.port), known, now, self.service)
+        plans = tuple(
+            edge_plan for id in edges if (edge_plan := names.plan_edge(id, account_records, now, self.service))
+        )
+        passthrough = names.plan_names([HOST], account_records, now, self.service)[HOST]
+        port = names.plan_port(str(self.port), account_records, now, self.service)
         special = SpecialPlans(plans, (passthrough,) if passthrough.site else (), (port,))
-        view = AccountView(known, self.service)
+        view = AccountView(account_records, self.service)
         for plan in plans:
             for host in plan.hosts:
                 self.table.serve(NamePlan(host.name, A, host.certificate, edge=plan))

@@ -80,16 +80,16 @@ def limit_account(
     None leaves a limit unchanged. If a call was interrupted, repeat it. Raises UnknownId.
     """
     check_account(account_id)
-    given = {name: value for name, value in (requests or {}).items() if value is not None}
+    limits = {name: value for name, value in (requests or {}).items() if value is not None}
 
-    def limited(item: Item) -> Item:
+    def edit(item: Item) -> Item:
         before = Account.of(item.body)
         names = before.only_reserved if only_reserved is None else only_reserved
-        after = replace(before, only_reserved=names, limits={**before.limits, **given})
+        after = replace(before, only_reserved=names, limits={**before.limits, **limits})
         return replace(item, body=records.body_of_change(item, before, after))
 
-    changes.rewrite(Change(OPERATOR), accounts.SCOPE, account_id, limited)
-    if given:
+    changes.rewrite(Change(OPERATOR), accounts.SCOPE, account_id, edit)
+    if limits:
         switching.copy_rules(account_id)
 
 

@@ -76,8 +76,8 @@ def _line(account: str, event: Item) -> str:
     set, they begin with the path.
     """
     response = audit_events.response(event, os.environ.get("BASE_URL", "").rstrip("/"))
-    own = {"account": account, "resource_path": event.body["resource_path"]}
-    return json.dumps({"id": event.id, **own, **response})
+    operator_fields = {"account": account, "resource_path": event.body["resource_path"]}
+    return json.dumps({"id": event.id, **operator_fields, **response})
 
 
 def _start(after: str) -> str:

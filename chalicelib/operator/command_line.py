@@ -35,12 +35,12 @@ class _PlainCommand(click.Command):
             return super().parse_args(ctx, [*args])
         except click.NoSuchOption as error:
             start = error.option_name
-            every = [name for option in self.get_params(ctx) for name in (*option.opts, *option.secondary_opts)]
-            names = [name for name in every if name.startswith(start)]
-            place = next((place for place, arg in enumerate(args) if arg.partition("=")[0] == start), None)
-            if len(names) != 1 or place is None or not start.startswith("--"):
+            options = [name for option in self.get_params(ctx) for name in (*option.opts, *option.secondary_opts)]
+            matches = [name for name in options if name.startswith(start)]
+            index = next((index for index, arg in enumerate(args) if arg.partition("=")[0] == start), None)
+            if len(matches) != 1 or index is None or not start.startswith("--"):
                 raise
-            return self.parse_args(ctx, [*args[:place], args[place].replace(start, names[0], 1), *args[place + 1 :]])
+            return self.parse_args(ctx, [*args[:index], args[index].replace(start, matches[0], 1), *args[index + 1 :]])
 
 
 class OperatorCommand(_PlainCommand):

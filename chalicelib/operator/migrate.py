@@ -54,10 +54,10 @@ def migrate(applies: bool, folder: Path | None) -> None:
 def forms() -> Forms:
     """Return the stored types of all kinds and of their modules. A stored type is the dataclass of a record's body."""
     # accounts have no endpoint, so no `Resource` declares their stored type
-    own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
+    internal_types: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
     served = {resource.kind: resource for resource in (*resources.load_all(), *edges.load_all())}
     return Forms(
-        {**own, **{kind: resource.stored for kind, resource in served.items()}},
+        {**internal_types, **{kind: resource.stored for kind, resource in served.items()}},
         {kind: {module.name: module.stored for module in modules.of(kind)} for kind in served},
     )
 
@@ -88,17 +88,17 @@ class Run:
         total = segments.scan(folder, Selection(), self._migrate_page, self.report)
         needed, done, last = Counter[tuple[str, str]](), Counter[bool](), list[list[str]]()
         for line in chain(folder.lines(), self._migrate_last(last)):
-            found = json.loads(line)
-            needed.update((what, about) for what, about in found.get("needed", ()))
-            done.update([found["done"]] if "done" in found else [])
-            last += [found["last"]] if "last" in found else []
-            yield from [found["say"]] if "say" in found else []
+            entry = json.loads(line)
+            needed.update((kind_name, about) for kind_name, about in entry.get("needed", ()))
+            done.update([entry["done"]] if "done" in entry else [])
+            last += [entry["last"]] if "last" in entry else []
+            yield from [entry["say"]] if "say" in entry else []
         folder.remove()
         yield from self._summarize(total, needed, done)
 
     def _summarize(self, total: int, needed: Counter[tuple[str, str]], done: Counter[bool]) -> Iterator[str]:
         counts = sorted(needed.items())
-        summary = "; ".join(f"{count} of the kind {what} ({about})" for (what, about), count in counts)
+        summary = "; ".join(f"{count} of the kind {kind_name} ({about})" for (kind_name, about), count in counts)
         yield f"{total} records; to be rewritten: {summary or 'none'}."
         if self.applies:
             again = f" {done[False]} changed during the migration: run the command again." if done[False] else ""
@@ -142,8 +142,8 @@ def _encode_sentences(sentences: Generator[str, None, T]) -> Generator[str, None
         try:
             yield json.dumps({"say": next(sentences)})
         except StopIteration as end:
-            found: T = end.value
-            return found
+            result: T = end.value
+            return result
 
 
 def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:

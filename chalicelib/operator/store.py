@@ -28,7 +28,7 @@ def create_store() -> list[str]:
     is_new = {f"table {table_name}": provisioning.create_table(), f"key {key_id}": provisioning.create_key()}
     if not any(is_new.values()):
         raise CommandError(f"The table {table_name} and the key {key_id} exist already: nothing was created.")
-    return [f"{what} {'was created' if new else 'is there already'}" for what, new in is_new.items()]
+    return [f"{name} {'was created' if new else 'is there already'}" for name, new in is_new.items()]
 
 
 def find_short_trails() -> Iterator[str]:
@@ -41,11 +41,11 @@ def find_short_trails() -> Iterator[str]:
         authorities = table.newest(items.scope(account.id, kinds.SSH_CERTIFICATE_AUTHORITIES.path))
         for authority in authorities:
             policy = PolicyModule.of(authority.modules.get(policies.NAME, {}))
-            most = policy.user.max_lifetime if policy.enabled and policy.user else None
-            if most and most > days * _DAY:
+            max_lifetime = policy.user.max_lifetime if policy.enabled and policy.user else None
+            if max_lifetime and max_lifetime > days * _DAY:
                 yield (
                     f"AUDIT_DAYS is {days}: offboarding does not find older certificates, but the policy of"
-                    f" {authority.id} of {account.id} permits user certificates of {most} seconds."
+                    f" {authority.id} of {account.id} permits user certificates of {max_lifetime} seconds."
                 )
 
 

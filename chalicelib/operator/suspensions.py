@@ -106,8 +106,8 @@ def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[Offboardin
         time.sleep(report.retry_after)
 
 
-def _command(kind: Kind, others: str) -> click.Command:
-    """Return the command `offboard` for a kind of resource. `others` is the default of the option --others."""
+def _command(kind: Kind, default: str) -> click.Command:
+    """Return the command `offboard` for a kind of resource. `default` is the default of the option --others."""
 
     @click.command(
         "offboard", cls=OperatorCommand, help=f"End a {kind.name} and all that its keys made. Takes about 20 seconds."
@@ -117,8 +117,8 @@ def _command(kind: Kind, others: str) -> click.Command:
     @click.option(
         "--others",
         type=click.Choice(["end", "keep"]),
-        default=others,
-        help=f"Whether to end the resources that its keys made for other owners (default: {others}).",
+        default=default,
+        help=f"Whether to end the resources that its keys made for other owners (default: {default}).",
     )
     @click.option(
         "--certificates",

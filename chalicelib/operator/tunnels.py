@@ -70,12 +70,12 @@ def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
     if tunnel and _lasted_until(tunnel, second):
         return tunnel
     edges = _edges_at(host)
-    if having := [edge for edge in edges if _began_before(edge, second) and _lasted_until(edge, second)]:
-        return having[-1]
-    earlier = [it for it in (tunnel, *edges) if it and not _lasted_until(it, second)]
+    if matches := [edge for edge in edges if _began_before(edge, second) and _lasted_until(edge, second)]:
+        return matches[-1]
+    earlier = [candidate for candidate in (tunnel, *edges) if candidate and not _lasted_until(candidate, second)]
     if not earlier:
         raise CommandError(f"No tunnel or edge had {name} at that time or before.")
-    last = max(earlier, key=lambda it: it.ended_at)
+    last = max(earlier, key=lambda candidate: candidate.ended_at)
     id = last.tunnel if isinstance(last, TunnelRecord) else last.edge
     raise CommandError(f"No tunnel or edge had {name} at that time. {id} had the name before, until {last.ended_at}.")
 
@@ -183,7 +183,7 @@ def _edges_at(name: str) -> list[FormerEdge]:
     former = [edge for hostport in list_hostports(name) for edge in histories.read_former_edges(hostport)]
     edge = find_by_name(name, base_names.domain_in_use())
     present = [FormerEdge(edge.account, edge.id, edge.body["created_at"])] if edge else []
-    return [*present, *sorted(former, key=lambda it: it.ended_at, reverse=True)]
+    return [*present, *sorted(former, key=lambda former_edge: former_edge.ended_at, reverse=True)]
 
 
 def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:

@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 @cache
 def load_all() -> tuple[Resource, ...]:
     """Import all files of this folder. Return the Resource that each declares, if any."""
-    files = sorted(walk_packages(__path__, f"{__name__}."), key=lambda it: it.name.rpartition(".")[2])
+    files = sorted(walk_packages(__path__, f"{__name__}."), key=lambda file: file.name.rpartition(".")[2])
     return tuple(module.RESOURCE for file in files if hasattr(module := import_module(file.name), "RESOURCE"))

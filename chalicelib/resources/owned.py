@@ -24,27 +24,27 @@ class OwnedResource(EditableResource):
     """A kind of resource with an owner. A certificate's owner, who requested it, is stored but not shown."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        listing, *others = super().endpoints()
-        return (listing._replace(query={**listing.query, "owner_id": _OWNER_ID}), *others)
+        listing, *endpoints = super().endpoints()
+        return (listing._replace(query={**listing.query, "owner_id": _OWNER_ID}), *endpoints)
 
     def list_page(self, call: Call) -> str:
         selects = self.selection(call)
         if selects is None:
             return super().list_page(call)
-        others = dict(call.query)
-        page = Page(others.pop("before_id", None), others.pop("limit", Page.limit))
-        read, has_more = self.listed(call, replace(page, limit=_READ))
-        own = [item for item in read if selects(item)]
-        found, is_cut = own[: page.limit], len(own) > page.limit
-        reached = found if is_cut else read
+        query = dict(call.query)
+        page = Page(query.pop("before_id", None), query.pop("limit", Page.limit))
+        candidates, has_more = self.listed(call, replace(page, limit=_READ))
+        matches = [item for item in candidates if selects(item)]
+        items, is_cut = matches[: page.limit], len(matches) > page.limit
+        covered_items = items if is_cut else candidates
         return paging.text(
             self.kind.array,
-            self.responses(found, call),
-            paging.last(reached),
+            self.responses(items, call),
+            paging.last(covered_items),
             f"{call.base_url}{self.path(call)}",
             page,
             has_more=is_cut or has_more,
-            query=others,
+            query=query,
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:

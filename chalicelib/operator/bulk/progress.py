@@ -26,8 +26,8 @@ def open_progress(folder: Path | None) -> Iterator[Path]:
         folder.mkdir(mode=0o700, exist_ok=True)
         yield folder
         return
-    with TemporaryDirectory() as made:
-        yield Path(made)
+    with TemporaryDirectory() as path:
+        yield Path(path)
 
 
 def report(sentence: str) -> None:

@@ -50,16 +50,16 @@ class Comparison:
         restored table.
         """
         purpose = {"command": "revocations list", "table": dynamodb.table_name(), "later": self.later}
-        own = ScanFolder(self.folder / "admitted", purpose)
-        revoked = ScanFolder(self.folder / "revoked", purpose)
+        credentials_scan = ScanFolder(self.folder / "admitted", purpose)
+        revocations_scan = ScanFolder(self.folder / "revoked", purpose)
         with self._reading_later():
             # read the ids of deleted accounts now, because the threads of the scan would read them several times
             _ = self._deleted
-        segments.scan(own, _SELECTED, self._compare, self.report)
+        segments.scan(credentials_scan, _SELECTED, self._compare, self.report)
         with self._reading_later():
-            segments.scan(revoked, _REVOCATIONS, self._compare_lists, self.report)
-        yield from own.lines()
-        yield from revoked.lines()
+            segments.scan(revocations_scan, _REVOCATIONS, self._compare_lists, self.report)
+        yield from credentials_scan.lines()
+        yield from revocations_scan.lines()
 
     def remove(self) -> None:
         """Remove the progress files of the comparison."""
@@ -70,9 +70,9 @@ class Comparison:
         """Yield a line for each item that is active only in the restored table. `page` is a page of this table."""
         admitted = [item for item in table.skip_malformed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._reading_later():
-            found = table.records(item.key for item in admitted)
+            later_records = table.records(item.key for item in admitted)
         for item in admitted:
-            later = found.get(item.key)
+            later = later_records.get(item.key)
             if item.scope == accounts.SCOPE and later is None:
                 self._require_deletion(item.id)
             if not (later and any(map(_is_admitted, table.skip_malformed([Item.from_record(later)])))):
@@ -81,7 +81,7 @@ class Comparison:
     def _compare_lists(self, page: Records) -> Iterator[str]:
         """Yield a line for each SSH revocation that the restored table lacks. `page` is a page of the later table."""
         live = [item for item in table.skip_malformed(map(Item.from_record, page)) if item.is_live]
-        with dynamodb.in_table(self._own):
+        with dynamodb.in_table(self._restored_table):
             for authority, item in unlisted.find(live, self.later):
                 record = json.dumps({**item.body, PUBLIC_KEY: authority.public_key})
                 yield f"{authority.account} {authority.id} {record}"
@@ -100,7 +100,7 @@ class Comparison:
         return frozenset(event.resource_id for event in events if event.action == "account.delete")
 
     @cached_property
-    def _own(self) -> str:
+    def _restored_table(self) -> str:
         return dynamodb.table_name()
 
     @contextmanager
@@ -109,7 +109,7 @@ class Comparison:
 
         Raises CommandError if it cannot be read.
         """
-        _ = self._own
+        _ = self._restored_table
         try:
             with dynamodb.in_table(self.later):
                 yield

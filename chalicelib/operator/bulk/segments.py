@@ -48,18 +48,18 @@ class ScanFolder:
     def open(self) -> int:
         """Create the folder if it does not exist. Return the number of its segments. Raises CommandError."""
         self.path.mkdir(mode=0o700, exist_ok=True)
-        plan = self.path / _PLAN
-        wanted = {**self.purpose, "segments": SEGMENTS}
-        if not plan.exists():
-            part = plan.with_suffix(".new")
-            part.write_text(json.dumps(wanted))
-            part.replace(plan)
-        found = json.loads(plan.read_text())
-        if {**found, "segments": 0} != {**wanted, "segments": 0}:
+        file = self.path / _PLAN
+        settings = {**self.purpose, "segments": SEGMENTS}
+        if not file.exists():
+            part = file.with_suffix(".new")
+            part.write_text(json.dumps(settings))
+            part.replace(file)
+        plan = json.loads(file.read_text())
+        if {**plan, "segments": 0} != {**settings, "segments": 0}:
             raise CommandError(
-                f"The folder {self.path} has the progress of another run ({json.dumps(found)}): choose another folder."
+                f"The folder {self.path} has the progress of another run ({json.dumps(plan)}): choose another folder."
             )
-        return int(found["segments"])
+        return int(plan["segments"])
 
     def lines(self) -> Iterator[str]:
         """Yield the results of all segments, without line ends."""

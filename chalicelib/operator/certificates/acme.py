@@ -32,12 +32,12 @@ def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
     account = acme_accounts.find(directory)
     yield f"directory {directory}"
     yield f"account {account.url if account and account.url else 'none yet: the issuer registers it'}"
-    every = order_times.ALL
-    taken = len(order_times.read({"all": every}, now)["all"])
-    yield f"orders in the last three hours, without renewals: {taken}; {max(0, every.limit - taken)} more are possible"
+    orders = order_times.ALL
+    count = len(order_times.read({"all": orders}, now)["all"])
+    yield f"orders in the last three hours, without renewals: {count}; {max(0, orders.limit - count)} more are possible"
     entries = list(renewal_schedule.list_entries())
-    failing = [it for it in entries if it.renewal.error_code]
-    running = sum(it.renewal.is_claimed for it in entries)
+    failing = [entry for entry in entries if entry.renewal.error_code]
+    running = sum(entry.renewal.is_claimed for entry in entries)
     yield f"domains {len(entries)}, running {running}, failing {len(failing)}"
     if tunnel_domain and account and account.url:
         yield f"CAA {_build_caa(tunnel_domain, account.url, account.identities)}"
@@ -53,10 +53,10 @@ def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
 
 def renew(domain: str) -> RenewalEntry:
     """Request an immediate renewal of a domain's certificate. Raises CommandError, aws.Unavailable."""
-    found = table.look_up(PROVED_DOMAIN, domain)
-    if not found:
+    reservation = table.look_up(PROVED_DOMAIN, domain)
+    if not reservation:
         raise CommandError(f"No account has a reserved domain {domain} that is proved.")
-    entry = renewal_schedule.order_now(found["account"], found["id"], clock.seconds())
+    entry = renewal_schedule.order_now(reservation["account"], reservation["id"], clock.seconds())
     if entry is None:
         raise CommandError(
             f"{domain} has no certificate policy for automatic certificates, or an order for it is already running."

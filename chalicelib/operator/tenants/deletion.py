@@ -76,10 +76,10 @@ class Deletion:
             switching.switch_account(Change(OPERATOR), self.account, "off")
             for kind in ORDER:
                 self._end_all(kind)
-        found = self._sweep()
+        count = self._sweep()
         if item:
             self._remove_account()
-        elif not found and not any(traces.find_changes(self.account)):
+        elif not count and not any(traces.find_changes(self.account)):
             raise UnknownId(f"There is no account {self.account}.")
         self.report(f"Waiting {SETTLED} seconds for requests and edge hosts …")
         self.sleep(SETTLED)
@@ -91,7 +91,7 @@ class Deletion:
         `_sweep` later removes the records of the skipped resources.
         """
         remove, scope = _removers()[kind], items.scope(self.account, kind.path)
-        for item in _every(scope):
+        for item in _list_items(scope):
             try:
                 if item.is_live and remove(Change(OPERATOR), item.scope, item.id):
                     self.ended[kind.name] += 1
@@ -114,8 +114,8 @@ class Deletion:
     def _prove(self) -> None:
         """Repeat `_sweep` until no record is left. Raises CommandError if another process adds more records."""
         for _ in range(_ROUNDS):
-            found = self._sweep() + traces.forget_changes(self.account)
-            if not found:
+            count = self._sweep() + traces.forget_changes(self.account)
+            if not count:
                 return
         raise CommandError(f"Another process still writes records of {self.account}. Run the command again.")
 
@@ -147,7 +147,7 @@ def _names_account(scope: str) -> bool:
     return scope.startswith("account_name#")
 
 
-def _every(scope: str) -> Iterator[Item]:
+def _list_items(scope: str) -> Iterator[Item]:
     """Yield all items of a collection. `scope` is its partition key, or the key of its first shard."""
     further = shards.further(scope).scopes if item_keys.is_sharded(scope) else []
     for part in (scope, *further):
@@ -157,9 +157,9 @@ def _every(scope: str) -> Iterator[Item]:
 def _removers() -> Mapping[Kind, Callable[[Change, str, str], bool]]:
     """Return the function that deletes a resource, for each kind."""
     served = (*resources.load_all(), *edges.load_all())
-    found = {it.kind: it.remove for it in served if isinstance(it, EditableResource)}
+    removers = {resource.kind: resource.remove for resource in served if isinstance(resource, EditableResource)}
     owners = {kind: partial(switching.remove, may_be_last=True) for kind in _OWNERS}
-    return {**found, **owners, kinds.TUNNELS: _close_tunnel}
+    return {**removers, **owners, kinds.TUNNELS: _close_tunnel}
 
 
 def _close_tunnel(change: Change, scope: str, id: str) -> bool:

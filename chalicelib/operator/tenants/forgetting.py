@@ -97,12 +97,12 @@ def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
     The result contains the new values of the changed attributes by path. It is empty if the event does not contain the
     name.
     """
-    own = _named_user(event, name) or id
+    replacement = _named_user(event, name) or id
     actor, details = event.body.get("actor", {}), event.body.get("details", {})
     sets: dict[str, Any] = {}
     if actor.get("name") == name and kinds.USERS.has(str(actor.get("owner_id", ""))):
-        sets["body.actor"] = {**actor, "name": own}
-    if (after := _replaced(details, name, own)) != details:
+        sets["body.actor"] = {**actor, "name": replacement}
+    if (after := _replaced(details, name, replacement)) != details:
         sets["body.details"] = after
     return sets
 
@@ -110,7 +110,7 @@ def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
 def _replaced(value: Any, name: str, id: str) -> Any:
     """Return a copy of an event's details. In it, the user's id replaces each text that equals the name."""
     if isinstance(value, Mapping):
-        return {key: it if key in _NAMELESS else _replaced(it, name, id) for key, it in value.items()}
+        return {key: member if key in _NAMELESS else _replaced(member, name, id) for key, member in value.items()}
     if isinstance(value, list):
         return [_replaced(member, name, id) for member in value]
     return id if value == name else value

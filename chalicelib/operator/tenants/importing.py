@@ -50,24 +50,24 @@ class Import:
         """Import the file. Return the secrets that must be created again. Raises UnknownId, CommandError."""
         check_account(self.account)
         try:
-            found = self._validate()
-        except NotAnExport as wrong:
-            raise CommandError(f"{self.file}: {wrong} Nothing was imported.") from None
-        self._begin(found.account)
-        self._write(found.account, "claim")
-        self._write(found.account, "other")
-        self._finish(found.account)
-        return found.lost
+            export = self._validate()
+        except NotAnExport as error:
+            raise CommandError(f"{self.file}: {error} Nothing was imported.") from None
+        self._begin(export.account)
+        self._write(export.account, "claim")
+        self._write(export.account, "other")
+        self._finish(export.account)
+        return export.lost
 
     def _validate(self) -> Arrivals:
         """Check all records of the export before the import begins. Raises NotAnExport."""
         with self.file.open(encoding="utf-8", errors="replace") as lines:
             account, records = portable.read(lines)
-            found = Arrivals(account)
+            export = Arrivals(account)
             for exported in records:
-                found.check(exported)
-        found.complete()
-        return found
+                export.check(exported)
+        export.complete()
+        return export
 
     def _begin(self, old: str) -> None:
         """Check for conflicts, and record that the import has begun. Raises CommandError."""
@@ -89,18 +89,18 @@ class Import:
     def _check_target(self) -> None:
         """Raise CommandError if the account has more records than a new one."""
         for kind in kinds.TABLE:
-            most = 1 if kind in (kinds.USERS, kinds.API_KEYS) else 0
+            maximum = 1 if kind in (kinds.USERS, kinds.API_KEYS) else 0
             is_listed = kind.path and "{" not in kind.path and kind is not kinds.AUDIT_EVENTS
-            if is_listed and len(table.page(items.scope(self.account, kind.path), before=None, count=2)[0]) > most:
+            if is_listed and len(table.page(items.scope(self.account, kind.path), before=None, count=2)[0]) > maximum:
                 raise CommandError(f"{self.account} is not new: it has {kind.path}. Import into a new account.")
 
     def _find_conflicts(self, old: str) -> Iterator[str]:
         """Yield a sentence for each record in the table that the import may not replace."""
         if table.find(stored_accounts.SCOPE, old):
             yield f"The exported account {old} still exists: delete it first."
-        for some in _batches(self._records(old, "all")):
-            wanted = {_place(record): record for record in some}
-            for item_key, present in table.records(wanted).items():
+        for batch in _batches(self._records(old, "all")):
+            records_by_key = {_read_key(record): record for record in batch}
+            for item_key, present in table.records(records_by_key).items():
                 # A revocation list has many records. Only its first record (its head) is checked, so that a list counts
                 # as one conflict. Records with the attribute `packed` are the others.
                 if not (_may_replace(present, old) or "packed" in present):
@@ -112,15 +112,19 @@ class Import:
         Raises CommandError if another account has taken a unique key, or another process has written a record.
         """
         count = 0
-        for some in _batches(self._records(old, part)):
-            wanted = {_place(record): record for record in some}
-            present = table.records(wanted)
+        for batch in _batches(self._records(old, part)):
+            records_by_key = {_read_key(record): record for record in batch}
+            present = table.records(records_by_key)
             missing = [
                 _put(record, present.get(item_key), self.account)
-                for item_key, record in wanted.items()
+                for item_key, record in records_by_key.items()
                 if item_key not in present or _may_replace(present[item_key], old)
             ]
-            if taken := [item_key for item_key, it in present.items() if self._is_taken(wanted[item_key], it, old)]:
+            if taken := [
+                item_key
+                for item_key, stored_record in present.items()
+                if self._is_taken(records_by_key[item_key], stored_record, old)
+            ]:
                 raise CommandError(f"{taken[0][0]} was taken during the import: {_advice(taken[0])}")
             try:
                 if missing:
@@ -129,7 +133,7 @@ class Import:
                 request = missing[failed.indexes[0]].request
                 taken = (request.get("Item") or request["Key"])["scope"]["S"]
                 raise CommandError(f"{taken} was taken during the import. Run the command again.") from None
-            count += len(some)
+            count += len(batch)
             self.report(f"{count:,} records …")
 
     def _is_taken(self, record: Record, present: Record, old: str) -> bool:
@@ -185,7 +189,7 @@ def _is_imported(exported: Exported) -> bool:
     return is_own and record["id"] != WITHOUT_EDGE and arrivals.is_due(record)
 
 
-def _place(record: Record) -> tuple[str, str]:
+def _read_key(record: Record) -> tuple[str, str]:
     return record["scope"], record["id"]
 
 
@@ -213,13 +217,13 @@ def _put(record: Record, present: Record | None, account: str) -> Write:
     same = Condition("#revision = :present", {"present": present["revision"]})
     if "stamp" in present:
         sets = {"body.account": account, "expires": None}
-        return Write.update(*_place(record), same, sets=sets, adds={"revision": 1})
+        return Write.update(*_read_key(record), same, sets=sets, adds={"revision": 1})
     return Write.put(record, same)
 
 
 def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
-    while some := list(islice(records, _AT_ONCE)):
-        yield some
+    while batch := list(islice(records, _AT_ONCE)):
+        yield batch
 
 
 def _advice(item_key: tuple[str, str]) -> str:

@@ -48,8 +48,8 @@ class _AccountModule(Module):
     """The module of the caller's account with its rules for API keys. Each token's record has a copy of the rules."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        put, *others = super().endpoints()
-        return (put, *(it._replace(errors=(*it.errors, NotFound)) for it in others))
+        put, *endpoints = super().endpoints()
+        return (put, *(endpoint._replace(errors=(*endpoint.errors, NotFound)) for endpoint in endpoints))
 
     def item_key(self, call: Call) -> tuple[str, str]:
         return accounts.SCOPE, call.caller.account
@@ -62,9 +62,9 @@ class _AccountModule(Module):
         if allowed and not call.has_if_match and not networks.contain(allowed, call.change.by.source_ip):
             rule = f"must contain your address, {call.change.by.source_ip}; to set the networks anyway, send If-Match"
             raise Conflict("These networks would lock you out.", {"allowed_networks": rule})
-        holder = super().put(call)
+        account = super().put(call)
         switching.copy_rules(call.caller.account)
-        return holder
+        return account
 
     def delete(self, call: Call) -> None:
         super().delete(call)

@@ -199,26 +199,26 @@ def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
 
     Raises Forbidden if a limit exceeds the limits of the caller's key.
     """
-    own, wrong = caller.limits, {}
-    named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
-    expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
-    if beyond := [scope for scope in named if not own.covers(scope)]:
-        wrong["scopes"] = (
-            f"must contain only scopes that your own key covers ({', '.join(own.scopes)}); it does not cover "
+    limits, errors = caller.limits, {}
+    key_scopes: Sequence[str] = limits.scopes if request.scopes is None else request.scopes
+    expires = int(request.expires_at.timestamp()) if request.expires_at else limits.expires
+    if beyond := [scope for scope in key_scopes if not limits.covers(scope)]:
+        errors["scopes"] = (
+            f"must contain only scopes that your own key covers ({', '.join(limits.scopes)}); it does not cover "
             f"'{beyond[0]}'"
         )
-    if own.expires is not None and (expires or own.expires) > own.expires:
-        wrong["expires_at"] = "must not be later than the end of your own key"
-    allowed = own.networks if request.allowed_networks is None else request.allowed_networks
-    if own.networks and (outside := networks.find_outside(allowed, own.networks)):
-        wrong["allowed_networks"] = (
-            f"must lie within the networks of your own key, {', '.join(own.networks)}; {outside} does not"
+    if limits.expires is not None and (expires or limits.expires) > limits.expires:
+        errors["expires_at"] = "must not be later than the end of your own key"
+    allowed_networks = limits.networks if request.allowed_networks is None else request.allowed_networks
+    if limits.networks and (outside := networks.find_outside(allowed_networks, limits.networks)):
+        errors["allowed_networks"] = (
+            f"must lie within the networks of your own key, {', '.join(limits.networks)}; {outside} does not"
         )
-    asked = key_limits.requested(request.limits) if request.limits else own.rates
-    wrong |= key_limits.find_above(asked, own.rates, "must be at most {}, the limit of your own key")
-    if wrong:
-        raise Forbidden("A key cannot create a key with more rights or a later end than its own.", wrong)
-    return KeyLimits(tuple(named), expires, tuple(allowed), rates=asked)
+    key_rates = key_limits.requested(request.limits) if request.limits else limits.rates
+    errors |= key_limits.find_above(key_rates, limits.rates, "must be at most {}, the limit of your own key")
+    if errors:
+        raise Forbidden("A key cannot create a key with more rights or a later end than its own.", errors)
+    return KeyLimits(tuple(key_scopes), expires, tuple(allowed_networks), rates=key_rates)
 
 
 class ApiKeys(OwnedResource):
@@ -230,14 +230,14 @@ class ApiKeys(OwnedResource):
     def endpoints(self) -> tuple[Endpoint, ...]:
         path = f"{self.kind.item_path}/usage"
         usage = Endpoint("GET", path, 200, self.get, _usage, "usage", response=Usage, headers=NO_STORE)
-        own = f"{self.kind.path}/self"
-        listing, *others = super().endpoints()
+        own_path = f"{self.kind.path}/self"
+        listing, *endpoints = super().endpoints()
         return (
             listing._replace(query={**listing.query, "beyond_rules": _BEYOND_RULES}),
-            *others,
+            *endpoints,
             usage,
-            self.endpoint("GET", own, 200, self.get_own, response=self.response),
-            self.endpoint("DELETE", own, 204, self.delete_own),
+            self.endpoint("GET", own_path, 200, self.get_own, response=self.response),
+            self.endpoint("DELETE", own_path, 204, self.delete_own),
             offboarding.endpoint(self, MakerOffboard, for_owners=True),
         )
 
@@ -249,19 +249,19 @@ class ApiKeys(OwnedResource):
         return lambda item: (by_owner is None or by_owner(item)) and _exceeds(rules, item)
 
     def post(self, call: Call) -> CreatedItem:
-        made = super().post(call)
-        switching.check_new_key(made.item)
-        return made
+        creation = super().post(call)
+        switching.check_new_key(creation.item)
+        return creation
 
     def get_own(self, call: Call) -> Item:
         key = table.read(self.scope(call), call.caller.key)
         if key is None:  # the key was deleted after it authenticated this request
-            raise _gone()
+            raise _unknown_key()
         return key
 
     def delete_own(self, call: Call) -> None:
         if not changes.delete(call.change, self.scope(call), call.caller.key):
-            raise _gone()
+            raise _unknown_key()
 
 
 def _exceeds(rules: AccountRules, item: Item) -> bool:
@@ -274,14 +274,14 @@ def _exceeds(rules: AccountRules, item: Item) -> bool:
     return bool(key_rules.find_violations(rules, limits, int(ids.created_at(item.id).timestamp())))
 
 
-def _gone() -> Unauthenticated:
+def _unknown_key() -> Unauthenticated:
     return Unauthenticated("The API key is unknown or was deleted.")
 
 
 def _usage(key: Item, _call: Call) -> dict[str, Any]:
-    found = key_usage.read_usage(key.id)
-    used = clock.rfc3339(datetime.fromtimestamp(found.last_used, UTC)) if found.last_used else None
-    return {"last_used_at": used, "denied_last_hour": found.denied_last_hour}
+    usage = key_usage.read_usage(key.id)
+    last_used_at = clock.rfc3339(datetime.fromtimestamp(usage.last_used, UTC)) if usage.last_used else None
+    return {"last_used_at": last_used_at, "denied_last_hour": usage.denied_last_hour}
 
 
 RESOURCE = ApiKeys(

@@ -64,15 +64,15 @@ def _chain(caller: Caller) -> dict[str, str]:
     The chain consists of the federated credentials from which the caller's key descends (see `trees`).
     """
     if len(caller.federated.split()) >= federated_credentials.MAX_CHAIN:
-        most = f"More than {federated_credentials.MAX_CHAIN} federated credentials"
-        raise Conflict(f"{most} in a chain, each created with a key of the previous one, are not permitted.")
+        excess = f"More than {federated_credentials.MAX_CHAIN} federated credentials"
+        raise Conflict(f"{excess} in a chain, each created with a key of the previous one, are not permitted.")
     return {trees.ROOT: caller.federated} if caller.federated else {}
 
 
 def _check_size(key: UniqueKey) -> None:
     if federated_credentials.size(key) > federated_credentials.MAX_BYTES:
-        most = f"must have at most {federated_credentials.MAX_BYTES} bytes together with audiences and scopes"
-        raise InvalidRequest.of({"claims": most})
+        rule = f"must have at most {federated_credentials.MAX_BYTES} bytes together with audiences and scopes"
+        raise InvalidRequest.of({"claims": rule})
 
 
 def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
@@ -109,10 +109,13 @@ class FederatedCredentials(EditableResource):
     """Federated credentials, with their usage. Changes require the scope `*`."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        every = super().endpoints()
+        endpoints = super().endpoints()
         usage = f"{self.kind.item_path}/usage"
         return (
-            *(it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every),
+            *(
+                endpoint if endpoint.method == "GET" else endpoint._replace(permits=_permit_changes)
+                for endpoint in endpoints
+            ),
             self.endpoint("GET", usage, 200, self.get, show=_usage, module="usage", response=FederatedCredentialUsage),
             offboarding.endpoint(self, MakerOffboard),
         )
@@ -127,9 +130,9 @@ class FederatedCredentials(EditableResource):
         return trees.update_keys(call.caller.account, call.id)
 
     def post(self, call: Call) -> CreatedItem:
-        made = super().post(call)
-        switching.check_new_key(made.item)
-        return made
+        creation = super().post(call)
+        switching.check_new_key(creation.item)
+        return creation
 
     def changed(self, item: Item, request: Shape) -> Item:
         """Return the credential with the requested fields. Raises InvalidRequest if they contradict each other."""

@@ -38,15 +38,15 @@ def requested(limit: Any) -> dict[str, int]:
 def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, int]) -> None:
     """Raise InvalidRequest if the limits of a new key exceed the limits of its account."""
     rate = rates.of_account(of_account)
-    most = {rates.REQUESTS: rate.per_second, rates.BURST: rate.burst} if rate else {}
-    if wrong := find_above(limits, most, "must be at most {}, the limit of the account"):
-        raise InvalidRequest.of(wrong)
+    bounds = {rates.REQUESTS: rate.per_second, rates.BURST: rate.burst} if rate else {}
+    if errors := find_above(limits, bounds, "must be at most {}, the limit of the account"):
+        raise InvalidRequest.of(errors)
 
 
-def find_above(limits: Mapping[str, int], most: Mapping[str, int], rule: str) -> dict[str, str]:
-    """Return an error message for each field of `limits` that exceeds its bound in `most`.
+def find_above(limits: Mapping[str, int], bounds: Mapping[str, int], rule: str) -> dict[str, str]:
+    """Return an error message for each field of `limits` that exceeds its bound in `bounds`.
 
     `rule` is the message, with {} in place of the bound.
     """
-    above = {name: bound for name, bound in most.items() if limits.get(name, bound) > bound}
+    above = {name: bound for name, bound in bounds.items() if limits.get(name, bound) > bound}
     return {f"limits.{name}": rule.format(bound) for name, bound in above.items()}

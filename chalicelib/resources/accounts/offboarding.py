@@ -96,8 +96,8 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
         return to_json(report)
 
     path, permits = f"{resource.kind.item_path}/offboard", None if for_owners else _permit
-    own = {"body": body, "response": OffboardingReport, "errors": (Forbidden, Conflict), "permits": permits}
-    return resource.endpoint("POST", path, 200, offboard, show=None, **own)
+    options = {"body": body, "response": OffboardingReport, "errors": (Forbidden, Conflict), "permits": permits}
+    return resource.endpoint("POST", path, 200, offboard, show=None, **options)
 
 
 def to_json(report: OffboardingResult) -> dict[str, Any]:
@@ -123,8 +123,8 @@ def _permit(caller: Caller) -> None:
 
 def _check_owner(resource: Resource, call: Call) -> None:
     """Raise Forbidden if the caller does not own the resource, NotFound if it does not exist."""
-    found = table.find(resource.scope(call), call.id)
-    if found is None:
+    item = table.find(resource.scope(call), call.id)
+    if item is None:
         raise resource.missing()
-    if owner_of(found) != call.caller.id:
+    if owner_of(item) != call.caller.id:
         raise Forbidden("Only an admin may offboard the key of another user or bot.")

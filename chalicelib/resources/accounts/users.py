@@ -74,14 +74,14 @@ class Users(Resource):
     """Users. Switching one on or off also updates its API keys and SSH credentials."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        own = {"response": self.response, "errors": (Forbidden, Conflict)}
+        options = {"response": self.response, "errors": (Forbidden, Conflict)}
         refused = (Forbidden,)
-        others = {**own, "permits": _permit_others}
+        admin_options = {**options, "permits": _permit_others}
         return (
             *super().endpoints(),
-            self.endpoint("POST", self.kind.path, 201, self.post, body=NewUser, **others),
-            self.endpoint("PATCH", self.kind.item_path, 200, self.patch, body=UserChange, permits=_permit, **own),
-            self.endpoint("DELETE", self.kind.item_path, 204, self.delete, **{**others, "response": None}),
+            self.endpoint("POST", self.kind.path, 201, self.post, body=NewUser, **admin_options),
+            self.endpoint("PATCH", self.kind.item_path, 200, self.patch, body=UserChange, permits=_permit, **options),
+            self.endpoint("DELETE", self.kind.item_path, 204, self.delete, **{**admin_options, "response": None}),
             offboarding.endpoint(self, OwnerOffboard),
             self.endpoint(
                 "DELETE", f"{self.kind.item_path}/identity", 204, self.unbind, permits=_permit_others, errors=refused
@@ -110,10 +110,10 @@ class Users(Resource):
 
         def attempt() -> None:
             user = table.read(self.scope(call), call.path["id"])
-            others = tuple(key for key in user.unique_keys if key.kind != IDENTITY) if user else ()
-            if user is None or others == user.unique_keys:
+            other_keys = tuple(key for key in user.unique_keys if key.kind != IDENTITY) if user else ()
+            if user is None or other_keys == user.unique_keys:
                 raise self.missing()
-            unbound = replace(user, unique_keys=others)
+            unbound = replace(user, unique_keys=other_keys)
             call.change.rewrite(user, lambda _: unbound, verb="delete", module=IDENTITY).commit()
 
         writes.retried(attempt)

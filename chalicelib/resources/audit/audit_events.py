@@ -90,8 +90,8 @@ def response(event: Item, base_url: str) -> dict[str, Any]:
     return {**shown, "resource_uri": f"{base_url}{path}" if has_address else ""}
 
 
-def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [response(event, call.base_url) for event in found]
+def _responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [response(item, call.base_url) for item in items]
 
 
 def _moment(text: str) -> str:
@@ -156,8 +156,8 @@ class AuditEvents(Resource):
     """Audit events. Query parameters can filter their list."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        listing, *others = super().endpoints()
-        return (listing._replace(query=_PARAMETERS), *others)
+        listing, *endpoints = super().endpoints()
+        return (listing._replace(query=_PARAMETERS), *endpoints)
 
     def get(self, call: Call) -> Item:
         event = reading.read(call.caller.account, call.id)
@@ -166,55 +166,55 @@ class AuditEvents(Resource):
         return event
 
     def list_page(self, call: Call) -> str:
-        wanted = dict(call.query)
-        page = Page(**{name: wanted.pop(name) for name in ("before_id", "limit") if name in wanted})
-        found, last, has_more = self._find_page(call, wanted, page)
+        filters = dict(call.query)
+        page = Page(**{name: filters.pop(name) for name in ("before_id", "limit") if name in filters})
+        items, last_id, has_more = self._find_page(call, filters, page)
         uri = f"{call.base_url}{self.path(call)}"
-        sent = {name: call.query[name] for name in wanted}
-        entries = self.responses(found, call)
-        return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, query=sent)
+        parameters = {name: call.query[name] for name in filters}
+        entries = self.responses(items, call)
+        return paging.text(self.kind.array, entries, last_id, uri, page, has_more=has_more, query=parameters)
 
-    def _find_page(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
+    def _find_page(self, call: Call, filters: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
         """Return the events on a page. Also return the id of the last event that was read, and whether more follow.
 
-        `wanted` are the filters: query parameters with their values.
+        `filters` are the filters: query parameters with their values.
         """
         account, before = call.caller.account, page.before_id
-        if not wanted:
-            found, has_more = reading.page(account, before=before, count=page.limit)
-            return found, found[-1].id if found else "", has_more
-        count, indexed = page.limit if len(wanted) == 1 else _READ, None
-        if resource := wanted.get("resource_id"):
+        if not filters:
+            items, has_more = reading.page(account, before=before, count=page.limit)
+            return items, items[-1].id if items else "", has_more
+        count, indexed = page.limit if len(filters) == 1 else _READ, None
+        if resource := filters.get("resource_id"):
             indexed = reading.page_of_resource(account, resource, before=before, count=count)
-        elif actor := wanted.get("actor_id"):
+        elif actor := filters.get("actor_id"):
             indexed = reading.page_of_actor(account, actor, before=before, count=count)
-        read, has_more = indexed or reading.page(account, before=before, count=_READ)
-        decoded = [*records.decoded(trail.Event, read)]
-        matching = [item for item, event in decoded if _matches(event, wanted)]
+        candidates, has_more = indexed or reading.page(account, before=before, count=_READ)
+        decoded = [*records.decoded(trail.Event, candidates)]
+        matching = [item for item, event in decoded if _matches(event, filters)]
         if len(matching) > page.limit:
             return matching[: page.limit], matching[page.limit - 1].id, True
-        ended = bool(decoded) and "after" in wanted and decoded[-1][1].created_at < wanted["after"]
-        return matching, read[-1].id if read else "", has_more and not ended
+        ended = bool(decoded) and "after" in filters and decoded[-1][1].created_at < filters["after"]
+        return matching, candidates[-1].id if candidates else "", has_more and not ended
 
 
-def _is_of(action: str, wanted: str | None) -> bool:
-    """Return whether the query parameter `wanted` selects an action, such as "api_key.create".
+def _is_of(action: str, pattern: str | None) -> bool:
+    """Return whether the query parameter `pattern` selects an action, such as "api_key.create".
 
-    A star at the end of `wanted` matches any text. Without the parameter, every action is selected.
+    A star at the end of `pattern` matches any text. Without the parameter, every action is selected.
     """
-    if wanted is None or not wanted.endswith("*"):
-        return wanted in (None, action)
-    return action.startswith(wanted[:-1])
+    if pattern is None or not pattern.endswith("*"):
+        return pattern in (None, action)
+    return action.startswith(pattern[:-1])
 
 
-def _matches(event: trail.Event, wanted: Mapping[str, str]) -> bool:
-    actor = wanted.get("actor_id")
+def _matches(event: trail.Event, filters: Mapping[str, str]) -> bool:
+    actor = filters.get("actor_id")
     return (
         (actor is None or actor in (event.actor.get("key_id"), event.actor.get("owner_id")))
-        and _is_of(event.action, wanted.get("action"))
-        and wanted.get("resource_id", event.resource_id) == event.resource_id
-        and wanted.get("after", "") <= event.created_at
-        and ("before" not in wanted or event.created_at < wanted["before"])
+        and _is_of(event.action, filters.get("action"))
+        and filters.get("resource_id", event.resource_id) == event.resource_id
+        and filters.get("after", "") <= event.created_at
+        and ("before" not in filters or event.created_at < filters["before"])
     )
 
 

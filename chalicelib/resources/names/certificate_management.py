@@ -65,12 +65,12 @@ class CertificateStatus(Shape):
     """The order of a certificate that has not succeeded yet; null if no order is due."""
 
 
-def check(stored: ReservedDomain, given: CertificatePolicy | None) -> None:
+def check(stored: ReservedDomain, policy: CertificatePolicy | None) -> None:
     """Raise InvalidRequest if both a certificate and a policy are set, or the domain cannot have the policy."""
     if stored.policy and stored.chosen_certificate_id:
         sides = ((CERTIFICATE, POLICY), (POLICY, CERTIFICATE))
         raise InvalidRequest.of({field: _EXCLUSIVE.format(other) for field, other in sides})
-    objection = certificate_policies.find_objection(stored.domain, base_names.domain()) if given else ""
+    objection = certificate_policies.find_objection(stored.domain, base_names.domain()) if policy else ""
     if objection:
         raise InvalidRequest.of({POLICY: objection})
 

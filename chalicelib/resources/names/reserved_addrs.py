@@ -49,12 +49,12 @@ def make(caller: Caller, id: str, request: Create) -> New:
     return New(ReservedAddr.of({**values, "addr": addr}))
 
 
-def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
-    for item in found:
-        shown = plain(ReservedAddr, item, call)
-        if not shown["proxy_protocol"]:
-            del shown["proxy_protocol"]
-        yield shown
+def _responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+    for item in items:
+        response = plain(ReservedAddr, item, call)
+        if not response["proxy_protocol"]:
+            del response["proxy_protocol"]
+        yield response
 
 
 RESOURCE = EditableResource(

@@ -152,15 +152,15 @@ def _refuse_kept(domain: str) -> None:
         raise InvalidRequest.of({"domain": f"must be a name below {base_names.domain()}"})
 
 
-def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
-    for item in found:
+def _responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+    for item in items:
         stored = records.decode(ReservedDomain, item)
         unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
         hidden = {"certificate_id", "issued_certificate_id", "proof", *unset}
-        shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
+        fields = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
         proof = stored.progress
         yield {
-            **shown,
+            **fields,
             "cname_target": proof.cname_target or None if proof else None,
             "certificate": messages.ref(call.base_url, stored.certificate_id) if stored.certificate_id else None,
             **certificate_management.responses(stored, item),
@@ -190,13 +190,13 @@ class ReservedDomains(EditableResource):
     """Reserved domains. More endpoints remove fields, or request a check that the account owns a domain."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        one = self.kind.item_path
+        path = self.kind.item_path
         verify = {"body": NoFields, "response": self.response, "errors": (Conflict, RateLimited)}
         return (
             *super().endpoints(),
-            self.endpoint("DELETE", f"{one}/certificate", 204, self.delete_certificate, show=self.show),
-            self.endpoint("DELETE", f"{one}/certificate_management_policy", 204, self.delete_policy, show=self.show),
-            self.endpoint("POST", f"{one}/verify", 202, self.verify, **verify),
+            self.endpoint("DELETE", f"{path}/certificate", 204, self.delete_certificate, show=self.show),
+            self.endpoint("DELETE", f"{path}/certificate_management_policy", 204, self.delete_policy, show=self.show),
+            self.endpoint("POST", f"{path}/verify", 202, self.verify, **verify),
         )
 
     def patch(self, call: Call) -> Item:
@@ -208,15 +208,15 @@ class ReservedDomains(EditableResource):
         Raises InvalidRequest if the domain cannot have the requested certificate or certificate policy.
         """
         changed = super().changed(item, request)
-        given = request.fields_set()
-        if given.get("certificate_id"):
+        fields = request.fields_set()
+        if fields.get("certificate_id"):
             changed = replace(changed, body=_unmarked(changed.body))
         if policy := getattr(request, "certificate_management_policy", None):
             changed = replace(changed, body={**changed.body, "certificate_management_policy": policy.values()})
         after = ReservedDomain.of(changed.body)
-        if given.keys() & {"certificate_id", "certificate_management_policy"}:
+        if fields.keys() & {"certificate_id", "certificate_management_policy"}:
             certificate_management.check(after, after.policy if policy else None)
-        if given.get("certificate_id"):
+        if fields.get("certificate_id"):
             certificate_management.check_certificate(item.account, after)
         return changed
 

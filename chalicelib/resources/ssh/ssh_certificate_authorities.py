@@ -93,8 +93,8 @@ def _generate(request: SSHAuthorityCreate) -> crypto.keys.PrivateKey:
             return crypto.keys.generate_ed25519()
 
 
-def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [{**plain(SshAuthority, item, call), **records.decode(SshAuthority, item).parameters()} for item in found]
+def _responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [{**plain(SshAuthority, item, call), **records.decode(SshAuthority, item).parameters()} for item in items]
 
 
 def permit(caller: Caller) -> None:
@@ -107,8 +107,11 @@ class Authorities(EditableResource):
     """SSH authorities. Their responses describe their public keys."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        changing = ("PATCH", "DELETE")
-        return tuple(it._replace(permits=permit) if it.method in changing else it for it in super().endpoints())
+        methods = ("PATCH", "DELETE")
+        return tuple(
+            endpoint._replace(permits=permit) if endpoint.method in methods else endpoint
+            for endpoint in super().endpoints()
+        )
 
     def check(self, item: Item) -> None:
         super().check(item)

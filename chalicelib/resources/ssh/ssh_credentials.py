@@ -77,10 +77,10 @@ class SshCredentials(OwnedResource):
     """
 
     def post(self, call: Call) -> CreatedItem:
-        made = super().post(call)
+        creation = super().post(call)
         with suppress(AwsError):
-            switching.update_new_credential(made.item)
-        return made
+            switching.update_new_credential(creation.item)
+        return creation
 
 
 RESOURCE = SshCredentials(

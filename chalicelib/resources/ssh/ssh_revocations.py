@@ -149,10 +149,10 @@ _ALONE = f"must be set alone: exactly one of {', '.join(_SUBJECT)} is accepted"
 
 
 def _issuer(call: Call) -> Issuer:
-    found = revocations.find_issuer(call.caller.account, call.path["id"])
-    if found is None:
+    issuer = revocations.find_issuer(call.caller.account, call.path["id"])
+    if issuer is None:
         raise NotFound(f"This account has no resource with that id under {kinds.SSH_CERTIFICATE_AUTHORITIES.path}.")
-    return found
+    return issuer
 
 
 def _names_own_certificate(caller: Caller, revocation: Item) -> bool:

@@ -85,16 +85,16 @@ def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
         caller.require(scopes.of_authority("POST", kind, request.ssh_certificate_authority_id))
     digest = crypto.keys.digest(request.public_key.key)
     fingerprint = crypto.keys.fingerprint(digest)
-    found, has_revoked_key = authorities.read_signer(caller.account, request.ssh_certificate_authority_id, digest)
-    if found is None:
+    authority, has_revoked_key = authorities.read_signer(caller.account, request.ssh_certificate_authority_id, digest)
+    if authority is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
         raise UnknownReference(
             "'ssh_certificate_authority_id' names no SSH authority of this account.",
             {"ssh_certificate_authority_id": rule},
         )
-    if found.unseen.get(WITHOUT_KEY):
+    if authority.unseen.get(WITHOUT_KEY):
         raise Conflict("This authority was imported without its private key: create another one and sign with it.")
-    return Signer(found, fingerprint, has_revoked_key)
+    return Signer(authority, fingerprint, has_revoked_key)
 
 
 def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:

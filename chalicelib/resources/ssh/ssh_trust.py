@@ -48,10 +48,10 @@ def krl(call: Call) -> Binary:
 
     It is raw with `Accept: application/octet-stream`, otherwise base64 text.
     """
-    named = sorted({call.path["id"], *call.query.get("also", ())})
-    found = revocation_lists.read_each(named)
-    heads = [head for head in found if head]
-    if len(heads) < len(found) or len({head.account for head in heads}) > 1:
+    authority_ids = sorted({call.path["id"], *call.query.get("also", ())})
+    list_heads = revocation_lists.read_each(authority_ids)
+    heads = [head for head in list_heads if head]
+    if len(heads) < len(list_heads) or len({head.account for head in heads}) > 1:
         raise _missing()
     stamps = ",".join(f"{head.authority}:{head.stamp}" for head in heads)
     return Binary(hashlib.sha256(stamps.encode()).hexdigest()[:32], lambda: _list(heads))

@@ -40,9 +40,12 @@ def _get(_call: Call) -> Item:
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:
-    found = gateways.list_for_clients()
-    shown = [{"address": it.ssh_address, "region": it.region, "host_keys": [*it.host_keys]} for it in found]
-    return {"gateways": shown, "tunnel_domain": base_names.domain(), "tcp_ports": base_names.ports_text()}
+    running_gateways = gateways.list_for_clients()
+    entries = [
+        {"address": gateway.ssh_address, "region": gateway.region, "host_keys": [*gateway.host_keys]}
+        for gateway in running_gateways
+    ]
+    return {"gateways": entries, "tunnel_domain": base_names.domain(), "tcp_ports": base_names.ports_text()}
 
 
 class _Listing:

@@ -59,9 +59,9 @@ class Tunnel(Shape):
     """The tunnel group backend that the tunnel serves now: the oldest that matches its labels; absent if none does."""
 
 
-def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    groups = backends.find_groups(call.caller.account, found)
-    return [_response(item, groups.get(item.id), call) for item in found]
+def _responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    groups = backends.find_groups(call.caller.account, items)
+    return [_response(item, groups.get(item.id), call) for item in items]
 
 
 def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
@@ -79,12 +79,12 @@ class Tunnels(Resource):
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         """Return the online tunnels on a page of the list, and whether there may be more."""
-        found, has_more = super().listed(call, page)
-        online = online_tunnels.keep_online(found)
-        wanted = page.limit + (len(online) < len(found))  # one item beyond the page proves that another page follows
-        while has_more and len(online) < wanted:
-            found, has_more = super().listed(call, replace(page, before_id=found[-1].id))
-            online += online_tunnels.keep_online(found)
+        items, has_more = super().listed(call, page)
+        online = online_tunnels.keep_online(items)
+        count = page.limit + (len(online) < len(items))  # one item beyond the page proves that another page follows
+        while has_more and len(online) < count:
+            items, has_more = super().listed(call, replace(page, before_id=items[-1].id))
+            online += online_tunnels.keep_online(items)
         return online[: page.limit], has_more or len(online) > page.limit
 
     def get(self, call: Call) -> Item:

@@ -35,15 +35,13 @@ def main(service: str = _SERVICE) -> None:
     """Print all advisories. Exit with status 1 if there are any or a lookup fails."""
     try:
         pins_to_check = pinned(ROOT)
-        found = advisories(service, pins_to_check)
+        ids_by_pin = advisories(service, pins_to_check)
     except CommandError as error:
         sys.exit(str(error))
-    for pin, ids in found.items():
+    for pin, ids in ids_by_pin.items():
         print(f"{pin.name} {pin.version} ({pin.ecosystem}): {', '.join(ids)}")
-    message = (
-        f"{len(found)} of {len(pins_to_check)} packages have known advisories: look them up at https://osv.dev/list."
-    )
-    sys.exit(message if found else print(f"None of {len(pins_to_check)} packages has a known advisory."))
+    message = f"{len(ids_by_pin)} of {len(pins_to_check)} packages have known advisories: look them up at https://osv.dev/list."
+    sys.exit(message if ids_by_pin else print(f"None of {len(pins_to_check)} packages has a known advisory."))
 
 
 def pinned(root: Path) -> list[Pin]:
@@ -51,13 +49,13 @@ def pinned(root: Path) -> list[Pin]:
 
     Raises CommandError if a file pins none.
     """
-    found: set[Pin] = set()
+    all_pins: set[Pin] = set()
     for file in (*root.glob("requirements*.txt"), *root.glob("requirements/*.txt"), *_lock_files(root)):
         pins = {*(_in_lock(file) if file.suffix == ".json" else _in_requirements(file))}
         if not pins:
             raise CommandError(f"{file.relative_to(root)} pins no package that can be looked up.")
-        found |= pins
-    return sorted(found)
+        all_pins |= pins
+    return sorted(all_pins)
 
 
 def _lock_files(root: Path) -> Iterator[Path]:
@@ -85,12 +83,12 @@ def advisories(service: str, pins: Sequence[Pin]) -> dict[Pin, list[str]]:
     answers: list[Any] = []
     for start in range(0, len(pins_to_check), _MAX_QUERIES):
         answers += _query(service, pins_to_check[start : start + _MAX_QUERIES])
-    known, *found = [[advisory["id"] for advisory in answer.get("vulns", [])] for answer in answers]
+    known, *id_lists = [[advisory["id"] for advisory in answer.get("vulns", [])] for answer in answers]
     if not known:
         raise CommandError(
             f"{service} returned no advisory for {_VULNERABLE.name}, which has some: do not trust its other answers."
         )
-    return {pin: ids for pin, ids in zip(pins, found, strict=True) if ids}
+    return {pin: ids for pin, ids in zip(pins, id_lists, strict=True) if ids}
 
 
 def _query(service: str, pins: Sequence[Pin]) -> list[Any]:

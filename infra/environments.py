@@ -45,26 +45,26 @@ _ENVIRONMENT = {
 class Environment:
     """A virtual environment: the file that marks it as complete, and its requirements."""
 
-    made: str
+    marker: str
     requirements: str
     purpose: str
     also: str = ""  # the marker file of a smaller environment in the same folder, whose packages this one includes
 
     @property
     def folder(self) -> Path:
-        return (ROOT / self.made).parent
+        return (ROOT / self.marker).parent
 
     @property
     def python(self) -> Path:
         return self.folder / "bin" / "python"
 
     def is_up_to_date(self) -> bool:
-        made = ROOT / self.made
-        return made.exists() and made.stat().st_mtime >= (ROOT / self.requirements).stat().st_mtime
+        marker = ROOT / self.marker
+        return marker.exists() and marker.stat().st_mtime >= (ROOT / self.requirements).stat().st_mtime
 
 
 ENVIRONMENTS = {
-    each.made: each
+    each.marker: each
     for each in (
         Environment(".venv/run", "requirements/run.txt", "what the API needs"),
         Environment(".venv/dev", "requirements-dev.txt", "what the tests and checks need", also=".venv/run"),
@@ -92,14 +92,14 @@ def main(names: Sequence[str]) -> None:
 
     A failure exits with one sentence and status 1.
     """
-    wanted = [ENVIRONMENTS[name] for name in names if not ENVIRONMENTS[name].is_up_to_date()]
-    if not wanted:
+    outdated = [ENVIRONMENTS[name] for name in names if not ENVIRONMENTS[name].is_up_to_date()]
+    if not outdated:
         return
     base = next(python for python in (str(ROOT / ".venv/bin/python"), sys.executable) if _runs(python, "-c", ""))
     try:
         uv = _find_uv()
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda environment: _make(environment, uv, base), wanted))
+            list(pool.map(lambda environment: _make(environment, uv, base), outdated))
     except CommandError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
@@ -114,8 +114,8 @@ def _find_uv() -> str:
     pip = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, check=False, text=True)
     if "no-index=" in pip.stdout:  # uv does not know the folder of packages in pip's configuration
         return ""
-    if found := re.search(r"\.index-url='(.+)'", pip.stdout):
-        os.environ.setdefault("UV_DEFAULT_INDEX", found[1])
+    if match := re.search(r"\.index-url='(.+)'", pip.stdout):
+        os.environ.setdefault("UV_DEFAULT_INDEX", match[1])
     fetched = str(_UV / "bin" / "uv")
     for candidate in (shutil.which("uv"), fetched):
         if candidate and _runs(candidate, "--version"):
@@ -149,8 +149,8 @@ def _make(environment: Environment, uv: str, base: str) -> None:
             _install_with_pip(environment, base)
     except _InstallError as failed:
         raise _as_command_error(environment.purpose, failed) from failed
-    for made in filter(None, (environment.also, environment.made)):
-        (ROOT / made).touch()
+    for marker in filter(None, (environment.also, environment.marker)):
+        (ROOT / marker).touch()
 
 
 def _install_with_uv(environment: Environment, uv: str, base: str) -> bool:
@@ -215,15 +215,15 @@ def _network_fault(output: str) -> str:
     return _NO_ANSWER if _TIMEOUTS.search(output) else broken[0].lower() if broken else ""
 
 
-def _as_command_error(what: str, failed: _InstallError) -> CommandError:
+def _as_command_error(purpose: str, failed: _InstallError) -> CommandError:
     """Return the error to print. It has the last errors of uv or pip, unless the registry was unreachable."""
     if failed.unreachable:
         return CommandError(
-            f"The registry of Python's packages could not be reached for {what} ({failed.unreachable}): "
+            f"The registry of Python's packages could not be reached for {purpose} ({failed.unreachable}): "
             "check that this machine is connected, then run make again."
         )
     errors = [line for line in failed.output.splitlines() if re.match(r"error|\s+\w", line, re.IGNORECASE)]
-    return CommandError("\n".join([f"The installation of {what} failed.", *errors[-10:]]))
+    return CommandError("\n".join([f"The installation of {purpose} failed.", *errors[-10:]]))
 
 
 if __name__ == "__main__":

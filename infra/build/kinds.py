@@ -27,8 +27,12 @@ def reduce(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _operation(document: Mapping[str, Any], path: str, method: str, operation: Mapping[str, Any]) -> dict[str, Any]:
-    found = [_resolve(document, it) for it in operation.get("parameters", [])]
-    headers = [it["name"] for it in found if it["in"] == "header" and it["name"] != "Service-Version"]
+    parameters = [_resolve(document, parameter) for parameter in operation.get("parameters", [])]
+    headers = [
+        parameter["name"]
+        for parameter in parameters
+        if parameter["in"] == "header" and parameter["name"] != "Service-Version"
+    ]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     content = _success(document, operation)
     answer = _resolve(document, content.get("application/json", {}).get("schema", {}))
@@ -39,7 +43,11 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
         "method": method,
         "path": path,
         "summary": operation["summary"],
-        "query": [[it["name"], _SCALARS[it["schema"]["type"]], _help(it)] for it in found if it["in"] == "query"],
+        "query": [
+            [parameter["name"], _SCALARS[parameter["schema"]["type"]], _help(parameter)]
+            for parameter in parameters
+            if parameter["in"] == "query"
+        ],
         "headers": [name for name in headers if method != "GET"],
         "fields": [] if body is None else [*_fields(document, _resolve(document, body), ())],
         "items": items[0],
@@ -74,7 +82,7 @@ def _items(document: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str,
     """Return the field of a response that lists resources, and the columns of the table that shows them."""
     name, schema = next((name, value) for name, value in answer["properties"].items() if value.get("type") == "array")
     fields = _resolve(document, schema["items"])["properties"]
-    return name, [it for it in _COLUMNS if it.partition(".")[0] in fields][:_MOST_COLUMNS]
+    return name, [column for column in _COLUMNS if column.partition(".")[0] in fields][:_MOST_COLUMNS]
 
 
 def _fields(document: Mapping[str, Any], schema: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[list[Any]]:
@@ -103,10 +111,10 @@ def _resolve(document: Mapping[str, Any], value: Mapping[str, Any]) -> Mapping[s
     if len(value.get("allOf", ())) == 1:
         value = value["allOf"][0]
     while "$ref" in value:
-        found: Any = document
+        target: Any = document
         for part in value["$ref"].removeprefix("#/").split("/"):
-            found = found[part]
-        value = found
+            target = target[part]
+        value = target
     return value
 
 

@@ -30,7 +30,7 @@ def text() -> str:
             methods.setdefault(endpoint.path, []).append(endpoint.method)
         lines += [
             f'    "{file}": {{',
-            *(f'        "{path}": "{" ".join(it)}",' for path, it in methods.items()),
+            *(f'        "{path}": "{" ".join(verbs)}",' for path, verbs in methods.items()),
             "    },",
         ]
         open_paths.update(endpoint.path for endpoint in served if not endpoint.authorizer)

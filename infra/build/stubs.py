@@ -31,15 +31,15 @@ def write_stubs() -> None:
     """Write the stubs of all modules with Envoy's messages that the edge imports."""
     for name in _IMPORTING:
         importlib.import_module(name)
-    files = [it.DESCRIPTOR for name, it in sorted(sys.modules.items()) if name.endswith("_pb2")]
+    files = [module.DESCRIPTOR for name, module in sorted(sys.modules.items()) if name.endswith("_pb2")]
     request = CodeGeneratorRequest(parameter="quiet")
     for file in files:
         file.CopyToProto(request.proto_file.add())
         if file.name.startswith(("envoy/", "xds/")):
             request.file_to_generate.append(file.name)
     done = subprocess.run([_GENERATOR], input=request.SerializeToString(), stdout=subprocess.PIPE, check=True)
-    made = {it.name: it.content for it in CodeGeneratorResponse.FromString(done.stdout).file}
-    for name, content in {**made, _OTHERS: _ANY}.items():
+    stubs = {file.name: file.content for file in CodeGeneratorResponse.FromString(done.stdout).file}
+    for name, content in {**stubs, _OTHERS: _ANY}.items():
         path = _FOLDER / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)

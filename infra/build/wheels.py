@@ -55,10 +55,13 @@ def write_bill(wheel: Path, python: Path) -> None:
     The packages that the wheel requires are read from the environment of `python`.
     """
     (packages,) = python.parent.parent.glob("lib/python3*/site-packages")
-    installed = {canonicalize_name(it.name): it for it in metadata.distributions(path=[str(packages)])}
+    installed = {
+        canonicalize_name(distribution.name): distribution
+        for distribution in metadata.distributions(path=[str(packages)])
+    }
     name = wheel.name.partition("-")[0]
     with zipfile.ZipFile(wheel) as archive:
-        (described,) = [it for it in archive.namelist() if it.endswith(".dist-info/METADATA")]
+        (described,) = [file for file in archive.namelist() if file.endswith(".dist-info/METADATA")]
         texts = Parser().parsestr(archive.read(described).decode()).get_all("Requires-Dist", [])
     shipped: dict[str, Distribution] = {}
     while texts:

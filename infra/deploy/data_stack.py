@@ -15,7 +15,7 @@ _OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # values for stacks deployed b
 
 
 def deploy(
-    name: str, given: Mapping[str, str], *, role: str | None = None, tags: Mapping[str, str] | None = None
+    name: str, parameters: Mapping[str, str], *, role: str | None = None, tags: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Create or update the data stack and return its outputs.
 
@@ -24,7 +24,7 @@ def deploy(
     """
     stack, outputs = stack_of(name), {}
     for template in index_steps.of(stacks.template(stack), TEMPLATE.read_text()):
-        outputs = stacks.deploy(template, stack, _parameters(name, given), role=role, tags=tags)
+        outputs = stacks.deploy(template, stack, _parameters(name, parameters), role=role, tags=tags)
     return outputs
 
 
@@ -33,7 +33,7 @@ def stack_of(name: str) -> str:
     return f"{name}-data"
 
 
-def _parameters(name: str, given: Mapping[str, str]) -> dict[str, str]:
+def _parameters(name: str, parameters: Mapping[str, str]) -> dict[str, str]:
     deployed = stacks.parameters(stack_of(name))
-    values = {**(_OLDER_THAN_PARAMETER if deployed else {}), **deployed, **given}
+    values = {**(_OLDER_THAN_PARAMETER if deployed else {}), **deployed, **parameters}
     return {"Name": name, **{parameter: values[parameter] for parameter in PARAMETERS if parameter in values}}

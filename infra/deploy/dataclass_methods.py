@@ -32,7 +32,7 @@ def __delattr__(self, name):
 _EQUAL = """
 def __eq__(self, other):
     if other.__class__ is self.__class__:
-        return {mine} == {others}
+        return {mine} == {theirs}
     return NotImplemented
 """
 
@@ -99,16 +99,16 @@ def _expand(node: ast.ClassDef, cls: type[Any], module: ModuleType) -> None:
     options = ast.unparse(node.decorator_list[0])
     kw_only = ", kw_only=True" if "kw_only" in options else ""
     node.decorator_list = [ast.parse(f"dataclass(init=False, repr=False, eq=False{kw_only})", mode="eval").body]
-    existing = {made.name for made in node.body if isinstance(made, ast.FunctionDef)}
+    existing = {function.name for function in node.body if isinstance(function, ast.FunctionDef)}
     compared = [] if "eq=False" in options else [*_comparisons(cls)]
     text = "\n".join([_init(node, cls, module), *_repr_and_setters(cls), *compared, f"__doc__ = {cls.__doc__!r}"])
-    for made in ast.parse(text).body:
-        if isinstance(made, ast.FunctionDef) and made.name in existing:
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name in existing:
             continue
-        for part in ast.walk(made):
+        for part in ast.walk(statement):
             if hasattr(part, "lineno"):
                 ast.copy_location(part, node)
-        node.body.append(made)
+        node.body.append(statement)
 
 
 def _repr_and_setters(cls: type[Any]) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _comparisons(cls: type[Any]) -> Iterator[str]:
     fields = dataclasses.fields(cls)
     names = [field.name for field in fields if field.compare]
     hashed = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
-    yield _EQUAL.format(mine=_tuple("self", names), others=_tuple("other", names))
+    yield _EQUAL.format(mine=_tuple("self", names), theirs=_tuple("other", names))
     yield f"def __hash__(self):\n    return hash({_tuple('self', hashed)})"
 
 
@@ -136,8 +136,8 @@ def _init(node: ast.ClassDef, cls: type[Any], module: ModuleType) -> str:
     lines = ["_set = object.__setattr__"]
     for field in fields:
         name = field.name
-        made = f"{name}.default_factory() if {name}.__class__ is _Field else {name}"
-        lines.append(f"_set(self, {name!r}, {made if _has_factory(field) else name})")
+        expression = f"{name}.default_factory() if {name}.__class__ is _Field else {name}"
+        lines.append(f"_set(self, {name!r}, {expression if _has_factory(field) else name})")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     signature = ", ".join(["self", *positional, *(["*", *keyword_only] if keyword_only else [])])
@@ -158,7 +158,9 @@ def _parameter(node: ast.ClassDef, cls: type[Any], module: ModuleType, field: da
             inherited = f"{text}.__dataclass_fields__[{field.name!r}]"
             return f"{field.name}={inherited}{'' if _has_factory(field) else '.default'}"
     declared = next(
-        it for it in node.body if isinstance(it, ast.AnnAssign) and ast.unparse(it.target) == field.name and it.value
+        statement
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign) and ast.unparse(statement.target) == field.name and statement.value
     )
     is_field = isinstance(declared.value, ast.Call) and _resolve(declared.value.func, module) is dataclasses.field
     return f"{field.name}={field.name}{'.default' if is_field and not _has_factory(field) else ''}"

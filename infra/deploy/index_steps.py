@@ -15,19 +15,23 @@ def of(deployed: str, template: str) -> list[str]:
     """
     if not deployed:
         return [template]
-    wanted = yaml_parse(template)
-    before, after = _indexes(yaml_parse(deployed)), _indexes(wanted)
+    target = yaml_parse(template)
+    before, after = _indexes(yaml_parse(deployed)), _indexes(target)
     states = [dict(before)]
     for name in before.keys() - after.keys():
-        states.append({other: it for other, it in states[-1].items() if other != name})
+        states.append({other: index for other, index in states[-1].items() if other != name})
     for name in (name for name in after if name not in before):
         states.append({**states[-1], name: after[name]})
-    return [*(_with_indexes(wanted, state) for state in states[1:-1]), template]
+    return [*(_with_indexes(target, state) for state in states[1:-1]), template]
 
 
 def _table(template: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of the table in a template, which has only one table."""
-    (table,) = (it["Properties"] for it in template["Resources"].values() if it["Type"] == "AWS::DynamoDB::Table")
+    (table,) = (
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::DynamoDB::Table"
+    )
     properties: dict[str, Any] = table
     return properties
 

@@ -21,5 +21,9 @@ def require_supported_stack(name: str) -> None:
 
 def names(template: Mapping[str, Any]) -> set[str]:
     """Return the names of a template's global indexes."""
-    tables = [it["Properties"] for it in template["Resources"].values() if it["Type"] == "AWS::DynamoDB::Table"]
+    tables = [
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::DynamoDB::Table"
+    ]
     return {index["IndexName"] for table in tables for index in table.get("GlobalSecondaryIndexes", ())}

@@ -134,8 +134,8 @@ def _rewrite(archive: Path, folder: Path) -> None:
 
     Lambda cannot store byte code later: its disk is read-only.
     """
-    with zipfile.ZipFile(archive) as made:
-        made.extractall(folder)
+    with zipfile.ZipFile(archive) as original:
+        original.extractall(folder)
     (folder / _FOR_MYPY).unlink()
     _compile(folder)
     sbom.write(folder, archive.parent)

@@ -25,7 +25,7 @@ def write(folder: Path, out: Path) -> None:
 
 def write_bill(name: str, components: Iterable[dict[str, Any]], file: Path) -> None:
     """Write a bill of materials. `name` is the described program. The order of `components` has no effect."""
-    ordered = sorted(components, key=lambda it: str(it["purl"]))
+    ordered = sorted(components, key=lambda component: str(component["purl"]))
     bill = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -33,7 +33,7 @@ def write_bill(name: str, components: Iterable[dict[str, Any]], file: Path) -> N
         "version": 1,
         "metadata": {"component": {"type": "application", "name": name, "bom-ref": name}},
         "components": ordered,
-        "dependencies": [{"ref": name, "dependsOn": [it["bom-ref"] for it in ordered]}],
+        "dependencies": [{"ref": name, "dependsOn": [component["bom-ref"] for component in ordered]}],
     }
     file.write_text(json.dumps(bill, indent=1) + "\n")
 

@@ -46,12 +46,12 @@ def deploy(
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
-    own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
+    table_parameters = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
     accepted = template["Parameters"]
     known = _renamed({**_OF_OLDER_STACKS, **deployed}, accepted) if deployed else {}
     unchanged = {parameter: known[parameter] for parameter in accepted if parameter in known}
     changed = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
-    values = {**own, **unchanged, **_renamed(changed, accepted)}
+    values = {**table_parameters, **unchanged, **_renamed(changed, accepted)}
     if values.get("SnapStart") == "on":
         _require_snapshots(template)
     body = _with_new_versions(json.dumps(template), values)
@@ -74,8 +74,8 @@ def _require_one_header(values: Mapping[str, str]) -> None:
 def _require_snapshots(template: Mapping[str, Any]) -> None:
     """Raise CommandError if a function's Python is too old for SnapStart."""
     types = ("AWS::Serverless::Function",)
-    functions = [it["Properties"] for it in template["Resources"].values() if it["Type"] in types]
-    if outdated := {it["Runtime"] for it in functions} & {"python3.11"}:
+    functions = [resource["Properties"] for resource in template["Resources"].values() if resource["Type"] in types]
+    if outdated := {function["Runtime"] for function in functions} & {"python3.11"}:
         raise CommandError(
             f"SnapStart needs Python 3.12 or newer, and the package is for {', '.join(outdated)}:"
             " make it with a newer Python."
@@ -112,18 +112,18 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
     """
     deployed = stacks.parameters(f"{name}-api")
     combined = {**deployed, **parameters}
-    wanted = _settings(combined)
+    settings = _settings(combined)
     with dynamodb.in_table(combined.get("TableName", name)):
         try:
-            return base_names.describe_difference_from(*wanted)
+            return base_names.describe_difference_from(*settings)
         except aws.Misconfigured:  # no permission to read the table, or no table before the first deployment
-            return base_names.compare_settings(_settings(deployed), wanted) if deployed else ""
+            return base_names.compare_settings(_settings(deployed), settings) if deployed else ""
 
 
 def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
     """Rename the parameter RecordFormat or RecordsEdition to the name that the template accepts."""
     name = next((name for name in _FORMATS if name in accepted), None)
-    return {name if name and it in _FORMATS else it: value for it, value in parameters.items()}
+    return {name if name and parameter in _FORMATS else parameter: value for parameter, value in parameters.items()}
 
 
 def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:

@@ -39,10 +39,10 @@ def deploy(
         client = _client("cloudformation")
         before = _description(client, stack)
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
-        given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
+        pairs = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
         identity = {"ClientRequestToken": uuid4().hex, **({"RoleARN": role} if role else {})}
         named = {} if tags is None else {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
-        request = {"StackName": stack, **body, **identity, "Capabilities": _CAPABILITIES, "Parameters": given, **named}
+        request = {"StackName": stack, **body, **identity, "Capabilities": _CAPABILITIES, "Parameters": pairs, **named}
         if before is None:
             created = client.create_stack(**request, OnFailure="DELETE")
             _wait(client, "stack_create_complete", created["StackId"], identity)
@@ -68,7 +68,7 @@ def parameters(stack: str) -> dict[str, str]:
     """Return a stack's parameters, or {} without a stack. Raises aws.AwsError."""
     with _translated_errors():
         description = _description(_client("cloudformation"), stack) or {}
-    return {given["ParameterKey"]: given["ParameterValue"] for given in description.get("Parameters", ())}
+    return {entry["ParameterKey"]: entry["ParameterValue"] for entry in description.get("Parameters", ())}
 
 
 def template(stack: str) -> str:

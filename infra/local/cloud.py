@@ -204,6 +204,6 @@ def environment_without_clouds() -> dict[str, str]:
 
 def proxy_exemption() -> dict[str, str]:
     """Return variables that exempt this machine from proxies."""
-    others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or HOST
-    past = ",".join(dict.fromkeys([*others.split(","), HOST, "localhost"]))
+    hosts = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or HOST
+    past = ",".join(dict.fromkeys([*hosts.split(","), HOST, "localhost"]))
     return {"no_proxy": past, "NO_PROXY": past}

@@ -57,8 +57,8 @@ def room(kind: Kind, what: str) -> int:
     resource = next(it for it in _RESOURCES if it.kind is kind)
     assert isinstance(resource, EditableResource)
     own = [it for it in modules.load_all() if it.home == kind.item_path]
-    (total,) = (it for it in budgets.totals(resource, own, _DECLARED) if it.what.startswith(f"The {what} "))
-    return total.limit - total.own - sum(total.modules.values())
+    (total,) = (it for it in budgets.totals(resource, own, _DECLARED) if it.subject.startswith(f"The {what} "))
+    return total.limit - total.base - sum(total.modules.values())
 
 
 def test_every_declaration_keeps_its_budget() -> None:

@@ -53,11 +53,13 @@ def bounds(words: Words) -> str:
 
 def _bounds(words: Words) -> Iterator[str]:
     for low, high in _PAIRS:
-        if found := [f"{words[bound]:,}" for bound in (low, high) if bound in words]:
-            how = "at most " if low not in words else "at least " if high not in words else ""
-            yield how + " to ".join(found) + (" bytes" if "x-max-bytes" in words else _UNITS.get(high, ""))
+        if numbers := [f"{words[bound]:,}" for bound in (low, high) if bound in words]:
+            prefix = "at most " if low not in words else "at least " if high not in words else ""
+            yield prefix + " to ".join(numbers) + (" bytes" if "x-max-bytes" in words else _UNITS.get(high, ""))
     if "enum" in words:
-        yield "one of " + ", ".join(f"`{one if isinstance(one, str) else json.dumps(one)}`" for one in words["enum"])
+        yield "one of " + ", ".join(
+            f"`{choice if isinstance(choice, str) else json.dumps(choice)}`" for choice in words["enum"]
+        )
     if words.get("format", "int64") != "int64":
         yield str(words["format"])
     for word, sentence in _OTHERS.items():

@@ -72,7 +72,7 @@ def parts(document: Words) -> dict[str, list[Group]]:
     tags = [tag["name"] for tag in document["tags"]]
     segments = [*_PART, *(group.segment for group in by_name.values())]
     groups = sorted(
-        by_name.values(), key=lambda it: (segments.index(it.segment), tags.index(it.operations[0]["tags"][0]))
+        by_name.values(), key=lambda group: (segments.index(group.segment), tags.index(group.operations[0]["tags"][0]))
     )
     _assign_schemas(document["components"]["schemas"], groups)
     return {part: [group for group in groups if _PART.get(group.segment, _REST) == part] for part in (*_PARTS, _REST)}
@@ -89,9 +89,11 @@ def _operations(document: Words) -> Iterator[Words]:
     for short in openapi.operations():
         methods = document["paths"][short["path"]]
         words = {**methods[short["method"].lower()], **short}
-        own = [each for each in words["parameters"] if "$ref" not in each]
-        shared = [document["components"]["parameters"][target(each)] for each in words["parameters"] if "$ref" in each]
-        ids = {each["name"]: each["example"] for each in own if each["in"] == "path"}
+        inline_parameters = [each for each in words["parameters"] if "$ref" not in each]
+        shared_parameters = [
+            document["components"]["parameters"][target(each)] for each in words["parameters"] if "$ref" in each
+        ]
+        ids = {each["name"]: each["example"] for each in inline_parameters if each["in"] == "path"}
         content = words.get("requestBody", {}).get("content", {}).get("application/json", {})
         answers = {status: _names(answer) for status, answer in words["responses"].items() if status < "400"}
         yield {
@@ -99,9 +101,9 @@ def _operations(document: Words) -> Iterator[Words]:
             "group": words["summary"].partition(" ")[2] if "put" in methods else words["tags"][0],
             "is_module": "put" in methods,
             "is_open": words.get("security") == [],
-            "own": parameters(own),
-            "headers": [each["name"] for each in shared],
-            "is_paged": any(each["name"] == "limit" for each in own),
+            "own": parameters(inline_parameters),
+            "headers": [each["name"] for each in shared_parameters],
+            "is_paged": any(each["name"] == "limit" for each in inline_parameters),
             "ids": ids,
             "address": short["path"].format_map(ids),
             "body": target(content["schema"]) if content else "",
@@ -153,8 +155,8 @@ def _assign_schemas(schemas: Words, groups: list[Group]) -> None:
 
     If a schema is the body of a request or response, it is shown there, even if another schema refers to it.
     """
-    every = [words for group in groups for words in group.operations]
-    direct = Counter(name for words in every for name in (words["body"], *words["answered"]))
+    operations = [words for group in groups for words in group.operations]
+    direct = Counter(name for words in operations for name in (words["body"], *words["answered"]))
     done: set[str] = set()
 
     def take(names: Iterable[str]) -> Iterator[str]:

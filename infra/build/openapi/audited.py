@@ -33,18 +33,18 @@ def largest(stored: type[Stored], shape: Words, sizes: Largest, name: str = "") 
     as the longest value that an audit event shows.
     """
     fields, at = shape["properties"], len(name) + 1
-    found = [_values(fields.get(it, {}), sizes, at + len(it)) for it in stored.AUDITED]
-    return sum(it.paths + it.bytes + _ENTRY * it.count for it in found)
+    values = [_values(fields.get(field, {}), sizes, at + len(field)) for field in stored.AUDITED]
+    return sum(value.paths + value.bytes + _ENTRY * value.count for value in values)
 
 
 def _values(words: Words, sizes: Largest, at: int) -> _Values:
     words, limit = sizes.resolve(words), words.get(json_schema.MAX_ENCODED, UNBOUNDED)
     if words.get("type") != "object":
         return _Values(1, at, max(_DIGEST, min(MAX_BYTES, sizes.size(words))))
-    found = _Values()
+    total = _Values()
     for name, field in words.get("properties", {}).items():
-        found = found.plus(_values(field, sizes, at + 1 + len(name)))
+        total = total.plus(_values(field, sizes, at + 1 + len(name)))
     if words.get("additionalProperties"):
         each = _values(entries_of(words), sizes, at + 1 + sizes.text(words.get("propertyNames", {})))
-        found = found.plus(each, int(words.get("maxProperties", UNBOUNDED)))
-    return replace(found, bytes=max(_DIGEST * found.count, min(found.bytes, limit)))
+        total = total.plus(each, int(words.get("maxProperties", UNBOUNDED)))
+    return replace(total, bytes=max(_DIGEST * total.count, min(total.bytes, limit)))

@@ -39,35 +39,37 @@ class OverBudget(Exception):
 class Total:
     """The largest size of a response, record or audit event, for one kind of resource with its modules.
 
-    `own` is the size without modules, in `unit`. `limit` is the size that is permitted.
+    `base` is the size without modules, in `unit`. `limit` is the size that is permitted.
     """
 
-    what: str
+    subject: str
     unit: str
     limit: int
-    own: int
+    base: int
     modules: Mapping[str, int]
 
     def check(self) -> None:
         """Raise OverBudget if the total exceeds the limit. The message names the largest module."""
-        total = self.own + sum(self.modules.values())
+        total = self.base + sum(self.modules.values())
         if total <= self.limit:
             return
-        name = max(self.modules, key=lambda it: self.modules[it], default="")
+        name = max(self.modules, key=lambda module: self.modules[module], default="")
         largest = f" Its largest module is {name}, which takes {self.modules[name]:,}." if name else ""
-        raise OverBudget(f"{self.what} can take {total:,} {self.unit}: {total - self.limit:,} more than fit.{largest}")
+        raise OverBudget(
+            f"{self.subject} can take {total:,} {self.unit}: {total - self.limit:,} more than fit.{largest}"
+        )
 
 
 def check(declared: Declared, modules: Sequence[Module], resources: Iterable[Resource]) -> None:
     """Check the largest sizes of all modules and resources. Raises OverBudget if one exceeds its limit."""
     budgets = {module.name: module for module in declared}
     for module in modules:
-        if found := budgets.get(module.name):
-            _check_module(module, found.budget)
+        if declaration := budgets.get(module.name):
+            _check_module(module, declaration.budget)
     for resource in resources:
         if isinstance(resource, EditableResource):
-            own = [it for it in modules if it.home == resource.kind.item_path]
-            for total in totals(resource, own, budgets):
+            item_modules = [module for module in modules if module.home == resource.kind.item_path]
+            for total in totals(resource, item_modules, budgets):
                 total.check()
 
 
@@ -77,17 +79,22 @@ def totals(
     """Yield the largest response, record and audit event of a kind of resource with its modules."""
     kind = resource.kind
     words, characters = largest.of(resource.create, replace(CHARACTERS, bound=_DEEPEST * MAX_BYTES))
-    response = {it.name: declared[it.name].budget if it.name in declared else response_size(it) for it in modules}
+    response = {
+        module.name: declared[module.name].budget if module.name in declared else response_size(module)
+        for module in modules
+    }
     limit = {kinds.HTTPS_EDGE_ROUTES: ROUTE, kinds.HTTPS_EDGES: EDGE}.get(kind, RESPONSE)
-    own = characters.fields(words) + _GENERATED
-    yield Total(f"The response for the kind {kind.name}", "characters", limit, own, keep_compatible(response, declared))
+    base = characters.fields(words) + _GENERATED
+    yield Total(
+        f"The response for the kind {kind.name}", "characters", limit, base, keep_compatible(response, declared)
+    )
     words, stored = largest.of(resource.create, BYTES)
-    own = stored.fields(words) + _GENERATED + MAX_REFERRERS * _REFERRER
-    record = {it.name: record_size(it) for it in modules}
-    yield Total(f"The record of the kind {kind.name}", "bytes", ITEM, own, keep_compatible(record, declared))
-    own = 2 * audited.largest(resource.stored, words, stored) + _EVENT
-    event = {it.name: event_size(it) for it in modules}
-    yield Total(f"The audit event of the kind {kind.name}", "bytes", ITEM, own, keep_compatible(event, declared))
+    base = stored.fields(words) + _GENERATED + MAX_REFERRERS * _REFERRER
+    record = {module.name: record_size(module) for module in modules}
+    yield Total(f"The record of the kind {kind.name}", "bytes", ITEM, base, keep_compatible(record, declared))
+    base = 2 * audited.largest(resource.stored, words, stored) + _EVENT
+    event = {module.name: event_size(module) for module in modules}
+    yield Total(f"The audit event of the kind {kind.name}", "bytes", ITEM, base, keep_compatible(event, declared))
 
 
 def response_size(module: Module) -> int:
@@ -116,12 +123,14 @@ def keep_compatible(sizes: Mapping[str, int], declared: Mapping[str, EdgeModule[
 
     If two modules exclude each other, a resource can have only one of them.
     """
-    found = dict[str, int]()
-    for name in sorted(sizes, key=lambda it: sizes[it], reverse=True):
+    compatible_sizes = dict[str, int]()
+    for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
         module = declared.get(name)
-        if not any(module and it in declared and module.is_excluded_by(declared[it]) for it in found):
-            found[name] = sizes[name]
-    return found
+        if not any(
+            module and other in declared and module.is_excluded_by(declared[other]) for other in compatible_sizes
+        ):
+            compatible_sizes[name] = sizes[name]
+    return compatible_sizes
 
 
 def _check_module(module: Module, budget: int) -> None:

@@ -45,15 +45,15 @@ def text(routes: Iterable[Routes]) -> str:
 def make(routes: list[Routes]) -> Words:
     """Return the OpenAPI document, with an operation for each endpoint of the routes."""
     kinds = [each for each in routes if isinstance(each, Resource)]
-    every = [Operation.of(endpoint) for each in routes for endpoint in each.endpoints()]
+    all_operations = [Operation.of(endpoint) for each in routes for endpoint in each.endpoints()]
     return {
         "openapi": "3.1.0",
         "info": _INFO,
         "servers": [{"url": "/"}],  # when the API serves the document, it inserts its base URL here
         "security": [{"token": []}],
         "tags": [*(_tag(kind) for kind in kinds), _CALLER, _REFERENCE],
-        "paths": _paths(every),
-        "components": _components(every),
+        "paths": _paths(all_operations),
+        "components": _components(all_operations),
     }
 
 
@@ -61,20 +61,22 @@ def _tag(kind: Resource) -> Words:
     return {"name": Operation.of(kind.endpoints()[0]).tag, "description": kind.response.__doc__}
 
 
-def _paths(every: list[Operation]) -> Words:
+def _paths(all_operations: list[Operation]) -> Words:
     paths: dict[str, Words] = {}
-    for operation in every:
+    for operation in all_operations:
         endpoint = operation.endpoint
         paths.setdefault(operation.path, {})[endpoint.method.lower()] = operations.described(operation)
     return paths
 
 
-def _components(every: list[Operation]) -> Words:
+def _components(all_operations: list[Operation]) -> Words:
     return {
         "schemas": dict(
-            sorted({**_schemas(every), "ApiError": refusals.SCHEMA, "OAuthError": refusals.OAUTH_SCHEMA}.items())
+            sorted(
+                {**_schemas(all_operations), "ApiError": refusals.SCHEMA, "OAuthError": refusals.OAUTH_SCHEMA}.items()
+            )
         ),
-        "responses": refusals.responses([operation.endpoint for operation in every]),
+        "responses": refusals.responses([operation.endpoint for operation in all_operations]),
         "examples": refusals.examples(),
         "headers": refusals.HEADERS,
         "parameters": {
@@ -88,29 +90,33 @@ def _components(every: list[Operation]) -> Words:
     }
 
 
-def _schemas(every: list[Operation]) -> dict[str, Words]:
+def _schemas(all_operations: list[Operation]) -> dict[str, Words]:
     uses: dict[Use, str] = {}
-    for operation in every:
+    for operation in all_operations:
         if operation.body:
             uses.setdefault((operation.body, "validation"), operation.request_schema)
         if operation.endpoint.response:
             uses.setdefault((operation.endpoint.response, "serialization"), operation.response_schema)
-    made = schemas.of(uses)
-    own = [_own(operation, uses, made) for operation in every if operation.id]
-    every_one = {**made, **{name: words for schema in own for name, words in schema.items()}}
-    return {name: schemas.describe_defaults(words) for name, words in every_one.items()}
+    shared_schemas = schemas.of(uses)
+    separate_schemas = [
+        _build_separate_schema(operation, uses, shared_schemas) for operation in all_operations if operation.id
+    ]
+    all_schemas = {**shared_schemas, **{name: words for schema in separate_schemas for name, words in schema.items()}}
+    return {name: schemas.describe_defaults(words) for name, words in all_schemas.items()}
 
 
-def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
+def _build_separate_schema(
+    operation: Operation, uses: dict[Use, str], shared_schemas: dict[str, Words]
+) -> dict[str, Words]:
     """Return the separate schema of an operation on an existing resource, by its name.
 
     Operations with the same shape usually share one schema. The separate schema of an update's request has no defaults,
     because absent fields stay unchanged. The separate schema of a response has a pattern for the `id` of this kind.
     """
     if operation.body:
-        return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}
+        return {operation.request_schema: schemas.of_a_change(shared_schemas[uses[operation.body, "validation"]])}
     return (
-        {operation.response_schema: schemas.with_id(made[operation.response_schema], operation.id)}
+        {operation.response_schema: schemas.with_id(shared_schemas[operation.response_schema], operation.id)}
         if operation.endpoint.response
         else {}
     )

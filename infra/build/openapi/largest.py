@@ -58,10 +58,10 @@ BYTES = Unit(text=0, name=1, container=3, other=21, secret=_SEALED, costs={"é":
 
 @dataclass(frozen=True)
 class Largest:
-    """Computes the largest sizes of values in a unit. `made` has the schemas by name, to resolve references."""
+    """Computes the largest sizes of values in a unit. `definitions` has the schemas by name, to resolve references."""
 
     unit: Unit
-    made: Mapping[str, Words]
+    definitions: Mapping[str, Words]
 
     def size(self, words: Words) -> int:
         """Return the size of the largest value."""
@@ -73,15 +73,15 @@ class Largest:
     def resolve(self, words: Words) -> Words:
         """Return the schema to which a schema refers, or the schema itself."""
         (first, *_) = words.get("allOf") or words.get("anyOf") or [words]
-        return self.resolve(self.made[first["$ref"].removeprefix(REF)]) if "$ref" in first else first
+        return self.resolve(self.definitions[first["$ref"].removeprefix(REF)]) if "$ref" in first else first
 
     def _size(self, words: Words) -> int:
         if "$ref" in words:
-            return self.size(self.made[words["$ref"].removeprefix(REF)])
+            return self.size(self.definitions[words["$ref"].removeprefix(REF)])
         if choices := words.get("allOf") or words.get("anyOf") or words.get("oneOf"):
             return max(map(self.size, choices))
         if "enum" in words or "const" in words:
-            return max(sizes.encoded(json.dumps(it)) for it in words.get("enum", [words.get("const")]))
+            return max(sizes.encoded(json.dumps(choice)) for choice in words.get("enum", [words.get("const")]))
         match words.get("type"):
             case "string":
                 return self.text(words)
@@ -104,7 +104,7 @@ class Largest:
             return _REFERENCE
         quantified = re.search(r"\{\d+,(\d+)\}\)*\$$", pattern)
         known = int(quantified[1]) if quantified else _FORMATS.get(words.get("format", ""), UNBOUNDED)
-        cost = max((it for sign, it in self.unit.costs.items() if _can_contain(pattern, sign)), default=1)
+        cost = max((size for sign, size in self.unit.costs.items() if _can_contain(pattern, sign)), default=1)
         return self.unit.text + int(words.get("maxLength") or known) * cost + self._of_secret(words)
 
     def _of_secret(self, words: Words) -> int:
@@ -116,24 +116,24 @@ class Largest:
         The sum can exceed the limit of one request, because several requests can set the fields one after the other.
         """
         fields = words.get("properties", {})
-        found = sum(len(name) + self.unit.name + self.size(field) for name, field in fields.items())
+        total = sum(len(name) + self.unit.name + self.size(field) for name, field in fields.items())
         if words.get("additionalProperties"):
             pair = self.text(words.get("propertyNames", {})) + 2 + self.size(entries_of(words))
-            found += int(words.get("maxProperties", UNBOUNDED)) * pair
-        return found
+            total += int(words.get("maxProperties", UNBOUNDED)) * pair
+        return total
 
 
 def _can_contain(pattern: str, sign: str) -> bool:
-    return any(re.search(pattern, f"{it}{sign}") for it in _BEGINNINGS)
+    return any(re.search(pattern, f"{beginning}{sign}") for beginning in _BEGINNINGS)
 
 
 def entries_of(words: Words) -> Words:
     """Return the schema of an object's additional properties. Return {} if they can have any type."""
-    others = words["additionalProperties"]
-    return others if isinstance(others, dict) else {}
+    schema = words["additionalProperties"]
+    return schema if isinstance(schema, dict) else {}
 
 
 def of(shape: type[Shape], unit: Unit) -> tuple[Words, Largest]:
     """Return the schema of a request, and the Largest that computes sizes of its fields in a unit."""
-    made = schemas.of({(shape, "validation"): shape.__name__})
-    return made[shape.__name__], Largest(unit, made)
+    definitions = schemas.of({(shape, "validation"): shape.__name__})
+    return definitions[shape.__name__], Largest(unit, definitions)

@@ -33,9 +33,9 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 class Operation:
     """An endpoint with the names that follow from its method and path.
 
-    For example, PUT /edges/tls/{id}/backend has the noun `tls_edge_backend` and the verb `replace`. `own` is the end of
-    the path, here "backend", "" if the operation concerns the whole resource, or "self" for the caller. `ids` has the
-    kind of resource for each variable of the path, and `kind` is the kind of the last variable.
+    For example, PUT /edges/tls/{id}/backend has the noun `tls_edge_backend` and the verb `replace`. `part` is the end
+    of the path, here "backend", "" if the operation concerns the whole resource, or "self" for the caller. `ids` has
+    the kind of resource for each variable of the path, and `kind` is the kind of the last variable.
 
     The last variable of `path` is `{id}`. The API gateway allows only one name at each position of its paths, so this
     variable can have another name there.
@@ -44,7 +44,7 @@ class Operation:
     endpoint: Endpoint
     path: str
     noun: str
-    own: str
+    part: str
     ids: Mapping[str, Kind]
     kind: Kind | None
     verb: str
@@ -63,14 +63,14 @@ class Operation:
         path = endpoint.path if listed else _with_id(endpoint.path)
         variables = dict(zip(_VARIABLE.findall(path), parents, strict=True))
         nearest = listed or (parents[-1] if parents else None)
-        own = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
-        noun = "_".join(filter(None, (nearest.noun if nearest else "", own)))
+        part = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
+        noun = "_".join(filter(None, (nearest.noun if nearest else "", part)))
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
         if endpoint.is_oauth:
-            noun, verb = own.removesuffix("s"), "exchange"
-        if nearest and own in _ACTIONS:  # an action is the operation's verb, and not a part of its noun
-            noun, own, verb = nearest.noun, "", own
-        return Operation(endpoint, path, noun, own, variables, nearest, verb)
+            noun, verb = part.removesuffix("s"), "exchange"
+        if nearest and part in _ACTIONS:  # an action is the operation's verb, and not a part of its noun
+            noun, part, verb = nearest.noun, "", part
+        return Operation(endpoint, path, noun, part, variables, nearest, verb)
 
     @property
     def id(self) -> dict[str, str]:
@@ -86,8 +86,8 @@ class Operation:
     @property
     def name(self) -> str:
         """Return the operation's id, for example create_api_key, list_api_keys."""
-        own = "own_" if self.own == "self" else ""
-        return f"{self.verb}_{own}{plural(self.noun) if self.verb == 'list' else self.noun}"
+        prefix = "own_" if self.part == "self" else ""
+        return f"{self.verb}_{prefix}{plural(self.noun) if self.verb == 'list' else self.noun}"
 
     @property
     def summary(self) -> str:

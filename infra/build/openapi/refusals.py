@@ -107,10 +107,12 @@ def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
 
 def examples() -> dict[str, Words]:
     """Return the samples of all errors by name."""
-    every = {name: sample for kind in EVERY for name, sample in _named(kind).items()}
+    samples = {name: sample for kind in EVERY for name, sample in _named(kind).items()}
     return {
-        **{name: {"value": _body(sample)} for name, sample in every.items() if sample.code != _ONLY_OAUTH},
-        **{f"oauth_{name}": {"value": _oauth_body(sample)} for name, sample in every.items() if _can_be_oauth(sample)},
+        **{name: {"value": _body(sample)} for name, sample in samples.items() if sample.code != _ONLY_OAUTH},
+        **{
+            f"oauth_{name}": {"value": _oauth_body(sample)} for name, sample in samples.items() if _can_be_oauth(sample)
+        },
     }
 
 
@@ -129,21 +131,26 @@ def of(endpoint: Endpoint) -> list[Kind]:
 
 def _of(endpoint: Endpoint) -> set[Kind]:
     """Return the errors that an endpoint declares, and those that follow from its body, query and path."""
-    found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.ServiceUnavailable}
-    found |= {*endpoint.errors}
+    error_kinds: set[Kind] = {
+        errors.InvalidRequest,
+        errors.RateLimited,
+        errors.InternalError,
+        errors.ServiceUnavailable,
+    }
+    error_kinds |= {*endpoint.errors}
     if endpoint.authorizer:
-        found |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Forbidden}
+        error_kinds |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Forbidden}
     if endpoint.is_oauth:
-        found.add(errors.UnsupportedVersion)
+        error_kinds.add(errors.UnsupportedVersion)
     if endpoint.body:
-        found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
+        error_kinds |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
     if "{" in endpoint.path:
-        found.add(errors.NotFound)
+        error_kinds.add(errors.NotFound)
     if endpoint.method == "POST":
-        found.add(errors.Conflict)  # a POST fails if its idempotency key was used for another request
+        error_kinds.add(errors.Conflict)  # a POST fails if its idempotency key was used for another request
     if endpoint.method in ("PATCH", "PUT", "DELETE"):
-        found.add(errors.PreconditionFailed)
-    return found
+        error_kinds.add(errors.PreconditionFailed)
+    return error_kinds
 
 
 def _is_oauth(endpoint: Endpoint, status: int) -> bool:

@@ -77,23 +77,23 @@ class _Generator(GenerateJsonSchema):
 def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     """Return the schemas of request and response classes by name, with those of nested classes."""
     pairs: Any = [(models.model(shape), mode) for shape, mode in uses]
-    refs, made = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
-    wanted = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
-    names = {name: wanted.get(name) or _own(name) for name in made.get("$defs", {})}
-    renamed = {names[name]: _renamed(words, names) for name, words in made["$defs"].items()}
-    for shape, words in renamed.items():
+    refs, document = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
+    requested_names = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
+    names = {name: requested_names.get(name) or _name_nested(name) for name in document.get("$defs", {})}
+    definitions = {names[name]: _renamed(words, names) for name, words in document["$defs"].items()}
+    for shape, words in definitions.items():
         for name, field in words.get("properties", {}).items():
-            field["description"] = field.get("description") or _about(f"{shape}.{name}", field, renamed)
+            field["description"] = field.get("description") or _about(f"{shape}.{name}", field, definitions)
             if "$ref" in field:  # some generators ignore keywords beside $ref
                 field["allOf"] = [{"$ref": field.pop("$ref")}]
-    return renamed
+    return definitions
 
 
 def of_a_change(words: Words) -> Words:
     """Return the schema of an update's request: without defaults, since absent fields stay unchanged."""
     # leave out the description of the request class, because the operation has a description
-    others = {word: value for word, value in words.items() if word != "description"}
-    return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
+    keywords = {word: value for word, value in words.items() if word != "description"}
+    return {**keywords, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
 
 
 def describe_defaults(words: Words) -> Words:
@@ -132,19 +132,19 @@ def _long(words: Words) -> Words:
     return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 
-def _about(path: str, field: Words, made: Mapping[str, Words]) -> str:
+def _about(path: str, field: Words, definitions: Mapping[str, Words]) -> str:
     """Return the description of a field without docstring: the docstring of the class of its value.
 
     Raises NoDescription.
     """
     choices = [*field.get("anyOf", []), field.get("items", {}), field]
-    shape = next((made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice), {})
+    shape = next((definitions[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice), {})
     if "description" not in shape:
         raise NoDescription(f"The field {path} has no description: add a text below it in its shape.")
     return f"{shape['description']} Null if unset." if "anyOf" in field else str(shape["description"])
 
 
-def _own(name: str) -> str:
+def _name_nested(name: str) -> str:
     return name.replace("-Output", "").replace("-Input", "Replace")
 
 

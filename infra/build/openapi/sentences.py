@@ -25,41 +25,41 @@ def about(operation: Operation) -> str:
 
 
 def _does(operation: Operation) -> str:
-    response, of_one = operation.endpoint.response, _subject(operation)
+    response, subject = operation.endpoint.response, _subject(operation)
     match operation.verb:
         case "list":
             return f"Lists {_all(operation)}, newest first, in pages: `next_page_uri` is the address of the next one."
         case "create":
-            return f"Creates {of_one}. {_doc(response)}"
+            return f"Creates {subject}. {_doc(response)}"
         case "update":
             return (
-                f"Changes {of_one}: the body contains only the changed fields, absent fields stay unchanged. An empty "
+                f"Changes {subject}: the body contains only the changed fields, absent fields stay unchanged. An empty "
                 "string clears a text, an empty array a list."
             )
         case "replace":
-            return f"Replaces {of_one} completely: absent fields get their defaults. {_doc(response)}"
+            return f"Replaces {subject} completely: absent fields get their defaults. {_doc(response)}"
         case "exchange":
             return _doc(operation.endpoint.view)
         case "verify":
-            return f"Checks the proof of {of_one} immediately; its status shows the result."
+            return f"Checks the proof of {subject} immediately; its status shows the result."
         case "offboard":
             return (
-                f"Ends {of_one} and all that its keys made: API keys, SSH credentials and SSH user certificates. Works "
-                "for at most 8 seconds: repeat it after `retry_after` seconds until `complete` is true."
+                f"Ends {subject} and all that its keys made: API keys, SSH credentials and SSH user certificates. "
+                "Works for at most 8 seconds: repeat it after `retry_after` seconds until `complete` is true."
             )
-        case "delete" if operation.own:
-            return f"Removes {of_one}. The response has no body."
+        case "delete" if operation.part:
+            return f"Removes {subject}. The response has no body."
         case "delete":
             beneath = " and all resources below its path" if operation.path.startswith("/edges/") else ""
-            return f"Deletes {of_one}{beneath}. The response has no body."
+            return f"Deletes {subject}{beneath}. The response has no body."
         case _:
-            return f"Returns {of_one}. {_doc(response or operation.endpoint.view)}"
+            return f"Returns {subject}. {_doc(response or operation.endpoint.view)}"
 
 
 def _refused(operation: Operation) -> Iterator[str]:
-    own = examples.refused(operation)
+    causes = examples.refused(operation)
     for kind in refusals.of(operation.endpoint):
-        if cause := own.get(kind.code) or _cause(kind, operation):
+        if cause := causes.get(kind.code) or _cause(kind, operation):
             yield f"{cause} ({kind.status} `{kind.code}`)"
 
 
@@ -76,18 +76,18 @@ def _subject(operation: Operation) -> str:
     """Return what an operation concerns, for its description: an SSH credential, the policy of an SSH authority."""
     if operation.kind is None:
         return "the caller" if operation.endpoint.authorizer else f"the {spelt(operation.noun)}"
-    if operation.own == "self":
+    if operation.part == "self":
         return f"the {operation.kind.name} of the request itself"
-    one = _one(operation.kind.name)
-    return f"the {spelt(operation.own)} of {one}" if operation.own else one
+    resource = _add_article(operation.kind.name)
+    return f"the {spelt(operation.part)} of {resource}" if operation.part else resource
 
 
 def _all(operation: Operation) -> str:
     parent = operation.kind and operation.kind.parent
-    return f"the {plural(spelt(operation.noun))} of {_one(parent.name) if parent else 'the account'}"
+    return f"the {plural(spelt(operation.noun))} of {_add_article(parent.name) if parent else 'the account'}"
 
 
-def _one(name: str) -> str:
+def _add_article(name: str) -> str:
     """Return a name with its article: an API key, a tunnel."""
     return f"{'an' if name.startswith(('A', 'E', 'H', 'S', 'a', 'e', 'i', 'o')) else 'a'} {name}"
 

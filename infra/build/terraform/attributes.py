@@ -22,13 +22,13 @@ _FORMATS = {  # how to compare texts that a response can spell differently, by `
 
 
 def requested(
-    schemas: Schemas, name: str, given: Mapping[str, Any], answer: Mapping[str, Any], required: Collection[str]
+    schemas: Schemas, name: str, field: Mapping[str, Any], answer: Mapping[str, Any], required: Collection[str]
 ) -> Json:
     """Return the attribute for a field of requests.
 
     An optional attribute is also computed, unless it is an object.
     """
-    schema = schemas.resolve(given)
+    schema = schemas.resolve(field)
     shown_as, form = _in_answer(schemas, name, schema, answer)
     attribute = {"name": name, **_type(schemas, name, schema, answer.get("properties", {}).get(shown_as))}
     if name in required:
@@ -43,22 +43,22 @@ def requested(
 def fields(schemas: Schemas, request: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Json]:
     """Return the attributes for the fields of an object in a request."""
     required = request.get("required", ())
-    return [requested(schemas, name, it, answer, required) for name, it in request["properties"].items()]
+    return [requested(schemas, name, field, answer, required) for name, field in request["properties"].items()]
 
 
 def shown(schemas: Schemas, answer: Mapping[str, Any], covered: Collection[str] = ()) -> Iterator[Json]:
     """Yield the attributes of fields that only responses contain. Lists of other resources are left out."""
-    for name, given in answer.get("properties", {}).items():
-        schema = schemas.resolve(given)
+    for name, field in answer.get("properties", {}).items():
+        schema = schemas.resolve(field)
         if name in covered or _lists_resources(schemas, schema):
             continue
         attribute = {
             "name": name,
-            **_type(schemas, name, schema, given),
+            **_type(schemas, name, schema, field),
             "computed": True,
             **_known(schemas, name, schema),
         }
-        is_stable = attribute["type"] != "object" and not schemas.is_nullable(given)
+        is_stable = attribute["type"] != "object" and not schemas.is_nullable(field)
         yield attribute | ({"stable": True} if is_stable else {})
 
 
@@ -98,13 +98,13 @@ def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
 
     They are `description`, `format`, and `sensitive` if the value is a secret.
     """
-    found: Json = {"description": schemas.description(schema)}
+    entries: Json = {"description": schemas.description(schema)}
     if schema.get("format") in _SECRETS or schema.get("writeOnly"):
-        found["sensitive"] = True
+        entries["sensitive"] = True
     item = schemas.resolve(schema["items"]) if "items" in schema else schema
     if known := "host" if name == "hostports" else _FORMATS.get(item.get("format", "")):
-        found["format"] = known
-    return found
+        entries["format"] = known
+    return entries
 
 
 def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, Json]:
@@ -118,8 +118,8 @@ def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: M
         return name, {}
     stem = name.removesuffix("_ids").removesuffix("_id")
     for other in (stem, f"{stem}s", f"{stem[:-1]}ies", name.removeprefix("private_")):
-        if found := properties.get(other):
-            resolved = schemas.resolve(found)
+        if field := properties.get(other):
+            resolved = schemas.resolve(field)
             if set(resolved.get("properties", ())) == _REFERENCE:
                 return other, {"form": "id"}
             if resolved.get("type") == "array":

@@ -36,7 +36,7 @@ class _Kind:
     @property
     def item(self) -> str:
         """The path of one resource: the path of the collection and one parameter."""
-        return next(it for it in self._paths if re.fullmatch(re.escape(self.path) + r"/\{\w+\}", it))
+        return next(path for path in self._paths if re.fullmatch(re.escape(self.path) + r"/\{\w+\}", path))
 
     @property
     def _paths(self) -> Mapping[str, Any]:
@@ -44,19 +44,19 @@ class _Kind:
 
     def as_json(self) -> Json:
         renamed = self._names_of_parameters()
-        separate = [it for it in self._modules() if it not in self._created()]
+        separate = [module for module in self._modules() if module not in self._created()]
         kind: Json = {
             "name": self.name,
             "description": self.schemas.description(self._shown()),
             "path": _rename(self.path, renamed),
             "item": _rename(self.item, renamed),
-            "parents": [renamed[it] for it in _PARAMETER.findall(self.path)],
+            "parents": [renamed[variable] for variable in _PARAMETER.findall(self.path)],
             "attributes": [*self._parents(renamed), *self._attributes(), *map(self._separate_module, separate)],
             "created": sorted(self._created()),
             "updated": sorted(self._updated()),
             "modules": separate,
             "removals": self._removals(),
-            "parts": [it for it, segment in self._removals().items() if segment not in self._modules()],
+            "parts": [name for name, segment in self._removals().items() if segment not in self._modules()],
         }
         if status := self._paths.get(f"{self.item}/status"):
             answer = self.schemas.answer(status["get"])
@@ -98,16 +98,16 @@ class _Kind:
 
     def _modules(self) -> list[str]:
         """Return the names of the item's modules: the last segments of paths below the item's path that have a PUT."""
-        return [it.rpartition("/")[2] for it in self._below() if "put" in self._paths[it]]
+        return [path.rpartition("/")[2] for path in self._below() if "put" in self._paths[path]]
 
     def _removals(self) -> Json:
         """Return the attributes that a DELETE request can remove, with the last segment of the path of this request."""
         removed = [path.rpartition("/")[2] for path in self._below() if "delete" in self._paths[path]]
         settable = {*self._created(), *self._modules()}
-        return {name: it for it in removed for name in (it, f"{it}_id") if name in settable}
+        return {name: segment for segment in removed for name in (segment, f"{segment}_id") if name in settable}
 
     def _below(self) -> list[str]:
-        return [it for it in self._paths if re.fullmatch(re.escape(self.item) + r"/[a-z_]+", it)]
+        return [path for path in self._paths if re.fullmatch(re.escape(self.item) + r"/[a-z_]+", path)]
 
     def _shown(self) -> Json:
         return self.schemas.answer(self._paths[self.path]["post"])
@@ -124,4 +124,4 @@ class _Kind:
 
 
 def _rename(path: str, names: Mapping[str, str]) -> str:
-    return _PARAMETER.sub(lambda found: f"{{{names[found[1]]}}}", path)
+    return _PARAMETER.sub(lambda match: f"{{{names[match[1]]}}}", path)

@@ -31,27 +31,27 @@ class Schemas:
         """Return a schema with its references resolved, and without null."""
         value = {**value, **{key: text for key, text in value.items() if key == "description"}}
         for variants in ("allOf", "anyOf"):
-            if chosen := [it for it in value.get(variants, ()) if it.get("type") != "null"]:
-                rest = {key: it for key, it in value.items() if key != variants}
+            if chosen := [variant for variant in value.get(variants, ()) if variant.get("type") != "null"]:
+                rest = {key: entry for key, entry in value.items() if key != variants}
                 return {**self.resolve(chosen[0]), **rest}
         if "$ref" not in value:
             return value
-        found: Any = self.document
+        target: Any = self.document
         for part in value["$ref"].removeprefix("#/").split("/"):
-            found = found[part]
-        return {**self.resolve(found), **{key: it for key, it in value.items() if key != "$ref"}}
+            target = target[part]
+        return {**self.resolve(target), **{key: entry for key, entry in value.items() if key != "$ref"}}
 
     @staticmethod
     def type_of(schema: Mapping[str, Any]) -> str:
         """Return the type of a resolved schema. If null is permitted too, return the other type."""
         named = schema.get("type", "object")
-        return str(named if isinstance(named, str) else next(it for it in named if it != "null"))
+        return str(named if isinstance(named, str) else next(name for name in named if name != "null"))
 
     @staticmethod
     def is_nullable(schema: Mapping[str, Any]) -> bool:
         named = schema.get("type")
         return (isinstance(named, list) and "null" in named) or any(
-            it.get("type") == "null" for it in schema.get("anyOf", ())
+            variant.get("type") == "null" for variant in schema.get("anyOf", ())
         )
 
     @staticmethod

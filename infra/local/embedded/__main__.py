@@ -33,8 +33,8 @@ LAST = 0.5  # seconds that open connections have to end at shutdown
 
 def main() -> None:
     """Serve with as many open connections as the system allows."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     config = Config()
     config.bind = [BIND]
     config.keep_alive_timeout, config.graceful_timeout = IDLE, LAST

@@ -63,8 +63,8 @@ class Guard:
         return scope if path in HEALTH or self._is_owner(scope) else None
 
     def _is_owner(self, scope: Scope) -> bool:
-        given = _key_id(scope["headers"]).encode()
-        return hmac.compare_digest(given, self.key_id.encode()) and not scope["path"].startswith(_CONTROL)
+        key_id = _key_id(scope["headers"]).encode()
+        return hmac.compare_digest(key_id, self.key_id.encode()) and not scope["path"].startswith(_CONTROL)
 
     def _is_function(self, scope: Scope) -> bool:
         return self.is_issued(_key_id(scope["headers"])) and not scope["path"].startswith(_CONTROL)
@@ -85,8 +85,10 @@ def _without_cors(send: Send) -> Send:
     """Return a `send` that drops CORS headers, with which any web page could read responses."""
 
     async def send_filtered(message: MutableMapping[str, Any]) -> None:
-        others = [it for it in message.get("headers", ()) if not it[0].lower().startswith(b"access-control-")]
-        await send({**message, "headers": others} if "headers" in message else message)
+        headers = [
+            header for header in message.get("headers", ()) if not header[0].lower().startswith(b"access-control-")
+        ]
+        await send({**message, "headers": headers} if "headers" in message else message)
 
     return send_filtered
 

@@ -119,8 +119,8 @@ def _costs(ours: Signer, peers: Sequence[Signer]) -> list[Row]:
     names = ("a certificate over HTTP, CPU", "a certificate over HTTP, p50, 1 client")
     rounds = [[signer.cost() for signer in (ours, *peers)] for _ in range(ROUNDS)]
     rows = []
-    for place, name in enumerate(names):
-        mine, *theirs = (median(cost[place] for cost in costs) for costs in zip(*rounds, strict=True))
+    for index, name in enumerate(names):
+        mine, *theirs = (median(cost[index] for cost in costs) for costs in zip(*rounds, strict=True))
         if theirs:
             rows.append(results.reported(f"{name}: {_PEER}", mine, theirs[0], results.ms))
         else:

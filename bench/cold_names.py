@@ -29,11 +29,11 @@ def measure_rate(host: Host, names: Sequence[str]) -> float:
     return len(names) / took
 
 
-def compare(host: Host, names: Sequence[str], others: Sequence[str], domain: str) -> Row:
+def compare(host: Host, names: Sequence[str], other_names: Sequence[str], domain: str) -> Row:
     """Return a row that compares cold names of edges with later visits and with reading the records of others."""
     beside = f"beside {host.loaded():,} loaded names"
     cold, later = _time(host.visit, names), _time(host.visit, names)
-    store = _time(lambda name: _read(name, domain), others)
+    store = _time(lambda name: _read(name, domain), other_names)
     figure = f"a cold name {beside}: three later visits and the store"
     return results.at_most(1, figure, cold, _SLOWER * later + store, results.ms)
 

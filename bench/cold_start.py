@@ -45,7 +45,7 @@ def _rows(figure: str, bound: float | None, ours: str, event: Mapping[str, Any],
         commands = [[*python, ours, json.dumps(event)], [*python, against]]
         wall, cpu = side_by_side.fresh_processes(commands, ROUNDS)
     compare = partial(results.at_most, bound) if bound else results.reported
-    return [compare(name, made[0], made[1], results.ms) for name, made in ((figure, wall), ("… CPU", cpu))]
+    return [compare(name, times[0], times[1], results.ms) for name, times in ((figure, wall), ("… CPU", cpu))]
 
 
 def _row_of_instructions(bound: float, ours: str, event: Mapping[str, Any], against: str) -> Row:
@@ -53,5 +53,5 @@ def _row_of_instructions(bound: float, ours: str, event: Mapping[str, Any], agai
     with package.unpacked() as python:
         commands = [[*python, ours, json.dumps(event)], [*python, against]]
         side_by_side.fresh_processes(commands, 1)  # stores the compiled code of libraries that lack it
-        made = [instructions.count(command) for command in commands]
-    return results.at_most(round(bound, 3), "… instructions", made[0], made[1], results.millions)
+        counts = [instructions.count(command) for command in commands]
+    return results.at_most(round(bound, 3), "… instructions", counts[0], counts[1], results.millions)

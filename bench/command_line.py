@@ -69,7 +69,7 @@ def _requests(machine: Machine) -> list[Row]:
                 count, seconds = _send(machine, f"rate-{client}")
                 rates[client].append(count / seconds)
                 costs[client].append((_cpu(pid) - before) / count)
-    rate, cost = ({client: median(it[client]) for client in clients} for it in (rates, costs))
+    rate, cost = ({client: median(figures[client]) for client in clients} for figures in (rates, costs))
     per_second, us = results.per_second, results.us
     return [
         results.at_least(0.5, "requests through te: ssh -R", rate["te"], rate["ssh"], per_second),
@@ -151,7 +151,7 @@ def _connect(machine: Machine, name: str) -> ssl.SSLSocket:
 def _send(machine: Machine, name: str) -> tuple[int, float]:
     url = f"https://{HOST}:{machine.edge}"
     headers = {"Host": f"{name}.{_DOMAIN}"}
-    return load.kept(url, path="/", headers=headers, clients=CLIENTS, seconds=SECONDS, threads=2)
+    return load.measure_persistent(url, path="/", headers=headers, clients=CLIENTS, seconds=SECONDS, threads=2)
 
 
 def _cpu(pid: int) -> float:
@@ -162,7 +162,7 @@ def _cpu(pid: int) -> float:
 @contextlib.contextmanager
 def _started(folder: Path, setting: Setting) -> Iterator[Machine]:
     """Run the API, an edge, an upstream, and a user who has signed in. Their profile names an authority."""
-    ports = {it: engines.free_port() for it in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT", "METRICS_PORT")}
+    ports = {name: engines.free_port() for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT", "METRICS_PORT")}
     upstream, alone, secure = (engines.free_port() for _ in range(3))
     limits = {"MAX_REQUESTS_PER_VISITOR": "1000000", "MAX_SIGN_INS_PER_ADDRESS": "1000"}
     texts = {name: str(port) for name, port in ports.items()}

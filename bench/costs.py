@@ -47,16 +47,16 @@ class Units:
 def counted(act: Callable[[], object]) -> Units:
     """Return the units of an action in this process."""
     before = _items()
-    with calls.recording("dynamodb", "kms") as made:
+    with calls.recording("dynamodb", "kms") as trace:
         act()
     after = _items()
-    found = Units(kms=sum(call.kind == "kms" for call in made))
-    for call in made:
+    total = Units(kms=sum(call.kind == "kms" for call in trace))
+    for call in trace:
         if call.kind == "read":
-            found += Units(reads=units.of(call)[0])
+            total += Units(reads=units.of(call)[0])
         elif call.kind == "write":
-            found += Units(writes=sum(_written(action, before, after) for action in _actions(call)))
-    return found
+            total += Units(writes=sum(_written(action, before, after) for action in _actions(call)))
+    return total
 
 
 def request_row(name: str, cost: Units, *, seconds: float = 0.015, sent_kb: float = 2) -> str:
@@ -85,10 +85,10 @@ def _actions(call: calls.Call) -> list[Mapping[str, Any]]:
 
 def _written(action: Mapping[str, Any], before: Items, after: Items) -> int:
     """Return the units of a write, including indexes. The larger of both versions of the item counts."""
-    ((_, request),) = ((name, it) for name, it in action.items() if name != "factor")
+    ((_, request),) = ((name, value) for name, value in action.items() if name != "factor")
     key = request.get("Key") or request["Item"]
-    place = key["scope"]["S"], key["id"]["S"]
-    versions = [key, *(items[place] for items in (before, after) if place in items)]
+    item_key = key["scope"]["S"], key["id"]["S"]
+    versions = [key, *(items[item_key] for items in (before, after) if item_key in items)]
     return max(units.of_write(item, factor=action["factor"], is_check="ConditionCheck" in action) for item in versions)
 
 

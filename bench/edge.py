@@ -101,7 +101,7 @@ def measure(_setting: Setting) -> Result:
         with _started(folder, ports) as (ours, sshd):
             tunnels, tcp, passed = (ours.tunnel, sshd.tunnel), (ours.tcp, sshd.tcp), (ours.passed, sshd.passed)
             rows = [
-                *_through("keep-alive requests through the gateway", 0.5, tunnels, _kept),
+                *_through("keep-alive requests through the gateway", 0.5, tunnels, _send_persistent),
                 *_through("new channels through the gateway", 0.3, tunnels, _reconnecting),
                 *_through("downloads through the gateway", 0.5, tunnels, _fetched, LARGE, _mb),
                 *_through("downloads through a port", 0.8, tcp, _fetched, LARGE, _mb),
@@ -129,8 +129,8 @@ def _through(
         count, seconds = send(route.url)
         return size * count / seconds, size * count / (sum(map(_cpu, route.pids)) - before)
 
-    rounds = [[it for route in routes for it in measure_route(route)] for _ in range(ROUNDS)]
-    rate, by_cpu, their_rate, their_by_cpu = (median(taken) for taken in zip(*rounds, strict=True))
+    rounds = [[figure for route in routes for figure in measure_route(route)] for _ in range(ROUNDS)]
+    rate, by_cpu, their_rate, their_by_cpu = (median(samples) for samples in zip(*rounds, strict=True))
     return [
         results.at_least(bound, f"{name}: sshd -R", rate, their_rate, unit),
         results.at_least(bound, f"{name} in a second of CPU: sshd -R", by_cpu, their_by_cpu, unit),
@@ -203,12 +203,12 @@ def _points(ports: Ports) -> list[Point]:
 
 
 def _rate(url: str, clients: int, seconds: int) -> float:
-    count, taken = _kept(url, clients, seconds)
+    count, taken = _send_persistent(url, clients, seconds)
     return count / taken
 
 
-def _kept(url: str, clients: int = CLIENTS, seconds: int = SECONDS) -> tuple[int, float]:
-    return load.kept(url, path="/", headers=_DEMO, clients=clients, seconds=seconds, threads=_THREADS)
+def _send_persistent(url: str, clients: int = CLIENTS, seconds: int = SECONDS) -> tuple[int, float]:
+    return load.measure_persistent(url, path="/", headers=_DEMO, clients=clients, seconds=seconds, threads=_THREADS)
 
 
 def _reconnecting(url: str) -> tuple[int, float]:
@@ -255,8 +255,8 @@ def _resident(pid: int) -> int:
 def write_upstream(folder: Path, upstream: int, alone: int, secure: int) -> Path:
     """Write the configuration of the Envoy that answers, for three ports. Return its file."""
     certificate = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    made = ["-subj", "/CN=x", "-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")]
-    subprocess.run([*certificate, *made], check=True, capture_output=True)
+    options = ["-subj", "/CN=x", "-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")]
+    subprocess.run([*certificate, *options], check=True, capture_output=True)
     (folder / "large").write_bytes(bytes(LARGE))
     text = Template((ROOT / "bench" / "upstream.yaml").read_text())
     ports = {"upstream": upstream, "alone": alone, "secure": secure}
@@ -309,7 +309,7 @@ def _sshd(ports: Ports, sshd: int) -> Gateway:
 
 def _client(folder: Path, port: int, *forwarded: str) -> contextlib.AbstractContextManager[object]:
     """Run `ssh -R` to a running server."""
-    options = ["-i", str(folder / "key"), "-p", str(port), *(f"-R{it}" for it in forwarded)]
+    options = ["-i", str(folder / "key"), "-p", str(port), *(f"-R{forwarding}" for forwarding in forwarded)]
     return servers.running([*_SSH, *options, f"{getpass.getuser()}@{HOST}"], port, os.environ)
 
 

@@ -50,7 +50,7 @@ class Accounts:
             create(token, name)
         else:
             self._open_tunnel(name)
-        self._items = json.dumps([it for it in self._scan() if self._is_copied(it)], default=_encode)
+        self._items = json.dumps([record for record in self._scan() if self._is_copied(record)], default=_encode)
         self._ids = frozenset(_ID.findall(self._items))
 
     def find_name(self, number: int) -> str:
@@ -58,9 +58,11 @@ class Accounts:
 
     def add(self, count: int, *, has_keys: bool = True) -> None:
         """Add accounts until there are `count`. Without keys their certificates cannot be used."""
-        items = (it for number in range(self.count, count) for it in self._copy(number, has_keys))
+        items = (record for number in range(self.count, count) for record in self._copy(number, has_keys))
         while batch := list(islice(items, _BATCH)):
-            self._store.batch_write_item(RequestItems={self._table: [{"PutRequest": {"Item": it}} for it in batch]})
+            self._store.batch_write_item(
+                RequestItems={self._table: [{"PutRequest": {"Item": record}} for record in batch]}
+            )
         self.count = count
 
     def _label(self, number: int) -> str:
@@ -91,12 +93,12 @@ class Accounts:
 
     def _copy(self, number: int, has_keys: bool) -> list[dict[str, Any]]:
         """Return the records of a new account."""
-        made = {id: ids.new(id.partition("_")[0]) for id in self._ids}
+        new_ids = {id: ids.new(id.partition("_")[0]) for id in self._ids}
         text = self._items.replace(f"{_TEMPLATE}-{self._prefix}", self._label(number))
-        text = _ID.sub(lambda found: made[found[0]], text)
+        text = _ID.sub(lambda match: new_ids[match[0]], text)
         items: list[dict[str, Any]] = json.loads(text, object_hook=_decode)
-        for sealed in (it["sealed"]["M"] for it in items if has_keys and "sealed" in it):
-            context = vault.context(made[self._account.id], made[self._certificate])
+        for sealed in (record["sealed"]["M"] for record in items if has_keys and "sealed" in record):
+            context = vault.context(new_ids[self._account.id], new_ids[self._certificate])
             sealed["private_key"]["B"] = vault.seal(self._key, context)
         return items
 
@@ -113,5 +115,5 @@ def _encode(value: bytes) -> dict[str, str]:
     return {_BYTES: value.hex()}
 
 
-def _decode(found: dict[str, Any]) -> Any:
-    return bytes.fromhex(found[_BYTES]) if _BYTES in found else found
+def _decode(members: dict[str, Any]) -> Any:
+    return bytes.fromhex(members[_BYTES]) if _BYTES in members else members

@@ -13,7 +13,9 @@ def make_certificate(name: str) -> tuple[str, str]:
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bench")])
     builder = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
     builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=30))
-    made = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False).sign(key, hashes.SHA256())
+    certificate = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False).sign(
+        key, hashes.SHA256()
+    )
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return made.public_bytes(pem).decode(), private.decode()
+    return certificate.public_bytes(pem).decode(), private.decode()

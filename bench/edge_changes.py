@@ -62,7 +62,7 @@ def measure(_setting: Setting) -> Result:
     time.sleep(change_log.OVERLAP)  # a host that starts now does not try these edges, which would load their names
     with edge_host.running() as host:
         began = time.monotonic()
-        host.load([*map(copies.find_name, range(copies.count)), *(it.served.name for it in loaded)])
+        host.load([*map(copies.find_name, range(copies.count)), *(edge.served.name for edge in loaded)])
         rows = [*_measure(host, loaded, cold)]
         if time.monotonic() > began + _NO_RESYNC:
             raise RuntimeError("Control may have read loaded accounts again: repeat this on a less busy machine.")
@@ -73,11 +73,14 @@ def _measure(host: Host, loaded: list[_Edge], cold: list[_Edge]) -> Iterator[Row
     idle = _measure_idle(host)
     yield results.reported("control's CPU in an idle second: 10 ms", idle, _IDLE_CPU, results.ms)
     # the new route refers to a backend that was not read before
-    for what, change, most in (("response", _Edge.change_response, 1), ("route and its trial", _Edge.add_route, 2)):
+    for change_name, change, maximum in (
+        ("response", _Edge.change_response, 1),
+        ("route and its trial", _Edge.add_route, 2),
+    ):
         before = _count_reads(host)
         times, more = _change(host, loaded, change, idle)
-        named, reads = f"a loaded edge, a new {what}", (_count_reads(host) - before) / len(loaded)
-        yield results.at_most(1, f"{named}: calls for records: {most}", reads, most, _number)
+        named, reads = f"a loaded edge, a new {change_name}", (_count_reads(host) - before) / len(loaded)
+        yield results.at_most(1, f"{named}: calls for records: {maximum}", reads, maximum, _number)
         yield results.at_most(1, f"{named}: live, median: {_USUAL:g} s", median(times), _USUAL, results.ms)
         yield results.at_most(1, f"{named}: live at most: {_LONGEST:g} s", max(times), _LONGEST, results.ms)
         yield results.at_most(1, f"{named}: control's CPU beside an idle one's: 5 ms", more, _MOST_CPU, results.ms)
@@ -113,7 +116,7 @@ def _change(host: Host, edges: list[_Edge], change: Callable[[_Edge], str], idle
 
 def _count_reads(host: Host) -> int:
     calls = host.list_calls()
-    return sum(calls.get(it, 0) for it in _READS)
+    return sum(calls.get(name, 0) for name in _READS)
 
 
 def _number(count: float) -> str:

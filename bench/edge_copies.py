@@ -19,9 +19,9 @@ def copy_edge(table: str, served: Served, labels: Iterable[str]) -> None:
     """Copy an edge with its routes to other labels. No other edge may have its label or a part of the label."""
     store, label = boto3.client("dynamodb"), served.name.partition(".")[0]
     pages = store.get_paginator("scan").paginate(TableName=table)
-    items = [it for page in pages for it in page["Items"] if not _LEFT_OUT.match(it["scope"]["S"])]
-    texts = [json.dumps(it) for it in items if _is_own(it["scope"]["S"] + it["id"]["S"], served.edge, label)]
-    writes = ({"PutRequest": {"Item": it}} for new in labels for it in _copy(texts, label, new))
+    items = [item for page in pages for item in page["Items"] if not _LEFT_OUT.match(item["scope"]["S"])]
+    texts = [json.dumps(item) for item in items if _is_own(item["scope"]["S"] + item["id"]["S"], served.edge, label)]
+    writes = ({"PutRequest": {"Item": item}} for new in labels for item in _copy(texts, label, new))
     while batch := list(islice(writes, _BATCH)):
         store.batch_write_item(RequestItems={table: batch})
 
@@ -32,9 +32,9 @@ def _is_own(key: str, edge: str, label: str) -> bool:
 
 
 def _copy(texts: list[str], label: str, new: str) -> list[object]:
-    made: dict[str, str] = {}
+    new_ids: dict[str, str] = {}
 
-    def replace(found: re.Match[str]) -> str:
-        return made.setdefault(found[0], ids.new(found[0].partition("_")[0]))
+    def replace(match: re.Match[str]) -> str:
+        return new_ids.setdefault(match[0], ids.new(match[0].partition("_")[0]))
 
-    return [json.loads(_ID.sub(replace, it).replace(label, new)) for it in texts]
+    return [json.loads(_ID.sub(replace, text).replace(label, new)) for text in texts]

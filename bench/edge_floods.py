@@ -55,13 +55,13 @@ def measure(_setting: Setting) -> Result:
     """Load the names, and flood the host in three ways."""
     os.environ.update(TABLE_NAME=_TABLE, KEY_ID=f"alias/{_TABLE}", TUNNEL_DOMAIN=_DOMAIN)
     data_stack.deploy(_TABLE, {})
-    every = Accounts(_TABLE, _DOMAIN, prefix="e", create=create_edge)
-    every.add(_LOADED + _COLD)
+    accounts = Accounts(_TABLE, _DOMAIN, prefix="e", create=create_edge)
+    accounts.add(_LOADED + _COLD)
     tenant = Tenant("wild", _DOMAIN)
     tenant.upload(f"*.{_WILDCARD}")
     tenant.serve("*.wild")
-    loaded = [every.find_name(number) for number in range(_LOADED)]
-    cold = (every.find_name(_LOADED + number) for number in range(_COLD))
+    loaded = [accounts.find_name(number) for number in range(_LOADED)]
+    cold = (accounts.find_name(_LOADED + number) for number in range(_COLD))
     with edge_host.running() as host:
         half, full = (_load(host, names) for names in (loaded[: _LOADED // 2], loaded[_LOADED // 2 :]))
         name = full.reduce(half, full.names - half.names)
@@ -84,12 +84,12 @@ def _load(host: Host, names: list[str]) -> _Memory:
 
 
 def _flood(
-    host: Host, what: str, make: Callable[[int], str], loaded: list[str], cold: Iterator[str], name: _Memory
+    host: Host, flood_name: str, make: Callable[[int], str], loaded: list[str], cold: Iterator[str], name: _Memory
 ) -> list[Row]:
     """Measure visits of loaded names, and of some cold ones, beside a flood. `name` is the memory for one name."""
-    quiet = median(_visit(host, it)[1] for it in loaded[:300])
+    quiet = median(_visit(host, loaded_name)[1] for loaded_name in loaded[:300])
     memory, calls = _measure_memory(host), host.count_calls()
-    visits, others = list[_Visit](), list[_Visit]()
+    visits, cold_visits = list[_Visit](), list[_Visit]()
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         flood = pool.submit(_run_flood, host.port, make)
         for turn in count():
@@ -97,18 +97,22 @@ def _flood(
                 break
             visits.append(_visit(host, loaded[turn % _LOADED]))
             if turn % 40 == 0 and (other := next(cold, "")):
-                others.append(_visit(host, other))
+                cold_visits.append(_visit(host, other))
         sent, _ = flood.result()
     calls, after = host.count_calls() - calls, _measure_memory(host)
-    more, beside = after.reduce(memory), f"{what}: a loaded name beside them: before"
+    more, beside = after.reduce(memory), f"{flood_name}: a loaded name beside them: before"
     return [
-        results.at_least(0.9, f"{what} in {_SECONDS} s: {_RATE} a second", sent, _RATE * _SECONDS, results.number),
-        _count_served(f"{what}: visits of loaded names that are served", visits),
+        results.at_least(
+            0.9, f"{flood_name} in {_SECONDS} s: {_RATE} a second", sent, _RATE * _SECONDS, results.number
+        ),
+        _count_served(f"{flood_name}: visits of loaded names that are served", visits),
         results.at_most(_SLOWER, beside, median(seconds for _, seconds in visits), quiet, results.ms),
-        _count_served(f"{what}: cold names of other accounts that are served", others, must=make is _make_label),
-        _at_most(_count_expected_calls(), f"{what}: store calls: the budget, polls and resyncs", calls),
-        _limit_growth(f"{what}: Envoy's additional memory", more.envoy - more.names * name.envoy),
-        _limit_growth(f"{what}: control's additional memory", more.control - more.names * name.control),
+        _count_served(
+            f"{flood_name}: cold names of other accounts that are served", cold_visits, must=make is _make_label
+        ),
+        _at_most(_count_expected_calls(), f"{flood_name}: store calls: the budget, polls and resyncs", calls),
+        _limit_growth(f"{flood_name}: Envoy's additional memory", more.envoy - more.names * name.envoy),
+        _limit_growth(f"{flood_name}: control's additional memory", more.control - more.names * name.control),
     ]
 
 
@@ -123,10 +127,10 @@ def _measure_memory(host: Host) -> _Memory:
 
 
 def _count_served(figure: str, visits: list[_Visit], *, must: bool = True) -> Row:
-    served, every = sum(status == "200" for status, _ in visits), len(visits)
+    served, total = sum(status == "200" for status, _ in visits), len(visits)
     if must:
-        return results.exactly(figure, results.number(served), results.number(every), served / every)
-    return results.reported(figure, served, every, results.number)
+        return results.exactly(figure, results.number(served), results.number(total), served / total)
+    return results.reported(figure, served, total, results.number)
 
 
 def _limit_growth(figure: str, more: float) -> Row:
@@ -182,5 +186,5 @@ def _visit(host: Host, name: str) -> _Visit:
     return host.visit(name), time.perf_counter() - began
 
 
-def _at_most(most: int, figure: str, found: int) -> Row:
-    return results.at_most(1, figure, found, most, results.number)
+def _at_most(maximum: int, figure: str, number: int) -> Row:
+    return results.at_most(1, figure, number, maximum, results.number)

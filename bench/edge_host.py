@@ -83,11 +83,11 @@ class Host:
 
     def allocated(self) -> int:
         """Return the bytes that Envoy has allocated."""
-        return int(found[1]) if (found := _ALLOCATED.search(self.stats())) else 0
+        return int(match[1]) if (match := _ALLOCATED.search(self.stats())) else 0
 
     def estimated(self) -> int:
         """Return the bytes that control expects loaded names to take in Envoy."""
-        return int(float(found[1])) if (found := _ESTIMATED.search(self.metrics())) else 0
+        return int(float(match[1])) if (match := _ESTIMATED.search(self.metrics())) else 0
 
     def metrics(self) -> str:
         """Return the metrics of the host in Prometheus's format."""
@@ -108,16 +108,18 @@ class Host:
 
     def load(self, names: Iterable[str]) -> None:
         """Visit names that are not loaded, twice if the store is slow. Raises RuntimeError if one is not served."""
-        left = list(names)
+        pending = list(names)
         for _ in range(2):
             with ThreadPoolExecutor(_VISITORS) as pool:
-                left = [name for name, answer in zip(left, pool.map(self.visit, left), strict=True) if answer != "200"]
-        if left:
-            raise RuntimeError(f"{len(left)} names are not served, for example {left[0]}.")
+                pending = [
+                    name for name, answer in zip(pending, pool.map(self.visit, pending), strict=True) if answer != "200"
+                ]
+        if pending:
+            raise RuntimeError(f"{len(pending)} names are not served, for example {pending[0]}.")
 
     def loaded(self) -> int:
         """Return the number of names that control has loaded."""
-        return int(float(found[1])) if (found := _LOADED.search(self.metrics())) else 0
+        return int(float(match[1])) if (match := _LOADED.search(self.metrics())) else 0
 
     def visit(self, name: str, source: str = HOST, path: str = "/", agent: str = "visitor") -> str:
         """Return the status of a GET from an address over a new connection, or ""."""
@@ -141,7 +143,7 @@ def running(**settings: str) -> Iterator[Host]:
     with TemporaryDirectory() as named, contextlib.ExitStack() as stack:
         folder, ports = (
             Path(named),
-            {it: engines.free_port() for it in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT", "METRICS_PORT")},
+            {name: engines.free_port() for name in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT", "METRICS_PORT")},
         )
         texts = {name: str(port) for name, port in ports.items()}
         environment = {**os.environ, "EDGE_DIR": named, **texts, **settings}

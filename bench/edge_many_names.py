@@ -37,8 +37,8 @@ def measure(_setting: Setting) -> Result:
         edge_host.wait_until(lambda: host.loaded() >= _LOADED)
         envoy = host.envoy_memory
         last = cold_names.measure_rate(host, names[_LOADED:])
-        every = [edges.find_name(number) for number in range(2 * _SAMPLE)]
-        cold = cold_names.compare(host, every[:_SAMPLE], every[_SAMPLE:], _DOMAIN)
+        edge_names = [edges.find_name(number) for number in range(2 * _SAMPLE)]
+        cold = cold_names.compare(host, edge_names[:_SAMPLE], edge_names[_SAMPLE:], _DOMAIN)
         return Result([*_rows(envoy, first, last), cold, *_unload(host, names[:_LEFT], least)])
 
 
@@ -57,11 +57,11 @@ def _measure_few(names: Sequence[str]) -> float:
         return _settle(host)
 
 
-def _unload(host: Host, kept: Sequence[str], least: float) -> list[Row]:
+def _unload(host: Host, names: Sequence[str], least: float) -> list[Row]:
     """Visit a few names until all others are unloaded."""
     began = time.monotonic()
     while host.loaded() > _LEFT and time.monotonic() < began + _UNLOADING:
-        cold_names.measure_rate(host, kept)
+        cold_names.measure_rate(host, names)
         time.sleep(_PERIOD / 10)
     loaded, allocated = host.loaded(), _settle(host)
     return [

@@ -43,9 +43,9 @@ def _measure_start(host: Host) -> list[Row]:
 
 def _measure_cold(host: Host, visited: Accounts) -> Row:
     """Measure cold names one after the other, beside loaded ones."""
-    every = [visited.find_name(number) for number in range(_LOADED + 2 * _SAMPLE)]
-    host.load(every[:_LOADED])
-    return cold_names.compare(host, every[_LOADED:][:_SAMPLE], every[_LOADED + _SAMPLE :], _DOMAIN)
+    names = [visited.find_name(number) for number in range(_LOADED + 2 * _SAMPLE)]
+    host.load(names[:_LOADED])
+    return cold_names.compare(host, names[_LOADED:][:_SAMPLE], names[_LOADED + _SAMPLE :], _DOMAIN)
 
 
 def _measure_many(host: Host, tunnels: Accounts) -> list[Row]:

@@ -33,10 +33,10 @@ def measure(_setting: Setting) -> Result:
         os.environ.update(TABLE_NAME=_TABLE, KEY_ID=f"alias/{_TABLE}", TUNNEL_DOMAIN=_DOMAIN)
         data_stack.deploy(_TABLE, {})
         tenants = [Tenant(f"account-{number}", _DOMAIN) for number in range(_LOADED + _COLD)]
-        edges = [it.serve(f"e{number}") for number, it in enumerate(tenants)]
+        edges = [tenant.serve(f"e{number}") for number, tenant in enumerate(tenants)]
         time.sleep(_OVERLAP)
         with edge_host.running() as host:
-            host.load([it.name for it in edges[:_LOADED]])
+            host.load([edge.name for edge in edges[:_LOADED]])
             return Result([*_stop_control(host, tenants, edges), *_stop_store(host, cloud, edges)])
 
 

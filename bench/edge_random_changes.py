@@ -147,7 +147,7 @@ def measure(_setting: Setting) -> Result:
     data_stack.deploy(_TABLE, {})
     world, visits, is_over = _World(), list[_Visit](), threading.Event()
     with edge_host.running() as host, ThreadPoolExecutor(2 * _VISITORS) as pool:
-        host.load(it.host for it in world.names)
+        host.load(name.host for name in world.names)
         visitors = [pool.submit(_visit, host, world.names, number, visits, is_over) for number in range(2 * _VISITORS)]
         try:
             for _ in range(_CHANGES):
@@ -163,10 +163,10 @@ def measure(_setting: Setting) -> Result:
 
 def _visit(host: Host, names: list[_Name], number: int, visits: list[_Visit], is_over: threading.Event) -> None:
     """Visit random names until the end. Half of the visitors keep a connection for each name."""
-    chance, kept = random.Random(number), dict[str, ssl.SSLSocket]()
+    chance, connections = random.Random(number), dict[str, ssl.SSLSocket]()
     while not is_over.wait(_PAUSE):
         name = chance.choice(names)
-        connection, began = kept.pop(name.host, None), time.monotonic()
+        connection, began = connections.pop(name.host, None), time.monotonic()
         is_kept, body = connection is not None, _REFUSED
         with contextlib.suppress(OSError, ValueError):
             connection = connection or _connect(host, name.host)
@@ -174,7 +174,7 @@ def _visit(host: Host, names: list[_Name], number: int, visits: list[_Visit], is
             body = body if status == "200" else _REFUSED
         visits.append(_Visit(name, began, time.monotonic(), body, is_kept))
         if connection and number % 2 and body:
-            kept[name.host] = connection
+            connections[name.host] = connection
         elif connection:
             connection.close()
 

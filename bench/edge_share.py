@@ -32,15 +32,15 @@ def measure(_setting: Setting) -> Result:
         heavy.add_route(served, path, user_agent_filter=LARGEST)
     labels = [f"h{number:03}" for number in range(_EDGES - 1)]
     copy_edge(_TABLE, served, labels)
-    others = Accounts(_TABLE, _DOMAIN, prefix="e", create=create_edge)
-    others.add(_OTHERS)
-    every = [others.find_name(number) for number in range(_OTHERS)]
+    accounts = Accounts(_TABLE, _DOMAIN, prefix="e", create=create_edge)
+    accounts.add(_OTHERS)
+    names = [accounts.find_name(number) for number in range(_OTHERS)]
     with edge_host.running() as host:
-        return Result(_visit(host, [served.name, *(f"{it}.{_DOMAIN}" for it in labels)], paths, every))
+        return Result(_visit(host, [served.name, *(f"{label}.{_DOMAIN}" for label in labels)], paths, names))
 
 
-def _visit(host: Host, heavy: Sequence[str], paths: Sequence[str], others: Sequence[str]) -> list[Row]:
-    loaded, cold = others[: _OTHERS // 2], iter(others[_OTHERS // 2 :])
+def _visit(host: Host, heavy: Sequence[str], paths: Sequence[str], other_names: Sequence[str]) -> list[Row]:
+    loaded, cold = other_names[: _OTHERS // 2], iter(other_names[_OTHERS // 2 :])
     host.load(loaded)
     time.sleep(_SETTLING)
     before, expected, statuses, first = host.allocated(), host.estimated() / len(loaded), list[str](), list[str]()

@@ -39,10 +39,10 @@ class Edge:
     encoded: float
     started: float
 
-    def change(self, what: str, number: int) -> None:
+    def change(self, command: str, number: int) -> None:
         """Make a change."""
         assert self.control.stdin
-        self.control.stdin.write(f"{what} {number}\n")
+        self.control.stdin.write(f"{command} {number}\n")
         self.control.stdin.flush()
 
     def used(self) -> float:

@@ -31,15 +31,17 @@ def measure(_setting: Setting) -> Result:
     """Load names of each form, one form after the other."""
     os.environ.update(TABLE_NAME=_TABLE, KEY_ID=f"alias/{_TABLE}", TUNNEL_DOMAIN=_DOMAIN)
     data_stack.deploy(_TABLE, {})
-    made = {form: _create_accounts(number, create) for number, (form, create) in enumerate(_FORMS.items())}
+    accounts_by_form = {form: _create_accounts(number, create) for number, (form, create) in enumerate(_FORMS.items())}
     with edge_host.running(MAX_COLD_READS="5000") as host:
-        _load(host, _create_accounts(len(made), edge_accounts.create_edge))  # Envoy allocates more for the first names
-        return Result([row for form, every in made.items() for row in _rows(host, form, every)])
+        _load(
+            host, _create_accounts(len(accounts_by_form), edge_accounts.create_edge)
+        )  # Envoy allocates more for the first names
+        return Result([row for form, accounts in accounts_by_form.items() for row in _rows(host, form, accounts)])
 
 
-def _rows(host: Host, form: str, every: Accounts) -> list[Row]:
+def _rows(host: Host, form: str, accounts: Accounts) -> list[Row]:
     allocated, estimated = host.allocated(), host.estimated()
-    _load(host, every)
+    _load(host, accounts)
     used = (host.allocated() - allocated) / _NAMES
     expected = (host.estimated() - estimated) / _NAMES
     return [
@@ -48,18 +50,18 @@ def _rows(host: Host, form: str, every: Accounts) -> list[Row]:
     ]
 
 
-def _load(host: Host, every: Accounts) -> None:
+def _load(host: Host, accounts: Accounts) -> None:
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(host.visit, map(every.find_name, range(_NAMES))))
+        answers = list(pool.map(host.visit, map(accounts.find_name, range(_NAMES))))
     if "" in answers or "404" in answers:
         raise RuntimeError(f"Names are not served: {set(answers)}.")
     time.sleep(_SETTLING)
 
 
 def _create_accounts(number: int, create: Create | None) -> Accounts:
-    every = Accounts(_TABLE, _DOMAIN, prefix=f"f{number:02}", create=create)
-    every.add(_NAMES)
-    return every
+    accounts = Accounts(_TABLE, _DOMAIN, prefix=f"f{number:02}", create=create)
+    accounts.add(_NAMES)
+    return accounts
 
 
 def _create_edge(token: str, name: str, *, routes: int, response: Mapping[str, Any], **modules: Any) -> None:
@@ -80,8 +82,8 @@ def _create_group(token: str, name: str) -> None:
 
 
 def _create_weighted(token: str, name: str, *, count: int) -> None:
-    every = [requests.create("/backends/http_response", token, {"body": "hello"})["id"] for _ in range(count)]
-    backend = requests.create("/backends/weighted", token, {"backends": dict.fromkeys(every, 1)})["id"]
+    backend_ids = [requests.create("/backends/http_response", token, {"body": "hello"})["id"] for _ in range(count)]
+    backend = requests.create("/backends/weighted", token, {"backends": dict.fromkeys(backend_ids, 1)})["id"]
     edge = requests.create("/edges/https", token, {"hostports": [f"{name}:443"]})["id"]
     route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend}}
     requests.create(f"/edges/https/{edge}/routes", token, route)

@@ -78,8 +78,8 @@ def _create_account(number: int) -> None:
     chain, key = make_certificate(f"*.{domain}")
     requests.create("/tls_certificates", token, {"certificate_pem": chain, "private_key_pem": key})
     backend = requests.create("/backends/http_response", token, {"body": "hello"})["id"]
-    for place in range(_EDGES_PER_ACCOUNT):
-        edge = requests.create("/edges/https", token, {"hostports": [f"e{place}.{domain}:443"]})["id"]
+    for index in range(_EDGES_PER_ACCOUNT):
+        edge = requests.create("/edges/https", token, {"hostports": [f"e{index}.{domain}:443"]})["id"]
         route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend}}
         requests.create(f"/edges/https/{edge}/routes", token, route)
 
@@ -110,7 +110,7 @@ def _start_beside_loops(count: int) -> Row:
 
 def _is_started() -> bool:
     """Return whether the edge starts, and end it."""
-    ports = {it: str(engines.free_port()) for it in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT", "METRICS_PORT")}
+    ports = {name: str(engines.free_port()) for name in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT", "METRICS_PORT")}
     with TemporaryDirectory() as folder:
         environment = {**os.environ, **ports, "EDGE_DIR": folder}
         with subprocess.Popen(_EDGE, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as edge:

@@ -26,12 +26,12 @@ def measure(setting: Setting) -> Result:
         ours, against = side_by_side.medians(
             (lambda: requests.answer(exchange), lambda: requests.answer(create)), _ROUNDS, time.process_time
         )
-        with calls.recording() as made:
+        with calls.recording() as trace:
             requests.answer(exchange)
     return Result(
         [
             results.at_most(1.3, "exchange of a token, CPU: POST /api_keys", ours, against, results.ms),
-            results.exactly("… calls to the store", f"{len(made)}", f"{_CALLS}", len(made) / _CALLS),
+            results.exactly("… calls to the store", f"{len(trace)}", f"{_CALLS}", len(trace) / _CALLS),
         ]
     )
 

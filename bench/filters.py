@@ -42,7 +42,7 @@ def measure(_setting: Setting) -> Result:
     ):
         worst_filters.serve(edge, "open", None)
         costs = {name: _costs(edge, name, rules) for name, rules in WORST.items()}
-        rows = [_cost(f"{name}{kind}", it) for name, kinds in costs.items() for kind, it in kinds.items()]
+        rows = [_cost(f"{name}{kind}", cost) for name, kinds in costs.items() for kind, cost in kinds.items()]
         rows += [_names(edge), _memory(edge)]
     return Result([*rows, _wait(max(costs, key=lambda name: costs[name][""]))])
 
@@ -53,7 +53,8 @@ def _costs(edge: Edge, name: str, rules: UserAgentModule) -> dict[str, float]:
     worst_filters.serve(edge, host, rules)
     lines = {"": _GET, ", gRPC": _GRPC}
     return {
-        kind: cpu(edge, host, it, agents(rules)) - cpu(edge, "open", it, agents(rules)) for kind, it in lines.items()
+        kind: cpu(edge, host, line, agents(rules)) - cpu(edge, "open", line, agents(rules))
+        for kind, line in lines.items()
     }
 
 
@@ -63,7 +64,7 @@ def _cost(name: str, above: float) -> Row:
 
 
 def _names(edge: Edge) -> Row:
-    names, values = (cpu(edge, "open", _GET, partial(headers, are_names=it)) for it in (True, False))
+    names, values = (cpu(edge, "open", _GET, partial(headers, are_names=are_names)) for are_names in (True, False))
     figure = "CPU of Envoy, 60 KB of header names above 60 KB of values: 3 ms"
     return results.at_most(1, figure, (names - values) / 1e3, BAR / 1e3, results.ms)
 
@@ -83,8 +84,10 @@ def _routes(edge: Edge, name: str, rules: UserAgentModule | None) -> int:
     answer = ServedBackend("acct_many", ids.new("bkdhr"), HttpResponse())
     edge.store.keep(answer)
     modules = Modules({"backend": BackendModule(backend_id=answer.id), "user_agent_filter": rules})
-    for number, made in enumerate(itertools.repeat(modules, EDGES)):
-        routes = tuple(ServedRoute(ids.new("edghtsrt"), "exact_path", f"/{it}", made) for it in range(ROUTES))
+    for number, route_modules in enumerate(itertools.repeat(modules, EDGES)):
+        routes = tuple(
+            ServedRoute(ids.new("edghtsrt"), "exact_path", f"/{index}", route_modules) for index in range(ROUTES)
+        )
         hostport = f"{name}{number}.{edge.settings.tunnel_domain}:443"
         edge.store.keep(ServedEdge("acct_many", ids.new("edghts"), 1, (hostport,), routes=routes))
         until(lambda number=number: edge.status(f"{name}{number}", path="/0") == "200", within=60)  # type: ignore[misc]
@@ -95,15 +98,15 @@ def _wait(name: str) -> Row:
     """Return how long other accounts' visitors wait while 100 requests a second meet a filter."""
     with visitors.running(Limits()) as ports:
         rounds = [_round(ports, list(WORST).index(name)) for _ in range(ROUNDS)]
-    quiet, harmed = (min(it) for it in zip(*rounds, strict=True))
+    quiet, harmed = (min(times) for times in zip(*rounds, strict=True))
     figure = f"p99 of other accounts under {visitors.RATE} requests a second, {name}"
     return results.at_most(round(max(SLOWER, 1 + LATER / quiet), 2), figure, harmed, quiet, results.ms)
 
 
-def _round(ports: visitors.Ports, place: int) -> tuple[float, float]:
+def _round(ports: visitors.Ports, index: int) -> tuple[float, float]:
     """Return the 99th percentile of others' seconds, in a quiet time and during the attack."""
     (_, quiet, failed), begun = visitors.visited(ports), visitors.SPAWN.Event()
-    with visitors.child(visitors.harm, ask, ports, place, begun):
+    with visitors.child(visitors.harm, ask, ports, index, begun):
         if not begun.wait(60):
             raise CommandError("The edge with the filter does not answer.")
         _, harmed, failed_under_harm = visitors.visited(ports)
@@ -112,9 +115,9 @@ def _round(ports: visitors.Ports, place: int) -> tuple[float, float]:
     return quiet, harmed
 
 
-async def ask(ports: visitors.Ports, place: int, begun: Callable[[], object]) -> None:
+async def ask(ports: visitors.Ports, index: int, begun: Callable[[], object]) -> None:
     """Send 100 requests a second with the worst User-Agents to an edge with a filter, without end."""
-    host, user_agents = f"worst{place}.tunnels.localhost", agents(list(WORST.values())[place])
+    host, user_agents = f"worst{index}.tunnels.localhost", agents(list(WORST.values())[index])
     context = ssl._create_unverified_context()
     address = {"server_hostname": host, "local_addr": (visitors.ATTACKERS[0], 0)}
     streams = [

@@ -22,16 +22,16 @@ def measure(setting: Setting) -> Result:
     counted: list[Row] = []
     timed: list[Row] = []
     points: list[Point] = []
-    smallest, *others = setting.stores
+    smallest, *larger_sizes = setting.stores
     with _redirected(setting) as choose:
         for name, operation in _operations(setting).items():
-            made = {size: _made(choose, operation, size) for size in setting.stores}
-            times = _times(choose, operation, made)
+            traces = {size: _record_calls(choose, operation, size) for size in setting.stores}
+            times = _times(choose, operation, traces)
             for size, (ours, raw) in times.items():
                 points.append(Point("latency", name, size, ours * 1000))
                 points.append(Point("latency", f"{name}, raw call", size, raw * 1000))
-            for size in others:
-                counted.append(_counted(f"{name}, {size:,} items, counted: 1,000", made[size], made[smallest]))
+            for size in larger_sizes:
+                counted.append(_counted(f"{name}, {size:,} items, counted: 1,000", traces[size], traces[smallest]))
                 grown = [after / before for after, before in zip(times[size], times[smallest], strict=True)]
                 figure = f"{name}, {size:,} items: {smallest:,}, its raw call's growth"
                 timed.append(results.at_most(1.1, figure, grown[0], grown[1], results.growth))
@@ -69,16 +69,16 @@ def _operations(setting: Setting) -> dict[str, Callable[[int], object]]:
     }
 
 
-def _made(choose: Callable[[int], None], operation: Callable[[int], object], size: int) -> list[Call]:
+def _record_calls(choose: Callable[[int], None], operation: Callable[[int], object], size: int) -> list[Call]:
     """Return the calls of an operation in the store of a size."""
     choose(size)
-    with calls.recording() as made:
+    with calls.recording() as trace:
         operation(size)
-    return made
+    return trace
 
 
 def _times(
-    choose: Callable[[int], None], operation: Callable[[int], object], made: dict[int, list[Call]]
+    choose: Callable[[int], None], operation: Callable[[int], object], traces: dict[int, list[Call]]
 ) -> dict[int, tuple[float, float]]:
     """Return the seconds of an operation and of its raw calls, by size."""
 
@@ -88,22 +88,22 @@ def _times(
 
     def raw(size: int) -> None:
         choose(size)
-        calls.repeat(made[size])
+        calls.repeat(traces[size])
 
-    actions = [partial(action, size) for size in made for action in (ours, raw)]
+    actions = [partial(action, size) for size in traces for action in (ours, raw)]
     taken = side_by_side.lower_quartiles(actions, ROUNDS)
-    return dict(zip(made, zip(taken[::2], taken[1::2], strict=True), strict=True))
+    return dict(zip(traces, zip(taken[::2], taken[1::2], strict=True), strict=True))
 
 
-def _counted(figure: str, made: list[Call], before: list[Call]) -> Row:
-    ratio = max(now / then for now, then in zip(_counts(made), _counts(before), strict=True))
-    return results.exactly(figure, _describe(made), _describe(before), ratio)
+def _counted(figure: str, trace: list[Call], smaller_trace: list[Call]) -> Row:
+    ratio = max(now / then for now, then in zip(_counts(trace), _counts(smaller_trace), strict=True))
+    return results.exactly(figure, _describe(trace), _describe(smaller_trace), ratio)
 
 
-def _counts(made: list[Call]) -> tuple[float, ...]:
-    return len(made), sum(call.scanned for call in made), sum(call.capacity for call in made)
+def _counts(trace: list[Call]) -> tuple[float, ...]:
+    return len(trace), sum(call.scanned for call in trace), sum(call.capacity for call in trace)
 
 
-def _describe(made: list[Call]) -> str:
-    number, scanned, capacity = _counts(made)
+def _describe(trace: list[Call]) -> str:
+    number, scanned, capacity = _counts(trace)
     return f"{number} call, {scanned} read, {capacity:g} units"

@@ -71,9 +71,9 @@ def measure(setting: Setting) -> Result:
     with _ours(setting) as ours, _peer() as peer:
         rounds = [[issuer.costs() for issuer in (ours, peer)] for _ in range(ROUNDS)]
     rows = []
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         for which, measured in enumerate(("CPU", "p50, 1 client")):
-            mine, theirs = (median(each[side][place][which] for each in rounds) for side in (0, 1))
+            mine, theirs = (median(each[side][index][which] for each in rounds) for side in (0, 1))
             rows.append(results.reported(f"{name}, {measured}: {_PEER}", mine, theirs, results.ms))
     return Result(rows)
 

@@ -63,7 +63,7 @@ def answered(
     return report["requests"]["sent" if reconnect else "total"], report["duration"]
 
 
-def kept(
+def measure_persistent(
     base_url: str, *, path: str, headers: Mapping[str, str], clients: int, seconds: int, threads: int
 ) -> tuple[int, float]:
     """Return the number of answered GETs over persistent connections and the seconds, by wrk.

@@ -60,12 +60,12 @@ def _row(figure: str, cost: Cost) -> Row:
 
 
 def _cost(event: Callable[[int], Mapping[str, Any]]) -> Cost:
-    with calls.recording("dynamodb", "kms") as made:
+    with calls.recording("dynamodb", "kms") as trace:
         requests.answer(event(COUNT))
     before = time.process_time()
     for number in range(COUNT):
         requests.answer(event(number))
     seconds = (time.process_time() - before) / COUNT
-    found = [units.of(call) for call in made]
-    reads, writes = (sum(unit[place] for unit in found) for place in (0, 1))
-    return Cost(len(made), reads, writes, sum(call.kind == "kms" for call in made), seconds)
+    costs = [units.of(call) for call in trace]
+    reads, writes = (sum(unit[index] for unit in costs) for index in (0, 1))
+    return Cost(len(trace), reads, writes, sum(call.kind == "kms" for call in trace), seconds)

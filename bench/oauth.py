@@ -185,13 +185,13 @@ def _read_memory(providers: FakeProviders) -> int:
 
 
 def _read_renewed(host: Host) -> float:
-    if found := _RENEWED.search(host.metrics()):
-        return float(found[1])
+    if match := _RENEWED.search(host.metrics()):
+        return float(match[1])
     raise RuntimeError("The metrics of the sign-in service are missing.")
 
 
 def _count_listeners(host: Host) -> int:
-    return int(found[1]) if (found := _LISTENERS.search(host.stats())) else 0
+    return int(match[1]) if (match := _LISTENERS.search(host.stats())) else 0
 
 
 def _create_edge(token: str, name: str, routes: Mapping[str, Any], **more: Any) -> list[str]:
@@ -199,11 +199,11 @@ def _create_edge(token: str, name: str, routes: Mapping[str, Any], **more: Any) 
     backend = requests.create("/backends/http_response", token, {"body": "hello"})["id"]
     edge = requests.create("/edges/https", token, {"hostports": [f"{name}:443"], **more})["id"]
     path = f"/edges/https/{edge}/routes"
-    made = []
+    paths = []
     for match, modules in routes.items():
         body = {"match_type": "path_prefix", "match": match, "backend": {"backend_id": backend}, **modules}
-        made.append(f"{path}/{requests.create(path, token, body)['id']}")
-    return made
+        paths.append(f"{path}/{requests.create(path, token, body)['id']}")
+    return paths
 
 
 def _put(token: str, path: str, module: Mapping[str, Any]) -> None:

@@ -54,15 +54,23 @@ class Http2:
 
     def get_any(self, path: str, headers: Mapping[str, str], count: int = 1) -> list[Headers]:
         """Send GETs, some at once, and return the headers of their responses."""
-        found: list[Headers] = []
-        while len(found) < count:
-            found += self._get_some(path, headers, min(count - len(found), _AT_ONCE))
-        return found
+        responses: list[Headers] = []
+        while len(responses) < count:
+            responses += self._get_some(path, headers, min(count - len(responses), _AT_ONCE))
+        return responses
 
     def _get_some(self, path: str, headers: Mapping[str, str], count: int) -> list[Headers]:
-        own = [(":method", "GET"), (":scheme", "https"), (":authority", self._name), (":path", path), *headers.items()]
+        request_headers = [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":authority", self._name),
+            (":path", path),
+            *headers.items(),
+        ]
         for _ in range(count):
-            self._connection.send_headers(self._connection.get_next_available_stream_id(), own, end_stream=True)
+            self._connection.send_headers(
+                self._connection.get_next_available_stream_id(), request_headers, end_stream=True
+            )
         received: dict[int, Headers] = {}
         ended = 0
         while ended < count:
@@ -111,25 +119,25 @@ class Browser:
 
         Raises RuntimeError if the page is not shown.
         """
-        began, found = time.perf_counter(), self.get(self.name, path)
+        began, response = time.perf_counter(), self.get(self.name, path)
         seconds = time.perf_counter() - began
-        with _PROVIDERS.open(found.headers["location"]) as answer:
+        with _PROVIDERS.open(response.headers["location"]) as answer:
             location = answer.headers["location"]
         began = time.perf_counter()
         for _ in range(3):
             url = urlsplit(location)
-            found = self.get(url.hostname or self.name, f"{url.path}?{url.query}" if url.query else url.path)
-            location = found.headers.get("location", "")
-        if found.status != 200:
-            raise RuntimeError(f"{self.name}{path} answered {found.status} after a sign-in.")
+            response = self.get(url.hostname or self.name, f"{url.path}?{url.query}" if url.query else url.path)
+            location = response.headers.get("location", "")
+        if response.status != 200:
+            raise RuntimeError(f"{self.name}{path} answered {response.status} after a sign-in.")
         return seconds + time.perf_counter() - began
 
     def get(self, name: str, path: str) -> http.client.HTTPResponse:
         """Open a page without its redirects. Keep its cookies if it is on this browser's host."""
         connection = http.client.HTTPConnection(name)
         connection.sock = connect(self.host, name)
-        own = {"cookie": self.cookie} if name == self.name and self.cookies else {}
-        connection.request("GET", path, headers={"sec-fetch-mode": "navigate", "connection": "close", **own})
+        cookies = {"cookie": self.cookie} if name == self.name and self.cookies else {}
+        connection.request("GET", path, headers={"sec-fetch-mode": "navigate", "connection": "close", **cookies})
         answer = connection.getresponse()
         answer.read()
         if name == self.name:
@@ -139,5 +147,5 @@ class Browser:
     def keep(self, headers: Headers) -> None:
         """Keep the cookies of a response."""
         for name, value in headers:
-            if name == "set-cookie" and (found := _COOKIE.match(value)):
-                self.cookies[found[1]] = found[2]
+            if name == "set-cookie" and (match := _COOKIE.match(value)):
+                self.cookies[match[1]] = match[2]

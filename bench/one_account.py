@@ -40,15 +40,15 @@ _begin = _fork.Barrier(WRITERS)
 def measure(setting: Setting) -> Result:
     [body] = _forked(_authority, [setting.token])  # forked, since later forks must not share a connection to the store
     work = setting.token, body
-    made = sum(_forked(_write, [work] * WRITERS), Counter[str]())
-    return Result([_row(f"{WRITERS} processes, embedded cloud", made), _threads(setting), *_units(*work)])
+    counts = sum(_forked(_write, [work] * WRITERS), Counter[str]())
+    return Result([_row(f"{WRITERS} processes, embedded cloud", counts), _threads(setting), *_units(*work)])
 
 
-def _forked(act: Callable[[T], R], given: Sequence[T]) -> list[R]:
+def _forked(act: Callable[[T], R], values: Sequence[T]) -> list[R]:
     """Call a function in one process per value. Return the results. Raises TimeoutError after two minutes."""
-    pool = _fork.Pool(len(given))
+    pool = _fork.Pool(len(values))
     try:
-        return pool.map_async(act, given, chunksize=1).get(timeout=120)
+        return pool.map_async(act, values, chunksize=1).get(timeout=120)
     finally:
         pool.close()
         pool.join()  # ends its threads, which the next fork would copy
@@ -95,19 +95,19 @@ def _threads(setting: Setting) -> Row:
 
 
 def _row(who: str, counted: Counter[str], each: int = EACH) -> Row:
-    all_made, made = 2 * each * WRITERS, counted["made"]
-    ours, must = (f"{count} made, {met} conflicts" for count, met in ((made, counted["conflicts"]), (all_made, 0)))
-    return results.exactly(f"{who}, keys and certificates of one account", ours, must, made / all_made)
+    maximum, successes = 2 * each * WRITERS, counted["made"]
+    ours, must = (f"{count} made, {met} conflicts" for count, met in ((successes, counted["conflicts"]), (maximum, 0)))
+    return results.exactly(f"{who}, keys and certificates of one account", ours, must, successes / maximum)
 
 
 def _units(token: str, certificate: Mapping[str, Any]) -> list[Row]:
     """Compare the units of each partition key with the limits, for 1,000 certificates in a second."""
-    with limited() as (spent, _), calls.recording() as made:
+    with limited() as (spent, _), calls.recording() as trace:
         for _ in range(CERTIFICATES):
             requests.create(PATH, token, certificate)
     head = f"{CERTIFICATES:,} certificates of one account in a second"
     read = Counter[str]()
-    for call in made:
+    for call in trace:
         read.update(_read(call))
     return [
         *_rows(f"{head}, written", spent, UNITS),
@@ -115,14 +115,14 @@ def _units(token: str, certificate: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def _rows(head: str, spent: Mapping[str, int], most: int) -> list[Row]:
+def _rows(head: str, spent: Mapping[str, int], maximum: int) -> list[Row]:
     """Return a row for each kind of key, with the maximum of its keys."""
     kinds: dict[str, list[int]] = {}
     for key, count in spent.items():
         kinds.setdefault(_named(key), []).append(count)
     return [
-        results.at_most(1, f"{head}: {kind}", max(found), most, lambda count: f"{count:,.0f} units")
-        for kind, found in sorted(kinds.items())
+        results.at_most(1, f"{head}: {kind}", max(counts), maximum, lambda count: f"{count:,.0f} units")
+        for kind, counts in sorted(kinds.items())
     ]
 
 
@@ -131,8 +131,8 @@ def _read(call: Call) -> dict[str, int]:
     if call.operation == "GetItem":
         return {call.parameters["Key"]["scope"]["S"]: 1}
     if call.operation == "BatchGetItem":
-        ((_, wanted),) = call.parameters["RequestItems"].items()
-        return Counter(key["scope"]["S"] for key in wanted["Keys"])
+        ((_, request),) = call.parameters["RequestItems"].items()
+        return Counter(key["scope"]["S"] for key in request["Keys"])
     return {}
 
 

@@ -32,9 +32,9 @@ def unpacked() -> Iterator[list[str]]:
 
 def _link(name: str, runtime: Path) -> None:
     """Link an installed package, with its compiled code, into the runtime."""
-    found = importlib.util.find_spec(name)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
         raise CommandError(f"The package {name} of Lambda's runtime is not installed.")
-    origin = Path(found.origin)
+    origin = Path(spec.origin)
     installed = origin.parent if origin.name == "__init__.py" else origin
     (runtime / installed.name).symlink_to(installed)

@@ -27,11 +27,11 @@ def event(
     method: str, path: str, token: str, body: Any = None, context: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Return the event of a request. Without the authorizer's `context` the app reads the caller from the store."""
-    made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={})
+    content: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={})
     text = None if body is None else json.dumps(body)
-    made |= {"headers": headers(token), "path": path.partition("?")[0], "body": text}
-    made["requestContext"] |= {"requestId": "benchmark", **({"authorizer": dict(context)} if context else {})}
-    return made
+    content |= {"headers": headers(token), "path": path.partition("?")[0], "body": text}
+    content["requestContext"] |= {"requestId": "benchmark", **({"authorizer": dict(context)} if context else {})}
+    return content
 
 
 def answer(event: Mapping[str, Any]) -> Any:

@@ -48,7 +48,7 @@ class SimulatedTables:
     scan: float = SCAN
     batch: float = BATCH
     requests: int = 0
-    most: int = 0
+    max_running: int = 0
     largest: int = 0
     _running: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,7 +58,7 @@ class SimulatedTables:
         with self._lock:
             self.requests += 1
             self._running += 1
-            self.most = max(self.most, self._running)
+            self.max_running = max(self.max_running, self._running)
         try:
             content = json.dumps(self._read(operation, asked)).encode()
         finally:
@@ -69,8 +69,8 @@ class SimulatedTables:
     def _read(self, operation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         if operation == "BatchGetItem":
             time.sleep(self.batch)
-            ((table, wanted),) = asked["RequestItems"].items()
-            numbers = (int(key["id"]["S"][-27:]) for key in wanted["Keys"])
+            ((table, request),) = asked["RequestItems"].items()
+            numbers = (int(key["id"]["S"][-27:]) for key in request["Keys"])
             return {"Responses": {table: [_record(number) for number in numbers if number % _REVOKED]}}
         if operation == "Query" or asked["TableName"] == LATER:
             return {"Items": []}
@@ -82,7 +82,7 @@ class SimulatedTables:
         start = max(first, self.count * number // total)
         last = min(start + asked["Limit"], end)
         more = {"LastEvaluatedKey": {name: _record(last)[name] for name in ("scope", "id")}} if last < end else {}
-        return {"Items": [_record(it) for it in range(start, last)], **more}
+        return {"Items": [_record(index) for index in range(start, last)], **more}
 
 
 def _record(number: int) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def main(count: int) -> None:
         lines = sum(1 for _ in Comparison(LATER, Path(folder), lambda text: print(text, file=sys.stderr)).run())
     seconds, memory = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"{count:,} keys: {lines:,} lines, {seconds:.0f} s, {memory} MB, {tables.requests:,} requests,")
-    print(f"at most {tables.most} at the same time")
-    if memory > MAX_MEMORY or tables.most == 1:
+    print(f"at most {tables.max_running} at the same time")
+    if memory > MAX_MEMORY or tables.max_running == 1:
         sys.exit(f"More than {MAX_MEMORY} MB, or only one request at a time.")
 
 

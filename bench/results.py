@@ -104,4 +104,4 @@ def table(rows: Sequence[Row]) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
     lines.insert(1, "-|-".join("-" * width for width in widths))
-    return "\n".join(f"| {line} |" if place != 1 else f"|-{line}-|" for place, line in enumerate(lines))
+    return "\n".join(f"| {line} |" if index != 1 else f"|-{line}-|" for index, line in enumerate(lines))

@@ -52,9 +52,9 @@ def _merged(setting: Setting) -> str:
     ids = [requests.create("/ssh_certificate_authorities", setting.token, {})["id"] for _ in range(10)]
     for id in ids:
         _count(id, COUNTS[-1])
-    with calls.recording("dynamodb", "kms") as made:
+    with calls.recording("dynamodb", "kms") as trace:
         status = _fetch(f"/ssh_certificate_authorities/{ids[0]}/krl", also=ids[1:])["statusCode"]
-    return f"{status}, {', '.join(f'1 {call.kind}' for call in made)}"
+    return f"{status}, {', '.join(f'1 {call.kind}' for call in trace)}"
 
 
 def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str]:
@@ -77,9 +77,9 @@ def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str
             subprocess.run(command, check=True)
             keygens.append(side_by_side.cpu_of_children() - before)
         keygen_size = Path(folder, "krl").stat().st_size
-    with calls.recording("dynamodb", "kms") as made:
+    with calls.recording("dynamodb", "kms") as trace:
         status = fetch(answer["headers"]["ETag"])["statusCode"]
-    unchanged = f"{status}, {', '.join(f'1 {call.kind}' for call in made)}"
+    unchanged = f"{status}, {', '.join(f'1 {call.kind}' for call in trace)}"
     return median(ours), median(keygens), len(base64.b64decode(answer["body"])), keygen_size, unchanged
 
 
@@ -94,10 +94,10 @@ def _fetch(path: str, etag: str = "", also: Sequence[str] = ()) -> Mapping[str, 
 
 def _fill(authority: str, serials: Sequence[int]) -> None:
     """Write serials directly into an authority's list: 100,000 requests would take minutes."""
-    scope, own = f"krl#{authority}", {"revision": 1, "stamp": "1", "changed_at": clock.seconds()}
-    for place in range(min(_CHUNKS, len(serials))):
-        packed = packed_revocations.pack(RevokedSerial(serial, None) for serial in serials[place::_CHUNKS])
-        dynamodb.do(Write.put({**own, "scope": scope, "id": f"{place:02x}", "packed": packed}))
+    scope, fields = f"krl#{authority}", {"revision": 1, "stamp": "1", "changed_at": clock.seconds()}
+    for chunk in range(min(_CHUNKS, len(serials))):
+        packed = packed_revocations.pack(RevokedSerial(serial, None) for serial in serials[chunk::_CHUNKS])
+        dynamodb.do(Write.put({**fields, "scope": scope, "id": f"{chunk:02x}", "packed": packed}))
     _count(authority, len(serials))
 
 

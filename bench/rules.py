@@ -42,7 +42,7 @@ def measure(_setting: Setting) -> Result:
     _create_edge(token, cases)
     with _running() as host:
         edge_host.wait_until(lambda: host.visit(_NAME) == "200")
-        rows = [_compare(host, name, it) for name, it in cases.items()]
+        rows = [_compare(host, name, case) for name, case in cases.items()]
     return Result([*rows, circuits.compare()])
 
 
@@ -65,7 +65,7 @@ def _create_edge(token: str, cases: Mapping[str, _Case]) -> None:
     """Create an edge with a route for each case, and an open one."""
     backend = requests.create("/backends/http_response", token, {"body": _BODY})["id"]
     edge = requests.create("/edges/https", token, {"hostports": [f"{_NAME}:443"]})["id"]
-    for match, modules in {"/": {}, **{f"/{name}": it.modules for name, it in cases.items()}}.items():
+    for match, modules in {"/": {}, **{f"/{name}": case.modules for name, case in cases.items()}}.items():
         body = {"match_type": "path_prefix", "match": match, "backend": {"backend_id": backend}, **modules}
         requests.create(f"/edges/https/{edge}/routes", token, body)
 

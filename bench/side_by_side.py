@@ -19,10 +19,10 @@ def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_count
     taken: list[list[float]] = [[] for _ in actions]
     order = Random(count)
     for _ in range(count):
-        for place in order.sample(range(len(actions)), len(actions)):
+        for index in order.sample(range(len(actions)), len(actions)):
             before = clock()
-            actions[place]()
-            taken[place].append(clock() - before)
+            actions[index]()
+            taken[index].append(clock() - before)
     return taken
 
 
@@ -43,21 +43,21 @@ def medians_of(actions: Sequence[Callable[[], float]], count: int) -> list[float
     """Return the median result of each action, called alternately."""
     answers: list[list[float]] = [[] for _ in actions]
     for _ in range(count):
-        for place, action in enumerate(actions):
-            answers[place].append(action())
-    return [median(given) for given in answers]
+        for index, action in enumerate(actions):
+            answers[index].append(action())
+    return [median(samples) for samples in answers]
 
 
 def fresh_processes(commands: Sequence[Sequence[str]], count: int) -> tuple[list[float], list[float]]:
     """Return each command's least wall seconds and CPU seconds, because other processes can only add to them."""
     cpu: list[list[float]] = [[] for _ in commands]
 
-    def run(place: int) -> None:
+    def run(index: int) -> None:
         before = cpu_of_children()
-        subprocess.run(commands[place], check=True, stdout=subprocess.DEVNULL)
-        cpu[place].append(cpu_of_children() - before)
+        subprocess.run(commands[index], check=True, stdout=subprocess.DEVNULL)
+        cpu[index].append(cpu_of_children() - before)
 
-    actions = [lambda place=place: run(place) for place in range(len(commands))]
+    actions = [lambda index=index: run(index) for index in range(len(commands))]
     wall = rounds(actions, count)
     return [min(taken) for taken in wall], [min(taken) for taken in cpu]
 

@@ -52,6 +52,6 @@ def keygen(folder: Path) -> list[str]:
         )
     )
     public_key.write_text(f"{keys.authorized_key(PUBLIC_KEY)}\n")
-    made = ["ssh-keygen", "-q", "-s", str(authority), "-I", "id", "-n", "alice", "-V", "+1d", str(public_key)]
-    subprocess.run(made, check=True)
-    return made
+    command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "id", "-n", "alice", "-V", "+1d", str(public_key)]
+    subprocess.run(command, check=True)
+    return command

@@ -18,9 +18,9 @@ _EDGES = "/edges/https"
 
 
 def measure(setting: Setting) -> Result:
-    made = {name: make(0) for name, make in requests.usual(setting.token).items()}
-    made["page of 100 edges"] = _edges(setting.token)
-    return Result([_row(name, fewest, made[name]) for name, fewest in FEWEST.items()])
+    events = {name: make(0) for name, make in requests.usual(setting.token).items()}
+    events["page of 100 edges"] = _edges(setting.token)
+    return Result([_row(name, fewest, events[name]) for name, fewest in FEWEST.items()])
 
 
 def _edges(token: str) -> dict[str, Any]:
@@ -33,9 +33,9 @@ def _edges(token: str) -> dict[str, Any]:
 
 
 def _row(name: str, must: Counter[str], event: dict[str, object]) -> Row:
-    with calls.recording("dynamodb", "kms") as made:
+    with calls.recording("dynamodb", "kms") as trace:
         requests.answer(event)
-    counted = Counter(call.kind for call in made)
+    counted = Counter(call.kind for call in trace)
     ratio = counted.total() / must.total()
     return results.exactly(f"store calls, {name}: the fewest", _describe(counted), _describe(must), ratio)
 

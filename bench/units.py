@@ -22,9 +22,9 @@ def of(call: Call) -> tuple[int, int]:
         case "GetItem":
             return _each(4096, [call.answer.get("Item", {})]), 0
         case "BatchGetItem":
-            found = [item for items in call.answer["Responses"].values() for item in items]
-            asked = sum(len(wanted["Keys"]) for wanted in call.parameters["RequestItems"].values())
-            return _each(4096, found) + asked - len(found), 0  # a missing item costs one unit
+            records = [item for items in call.answer["Responses"].values() for item in items]
+            asked = sum(len(request["Keys"]) for request in call.parameters["RequestItems"].values())
+            return _each(4096, records) + asked - len(records), 0  # a missing item costs one unit
         case "Query":
             return _each(4096, [{"all": {"L": [{"M": item} for item in call.answer["Items"]]}}]), 0
         case "TransactWriteItems":
@@ -36,10 +36,10 @@ def of(call: Call) -> tuple[int, int]:
 
 def by_key(calls: Iterable[Call]) -> Mapping[str, int]:
     """Return the units written by transactions, by partition key. Keys of indexes include their attribute."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for action in (action for call in calls for action in call.parameters.get("TransactItems", ())):
-        found.update(of_item(_item(action)))
-    return found
+        totals.update(of_item(_item(action)))
+    return totals
 
 
 def of_write(item: Mapping[str, Any], *, factor: int, is_check: bool) -> int:
@@ -69,8 +69,8 @@ def _item(action: Mapping[str, Any]) -> Mapping[str, Any]:
         item: Mapping[str, Any] = action["Put"]["Item"]
         return item
     ((_, request),) = action.items()
-    found: Mapping[str, Any] = aws.client("dynamodb").get_item(TableName=request["TableName"], Key=request["Key"])
-    return {**request["Key"], **found.get("Item", {})}
+    answer: Mapping[str, Any] = aws.client("dynamodb").get_item(TableName=request["TableName"], Key=request["Key"])
+    return {**request["Key"], **answer.get("Item", {})}
 
 
 def _each(step: int, items: Sequence[Mapping[str, Any]]) -> int:

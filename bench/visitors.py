@@ -70,8 +70,8 @@ def serve_edge(folder: Path, ports: Ports, limits: Limits) -> None:
     with process_table.serving(), (folder / "edge.log").open("w") as log, contextlib.redirect_stderr(log):
         store = EdgeTable()
         store.permit(fingerprint, Grant("acct_1", "sshcr_1", ()))
-        for place, rules in enumerate(WORST.values()):
-            keep(store, settings.tunnel_domain, f"worst{place}", rules)
+        for index, rules in enumerate(WORST.values()):
+            keep(store, settings.tunnel_domain, f"worst{index}", rules)
         asyncio.run(serve(store))
 
 
@@ -109,9 +109,9 @@ Harm: TypeAlias = Callable[[Ports, int, Begun], Awaitable[None]]
 
 async def slow_bodies(ports: Ports, count: int, begun: Begun) -> None:
     """Begin requests from one address and never send their bodies."""
-    held = [await _slow_body(ports) for _ in range(count)]
+    connections = [await _slow_body(ports) for _ in range(count)]
     begun()
-    await asyncio.gather(*(reader.read() for reader, _ in held))
+    await asyncio.gather(*(reader.read() for reader, _ in connections))
     await asyncio.Event().wait()
 
 
@@ -140,7 +140,7 @@ async def slow_streams(ports: Ports, count: int, begun: Begun) -> None:
     """Open HTTP/2 connections with 100 streams each, and never send the bodies."""
     context = ssl._create_unverified_context()
     context.set_alpn_protocols(["h2"])
-    held = []
+    connections = []
     for _ in range(count):
         reader, writer = await connected(ports.edge, ATTACKERS[0], context)
         http = H2Connection(H2Configuration(client_side=True))
@@ -150,28 +150,28 @@ async def slow_streams(ports: Ports, count: int, begun: Begun) -> None:
             http.send_headers(stream, head)
             http.send_data(stream, b"x")
         writer.write(http.data_to_send())
-        held.append((reader, writer))
+        connections.append((reader, writer))
     begun()
-    await asyncio.gather(*(reader.read() for reader, _ in held))
+    await asyncio.gather(*(reader.read() for reader, _ in connections))
     await asyncio.Event().wait()
 
 
 async def silent(ports: Ports, count: int, begun: Begun) -> None:
     """Connect to both ports and send nothing."""
-    held = [
+    connections = [
         await asyncio.open_connection(HOST, port, local_addr=(ATTACKERS[0], 0))
         for port in (ports.edge, ports.http)
         for _ in range(count)
     ]
     begun()
-    await asyncio.gather(*(reader.read() for reader, _ in held))
+    await asyncio.gather(*(reader.read() for reader, _ in connections))
 
 
 async def idle(ports: Ports, count: int, begun: Begun) -> None:
     """Complete TLS handshakes from six addresses and send no request."""
-    held = [await connected(ports.edge, source) for source in ATTACKERS for _ in range(count // len(ATTACKERS))]
+    connections = [await connected(ports.edge, source) for source in ATTACKERS for _ in range(count // len(ATTACKERS))]
     asyncio.get_running_loop().call_later(3, begun)
-    await asyncio.gather(*(reader.read() for reader, _ in held))
+    await asyncio.gather(*(reader.read() for reader, _ in connections))
     await asyncio.Event().wait()
 
 
@@ -190,9 +190,9 @@ async def idle_begun_again(ports: Ports, count: int, begun: Begun) -> None:
     await asyncio.gather(*(one(source) for source, _ in zip(itertools.cycle(ATTACKERS), range(count), strict=False)))
 
 
-def harm(what: Harm, ports: Ports, count: int, begun: Event) -> None:
+def harm(attack: Harm, ports: Ports, count: int, begun: Event) -> None:
     """Attack until the process is killed."""
-    asyncio.run(what(ports, count, begun.set))  # type: ignore[arg-type]
+    asyncio.run(attack(ports, count, begun.set))  # type: ignore[arg-type]
 
 
 # The other visitors
@@ -279,17 +279,17 @@ TRIALS: list[tuple[Harm, int, dict[str, int]]] = [
 ]
 
 
-def main(wanted: list[str]) -> None:
+def main(names: list[str]) -> None:
     """Print a line for each trial, or only for the named ones."""
-    for what, count, bounds in TRIALS:
-        if wanted and what.__name__ not in wanted:
+    for attack, count, bounds in TRIALS:
+        if names and attack.__name__ not in names:
             continue
         with running(replace(Limits(), **bounds)) as ports:
             quiet, begun = visited(ports), SPAWN.Event()
-            with child(harm, what, ports, count, begun):
+            with child(harm, attack, ports, count, begun):
                 begun.wait(60)
                 median, p99, failed = visited(ports)
-        name = f"{count} {what.__name__.replace('_', ' ')}"
+        name = f"{count} {attack.__name__.replace('_', ' ')}"
         times = f"p50 {1000 * quiet[0]:.1f} → {1000 * median:.1f} ms, p99 {1000 * quiet[1]:.1f} → {1000 * p99:.1f} ms"
         print(f"{name:32} failed {failed:3} of {RATE * SECONDS}, {times} ({p99 / quiet[1]:.2f} ×)", flush=True)
 

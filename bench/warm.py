@@ -30,18 +30,18 @@ _GET_BEFORE, _AUTHORIZED_BEFORE = 0.76, 0.87
 
 def measure(setting: Setting) -> Result:
     aws.call_directly("dynamodb")  # like a function
-    made = requests.usual(setting.token)
-    known = requests.usual(setting.token, setting.context)
+    token_events = requests.usual(setting.token)
+    events = requests.usual(setting.token, setting.context)
     rows = [
-        *_rows(1.25, "list of 100, CPU: its 1 raw query", known["list of 100"], 150),
-        *_rows(1.25, "PATCH, CPU: its raw read and write", known["change"], 300),
-        *_rows(1.25, "POST certificate, CPU: 2 raw calls + a signature", known["certificate"], 300, signing.sign),
-        _row_of_limits(known["get"](0)),
+        *_rows(1.25, "list of 100, CPU: its 1 raw query", events["list of 100"], 150),
+        *_rows(1.25, "PATCH, CPU: its raw read and write", events["change"], 300),
+        *_rows(1.25, "POST certificate, CPU: 2 raw calls + a signature", events["certificate"], 300, signing.sign),
+        _row_of_limits(events["get"](0)),
     ]
     os.environ.update(_LIMITS_AND_METRICS)
     gets = [
-        *_rows(1.02 * _GET_BEFORE, "GET one, CPU: its 2 raw reads", made["get"], 400),
-        *_rows(1.02 * _AUTHORIZED_BEFORE, "GET one after the authorizer, CPU: its raw read", known["get"], 400),
+        *_rows(1.02 * _GET_BEFORE, "GET one, CPU: its 2 raw reads", token_events["get"], 400),
+        *_rows(1.02 * _AUTHORIZED_BEFORE, "GET one after the authorizer, CPU: its raw read", events["get"], 400),
     ]
     return Result([*gets, *rows])
 
@@ -52,19 +52,19 @@ def _rows(
     """Compare the CPU of a request with the CPU of its raw calls and of `besides`."""
     numbers = count()
     requests.answer(event(next(numbers)))  # fills caches before the measurement
-    made = _made(event(next(numbers)))
+    trace = _record_calls(event(next(numbers)))
 
     def raw(client: Callable[[str], Any]) -> None:
-        calls.repeat(made, client)
+        calls.repeat(trace, client)
         besides()
 
     actions = (lambda: requests.answer(event(next(numbers))), lambda: raw(calls.plain), lambda: raw(aws.client))
-    ours, plain, own = side_by_side.medians(actions, rounds, time.process_time)
-    if [call.operation for call in _made(event(next(numbers)))] != [call.operation for call in made]:
+    ours, plain_client, service_client = side_by_side.medians(actions, rounds, time.process_time)
+    if [call.operation for call in _record_calls(event(next(numbers)))] != [call.operation for call in trace]:
         raise RuntimeError("The request's last calls differ from the calls that it is compared with.")
     return [
-        results.at_most(round(bound, 3), figure, ours, plain, results.ms),
-        results.reported("… by the service's own client", ours, own, results.ms),
+        results.at_most(round(bound, 3), figure, ours, plain_client, results.ms),
+        results.reported("… by the service's own client", ours, service_client, results.ms),
     ]
 
 
@@ -83,11 +83,11 @@ def _row_of_limits(event: Event) -> Row:
     return results.reported("GET one, limits and metrics on, CPU: off", limited, plain, results.ms)
 
 
-def _made(event: Event) -> list[calls.Call]:
+def _record_calls(event: Event) -> list[calls.Call]:
     """Return the calls of a request, changed so that they can be repeated with the same revision."""
-    with calls.recording("dynamodb", "kms") as made:
+    with calls.recording("dynamodb", "kms") as trace:
         requests.answer(event)
-    actions = [action for call in made for action in call.parameters.get("TransactItems", ())]
+    actions = [action for call in trace for action in call.parameters.get("TransactItems", ())]
     for update in (action["Update"] for action in actions if "Update" in action):
         update["ConditionExpression"] = update["ConditionExpression"].replace("#revision =", "#revision <>")
-    return made
+    return trace

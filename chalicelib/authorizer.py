@@ -27,15 +27,15 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
         raise Exception("Unauthorized") from None  # API Gateway sends a 401 only for this exact text
     except RateLimited as error:
         _log(event, error.code)
-        return _policy("Deny", "rate-limited", {})
+        return _build_policy("Deny", "rate-limited", {})
     except AwsError as error:
         _log(event, "unavailable", error=error)
         raise
     _log(event, "allowed", who)
-    return _policy("Allow", who.id, who.as_context())
+    return _build_policy("Allow", who.id, who.as_context())
 
 
-def _policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
+def _build_policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
     # The policy covers every route, because a gateway that caches it also uses it for requests to other routes.
     statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": "*"}
     return {

@@ -39,16 +39,16 @@ def is_below(host: str, domain: str) -> bool:
 
 def is_public_suffix(name: str) -> bool:
     """Return whether anyone can register names directly below a name, for example below co.uk."""
-    return _suffixes().is_public(name.removeprefix(WILDCARD))
+    return _load_suffixes().is_public(name.removeprefix(WILDCARD))
 
 
 def registrable(name: str) -> str:
     """Return a name's registrable domain, one label below a public suffix. Return a public suffix unchanged."""
-    return _suffixes().privatesuffix(name.removeprefix(WILDCARD)) or name
+    return _load_suffixes().privatesuffix(name.removeprefix(WILDCARD)) or name
 
 
 @cache
-def _suffixes() -> "PublicSuffixList":
+def _load_suffixes() -> "PublicSuffixList":
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList()

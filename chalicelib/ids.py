@@ -25,12 +25,12 @@ def new(prefix: str) -> str:
         # A new random id of the same second could sort before the last id. If so, add a random step to the last id.
         _last = fresh if fresh > _last else _last + 1 + secrets.randbits(96)
         number = _last
-    return _encoded(prefix, number)
+    return _encode(prefix, number)
 
 
 def first_at(prefix: str, second: int) -> str:
     """Return the smallest id of a Unix second. The id sorts after all ids of earlier seconds."""
-    return _encoded(prefix, max(0, second - _EPOCH) << 128)
+    return _encode(prefix, max(0, second - _EPOCH) << 128)
 
 
 def is_id(text: str, *prefixes: str) -> bool:
@@ -62,7 +62,7 @@ def time_of(id: str) -> str:
     return created_at(id).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _encoded(prefix: str, number: int) -> str:
+def _encode(prefix: str, number: int) -> str:
     digits = ""
     while len(digits) < 27:
         number, digit = divmod(number, 62)

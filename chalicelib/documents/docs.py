@@ -33,12 +33,12 @@ _LINKS = {"docs": "/docs", "openapi": "/openapi.json"}
 @cache
 def _page() -> Static:
     text = _PAGE.read_text(encoding="utf-8")
-    policy = _POLICY.format(script=_digest(text, "script"), style=_digest(text, "style"))
+    policy = _POLICY.format(script=_compute_digest(text, "script"), style=_compute_digest(text, "style"))
     served = text.replace(auth.VERSION_HEADER, auth.version_headers()[0])
     return Static(served, {**_HEADERS, "Content-Security-Policy": policy})
 
 
-def _digest(page: str, element: str) -> str:
+def _compute_digest(page: str, element: str) -> str:
     """Return the digest of the text in a page's only `element`, for the Content-Security-Policy.
 
     `element` is the name of an HTML element: script or style.

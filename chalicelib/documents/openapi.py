@@ -18,7 +18,7 @@ FILE = Path(__file__).with_name("openapi.json")
 
 def operations() -> Iterator[dict[str, Any]]:
     """Yield method, path, required scope, and error codes by status of each operation. Raises NotFound."""
-    document = _document()
+    document = _read_document()
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             is_open = operation.get("security") == []
@@ -28,14 +28,14 @@ def operations() -> Iterator[dict[str, Any]]:
                 "operation": operation["operationId"],
                 "scope": None if is_open else scopes.required(method.upper(), path),
                 "refusals": {
-                    status: [*_codes(operation, status)] for status in operation["responses"] if status >= "400"
+                    status: [*_list_codes(operation, status)] for status in operation["responses"] if status >= "400"
                 },
             }
 
 
-def _codes(operation: dict[str, Any], status: str) -> Iterator[str]:
+def _list_codes(operation: dict[str, Any], status: str) -> Iterator[str]:
     """Yield the error codes of a status, from the examples of its response."""
-    components, name = _document()["components"], operation["responses"][status]["$ref"].rpartition("/")[2]
+    components, name = _read_document()["components"], operation["responses"][status]["$ref"].rpartition("/")[2]
     examples = components["responses"][name]["content"]["application/json"]["examples"].values()
     samples = [components["examples"][example["$ref"].rpartition("/")[2]] for example in examples]
     yield from dict.fromkeys(example["value"]["error_code"] for example in samples)
@@ -57,7 +57,7 @@ _HEADERS = {
 
 
 @cache
-def _document() -> dict[str, Any]:
+def _read_document() -> dict[str, Any]:
     """Return the document with the version header of this deployment. Raises NotFound if the build did not make it."""
     try:
         text = FILE.read_text(encoding="utf-8")
@@ -69,13 +69,13 @@ def _document() -> dict[str, Any]:
 
 def show(call: Call) -> Static:
     """Return the document with the base URL of the request and the version header of this deployment."""
-    return _served(call.base_url)
+    return _build_response(call.base_url)
 
 
 # clients can send any Host header, so the number of cached documents must be limited
 @lru_cache(maxsize=8)
-def _served(base_url: str) -> Static:
-    return Static(messages.text({**_document(), "servers": [{"url": base_url}]}), _HEADERS)
+def _build_response(base_url: str) -> Static:
+    return Static(messages.text({**_read_document(), "servers": [{"url": base_url}]}), _HEADERS)
 
 
 class _Document:

@@ -18,14 +18,14 @@ _HOST = rf"(?:\*\.)?{DOMAIN}"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # a port: 1 to 65535
 
 
-def _short_enough(hostport: str) -> str:
+def _normalize(hostport: str) -> str:
     host, _, port = hostport.rpartition(":")
     if len(host) > MAX_DOMAIN:
         raise ValueError(f"must have a host of at most {MAX_DOMAIN} characters")
     return f"{domains.normal(host)}:{port}"
 
 
-def _distinct(hostports: list[str]) -> list[str]:
+def _reject_duplicates(hostports: list[str]) -> list[str]:
     if len(set(hostports)) < len(hostports):
         raise ValueError("must not name a hostport twice")
     return hostports
@@ -37,14 +37,14 @@ _Hostport = Annotated[
         f"{_HOST}:(?:{_PORT})",
         "must be of the form host:port with a port from 1 to 65535, for example app.example.com:443",
     ),
-    After(_short_enough, {"maxLength": MAX_DOMAIN + len(":65535")}),
+    After(_normalize, {"maxLength": MAX_DOMAIN + len(":65535")}),
 ]
 _On443 = Annotated[
     str,
     form(f"{_HOST}:443", "must be of the form host:443, for example app.example.com:443"),
-    After(_short_enough, {"maxLength": MAX_DOMAIN + len(":443")}),
+    After(_normalize, {"maxLength": MAX_DOMAIN + len(":443")}),
 ]
-_Bounded = (entries(0, 20), After(_distinct, {"uniqueItems": True}), if_null([]))
+_Bounded = (entries(0, 20), After(_reject_duplicates, {"uniqueItems": True}), if_null([]))
 
 Hostports = Annotated[list[_Hostport], *_Bounded]
 HostportsOn443 = Annotated[list[_On443], *_Bounded]
@@ -63,18 +63,18 @@ class Listeners(EditableResource):
         return (*super().endpoints(), shown)
 
     def post(self, call: Call) -> CreatedItem:
-        taken = self._checked(call.body.hostports)
+        taken = self._check_hostports(call.body.hostports)
         creation = super().post(call)
         edges.close_tunnels(call.caller.account, taken, by=call.change.by)
         return creation
 
     def patch(self, call: Call) -> Item:
-        taken = self._checked(call.body.fields_set().get("hostports", []), call)
+        taken = self._check_hostports(call.body.fields_set().get("hostports", []), call)
         changed = super().patch(call)
         edges.close_tunnels(call.caller.account, taken, by=call.change.by)
         return changed
 
-    def _checked(self, hostports: list[str], call: Call | None = None) -> list[str]:
+    def _check_hostports(self, hostports: list[str], call: Call | None = None) -> list[str]:
         """Return the hostports if an edge may listen at them.
 
         `call` is the PATCH of an existing edge, or None. The edge may keep hostports that TCP_PORTS now forbids. Raises

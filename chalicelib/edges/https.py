@@ -51,7 +51,7 @@ class HTTPSEdge(HTTPSListener, Shown):
     """The routes of the edge, newest first, at most 100."""
 
 
-def _responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+def _build_responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     """Yield the response of each edge. Its routes, up to 5 MB, are read only when the iterator gets to the edge."""
     for edge, route_items in zip(items, edges.read_routes(items), strict=True):
         response = plain(HttpsEdge, edge, call)
@@ -68,7 +68,7 @@ RESOURCE = Listeners(
     create=HTTPSListener,
     change=HTTPSEdgeChange,
     response=inline_modules.shown(HTTPSEdge, _MODULES),
-    to_responses=_responses,
+    to_responses=_build_responses,
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
     remove=edges.delete_https_edge,

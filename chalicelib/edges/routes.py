@@ -67,7 +67,7 @@ class RouteResource(EditableResource):
     """Routes. An edge has at most 100, because its response contains them all."""
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
-        edge = table.read(*_edge(self.scope(call)).target)
+        edge = table.read(*_build_edge_reference(self.scope(call)).target)
         if edge is None:
             raise NotFound(_NO_EDGE)
         return edges.read_route_page(edge, before=page.before_id, count=page.limit)
@@ -83,14 +83,14 @@ class RouteResource(EditableResource):
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
         item, new = super().new(caller, request, scope=scope)
-        edge = _edge(scope)
+        edge = _build_edge_reference(scope)
         stored = replace(Route.of(item.body), edge_id=edge.id)
         keys = stored.unique_keys(caller.account, item.id)
         references = (*item.references, edge)
         return replace(item, body=stored.to_record(), unique_keys=keys, references=references), new
 
 
-def _edge(scope: str) -> Reference:
+def _build_edge_reference(scope: str) -> Reference:
     """Return the reference from a route to its edge. `scope` is the partition key of all routes of this edge."""
     return Reference("", *cast(tuple[str, str], items.above(scope)), "edge_id", MAX_ROUTES)
 

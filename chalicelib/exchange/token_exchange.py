@@ -82,8 +82,8 @@ def _check_parameters(call: Call) -> None:
 
 def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
     """Find the user or bot for which a token acts. Create the key or certificate, and return the response."""
-    lifetime = _lifetime(call, token)
-    make = _certificate if call.body.certificate else _key
+    lifetime = _choose_lifetime(call, token)
+    make = _sign_certificate if call.body.certificate else _create_key
     for number in range(writes.TRIES):
         owner = identities.resolve(token, bot_users.check_new_name)
         try:
@@ -99,7 +99,7 @@ def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
     raise ServiceUnavailable
 
 
-def _lifetime(call: Call, token: VerifiedToken) -> int:
+def _choose_lifetime(call: Call, token: VerifiedToken) -> int:
     """Return the lifetime of the key or certificate in seconds."""
     maximum = token.credential.max_lifetime
     if (call.body.lifetime or maximum) > maximum:
@@ -109,11 +109,11 @@ def _lifetime(call: Call, token: VerifiedToken) -> int:
     return call.body.lifetime or maximum
 
 
-def _key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
+def _create_key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
     """Create an API key; return the response."""
     credential = token.credential
     end = clock.seconds() + min(lifetime, credential.account_lifetime or lifetime)
-    caller = _caller(token, owner, KeyLimits(_granted(call, token), end))
+    caller = _build_caller(token, owner, KeyLimits(_choose_scopes(call, token), end))
     refused = Refused("disabled")
 
     def make(caller: Caller, id: str, _request: Any) -> New:
@@ -133,7 +133,7 @@ def _key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> di
     }
 
 
-def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
+def _choose_scopes(call: Call, token: VerifiedToken) -> tuple[str, ...]:
     """Return the scopes of the new key. These are the requested ones, or by default all of the federated credential.
 
     Raises Refused, and InvalidScope for a scope that the credential lacks or the account does not permit.
@@ -151,10 +151,10 @@ def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
     return granted
 
 
-def _certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
+def _sign_certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
     """Sign a certificate; return the response. Raises the errors of POST /ssh_user_certificates."""
     limits = KeyLimits(tuple(token.credential.scopes), account_rates=token.credential.account_limits or {})
-    caller = _caller(token, owner, limits)
+    caller = _build_caller(token, owner, limits)
     admission.admit_certificate(caller.limited)
     make = partial(ssh_user_certificates.make_within, timedelta(seconds=lifetime))
     resource = replace(ssh_user_certificates.RESOURCE, make=make)
@@ -174,7 +174,7 @@ def _certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: in
     }
 
 
-def _caller(token: VerifiedToken, owner: Resolved, limits: KeyLimits) -> Caller:
+def _build_caller(token: VerifiedToken, owner: Resolved, limits: KeyLimits) -> Caller:
     """Return the user or bot for which the token acts, as the caller of a request.
 
     The federated credential takes the place of the caller's API key. Audit events name it.

@@ -18,7 +18,7 @@ ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 CERTIFICATE = "urn:tunnel-edge:token-type:ssh_user_certificate"
 
 
-def _scope(text: str) -> str:
+def _check_scope(text: str) -> str:
     """Return the text if it is scopes, separated by single spaces. Raises ValueError if a scope is malformed."""
     named = text.split(" ")
     if len(named) > scopes.MAX_COUNT:
@@ -29,7 +29,7 @@ def _scope(text: str) -> str:
     return text
 
 
-def _not_empty(names: list[str]) -> list[str]:
+def _require_entry(names: list[str]) -> list[str]:
     if not names:
         raise ValueError("must contain at least one name")
     return names
@@ -45,7 +45,7 @@ _BOUNDS = between(federated_credentials.MIN_LIFETIME, federated_credentials.MAX_
 class TokenCertificate(UserCreate):
     """The certificate that an exchange signs."""
 
-    principals: Annotated[Principals, After(_not_empty, {"minItems": 1})]
+    principals: Annotated[Principals, After(_require_entry, {"minItems": 1})]
     """Names of users as whom the holder may sign in to machines that trust the authority. At least one name."""
 
 
@@ -62,7 +62,7 @@ class TokenRequest(Shape):
     audience: str
     """The id of the federated credential."""
 
-    scope: Annotated[str, After(_scope)] = ""
+    scope: Annotated[str, After(_check_scope)] = ""
     """Scopes of the key, separated by spaces. Each must be within the credential's scopes. Default: all of these."""
 
     requested_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] | None = None

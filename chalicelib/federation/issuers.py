@@ -71,7 +71,7 @@ def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]
 
 def allows_loopback(port: int) -> bool:
     """Return whether an entry of OIDC_ISSUERS names 127.0.0.1 and this port, without a `*` in either."""
-    return any(_origin(entry.pattern) == f"{_LOOPBACK}:{port}" for entry in read_setting())
+    return any(_find_origin(entry.pattern) == f"{_LOOPBACK}:{port}" for entry in read_setting())
 
 
 @lru_cache(maxsize=8)
@@ -100,7 +100,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 
 def _matches(pattern: str, issuer: str) -> bool:
-    if _origin(issuer).startswith(f"{_LOOPBACK}:") and _origin(pattern) != _origin(issuer):
+    if _find_origin(issuer).startswith(f"{_LOOPBACK}:") and _find_origin(pattern) != _find_origin(issuer):
         return False
     return _compile(pattern).fullmatch(issuer) is not None
 
@@ -112,7 +112,7 @@ def _is_well_formed(issuer: str) -> bool:
     return not {".", ".."} & set((match[3] or "").split("/")) and "//" not in (match[3] or "")
 
 
-def _origin(url: str) -> str:
+def _find_origin(url: str) -> str:
     """Return the host and port of an issuer or a pattern."""
     return url.partition("://")[2].partition("/")[0]
 

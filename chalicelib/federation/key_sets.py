@@ -68,12 +68,12 @@ def _read(entry: Any) -> Jwk | None:
         return None
     if not isinstance(operations, list) or "verify" not in operations:
         return None
-    if entry["kty"] == "RSA" and not _MIN_MODULUS <= _modulus_bits(entry["n"]) <= _MAX_MODULUS:
+    if entry["kty"] == "RSA" and not _MIN_MODULUS <= _count_modulus_bits(entry["n"]) <= _MAX_MODULUS:
         return None
     return {"kty": entry["kty"], **{name: entry[name] for name in names}}
 
 
-def _modulus_bits(text: str) -> int:
+def _count_modulus_bits(text: str) -> int:
     """Return the length of a modulus in base64url. Return 0 if it is malformed."""
     try:
         return int.from_bytes(urlsafe_b64decode(text + "=" * (-len(text) % 4))).bit_length()

@@ -129,7 +129,7 @@ def _decode(part: str) -> dict[str, Any]:
     """
     try:
         decoded = urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode()
-        value = json.loads(decoded, object_pairs_hook=_unique, parse_constant=_reject_constant)
+        value = json.loads(decoded, object_pairs_hook=_build_object, parse_constant=_reject_constant)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise Rejected("malformed") from None
@@ -138,7 +138,7 @@ def _decode(part: str) -> dict[str, Any]:
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object from its pairs of name and value. Raises ValueError if a name occurs twice."""
     if len({name for name, _ in pairs}) < len(pairs):
         raise ValueError

@@ -89,7 +89,7 @@ class Caller:
     def require(self, scope: str) -> None:
         """Raise Forbidden if the caller's API key, or in an exchange the federated credential, lacks a scope."""
         if not self.limits.covers(scope):
-            raise _lacking(self, scope)
+            raise _build_scope_error(self, scope)
 
     def readable_ids(self, kind: Kind) -> frozenset[str] | None:
         """Return the ids to which the scopes of the caller's API key limit lists of a kind, or None for all ids."""
@@ -110,8 +110,8 @@ class Caller:
             "used": str(self.used),
             "name": self.name,
             **({"federated": self.federated} if self.federated else {}),
-            **({"rates": _written(self.limits.rates)} if self.limits.rates else {}),
-            **({"account_rates": _written(self.limits.account_rates)} if self.limits.account_rates else {}),
+            **({"rates": _format_limits(self.limits.rates)} if self.limits.rates else {}),
+            **({"account_rates": _format_limits(self.limits.account_rates)} if self.limits.account_rates else {}),
         }
 
     @staticmethod
@@ -120,7 +120,7 @@ class Caller:
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
         scopes, key_networks = tuple(context.get("scopes", "").split()), tuple(context.get("networks", "").split())
         account_networks = tuple(context.get("account_networks", "").split())
-        limited = (_parsed(context.get(name, "")) for name in ("rates", "account_rates"))
+        limited = (_parse_limits(context.get(name, "")) for name in ("rates", "account_rates"))
         end = int(expires) if expires else None
         limits = KeyLimits(scopes, end, key_networks, account_networks, *limited)
         used = int(context.get("used", "0"))
@@ -139,13 +139,13 @@ def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     try:
-        verified = _verify(_token(lowered.get("authorization", "")))
+        verified = _verify(_read_token(lowered.get("authorization", "")))
     except Unauthenticated:
         admission.reject(address)
         raise
     owner, version = verified.owner, ""
     with suppress(UnsupportedVersion):  # a missing version is reported later, after the limits are checked
-        version = _version(lowered)
+        version = _read_version(lowered)
     limits, used = verified.limits, verified.last_used
     who, root = (verified.account, owner.id, owner.admin), verified.federated
     return Caller(*who, version, verified.key, limits, used, owner.name, root)
@@ -166,14 +166,14 @@ def limit(
 def require_version(caller: Caller, headers: Mapping[str, str]) -> None:
     """Raise UnsupportedVersion if the request names no supported version in its `headers`."""
     if not caller.version:
-        raise _unsupported({name.lower(): value for name, value in headers.items()})
+        raise _build_version_error({name.lower(): value for name, value in headers.items()})
 
 
 def check_version(headers: Mapping[str, str]) -> None:
     """Raise UnsupportedVersion for headers with a version that is not supported."""
     lowered = {name.lower(): value for name, value in headers.items()}
     if any(name.lower() in lowered for name in version_headers()):
-        _version(lowered)
+        _read_version(lowered)
 
 
 def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], address: str) -> None:
@@ -186,7 +186,7 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
         api_keys.record_use(caller.key, caller.used)
     key_scopes = caller.limits.scopes
     if key_scopes and (missing := scopes.find_missing(key_scopes, method, template, path)):
-        raise _lacking(caller, missing)
+        raise _build_scope_error(caller, missing)
     for bounds in (caller.limits.networks, caller.limits.account_networks):
         if bounds and not networks.contain(bounds, address):
             raise Forbidden("This API key cannot be used from your address, which its allowed networks do not contain.")
@@ -215,12 +215,12 @@ def version_headers() -> list[str]:
     return [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
 
 
-def _lacking(caller: Caller, scope: str) -> Forbidden:
+def _build_scope_error(caller: Caller, scope: str) -> Forbidden:
     credential = "federated credential" if kinds.FEDERATED_CREDENTIALS.has(caller.key) else "API key"
     return Forbidden(f"This {credential} lacks the scope {scope}.")
 
 
-def _token(authorization: str) -> str:
+def _read_token(authorization: str) -> str:
     text = authorization.strip(" \t")
     form = _BEARER.fullmatch(text)
     if not form:
@@ -262,39 +262,39 @@ def _verify(token: str) -> VerifiedKey:
     return verified
 
 
-def _version(lowered: Mapping[str, str]) -> str:
-    sent = _versions(lowered)
+def _read_version(lowered: Mapping[str, str]) -> str:
+    sent = _list_versions(lowered)
     if len(sent) != 1 or not sent & {*VERSIONS}:
-        raise _unsupported(lowered)
+        raise _build_version_error(lowered)
     return sent.pop()
 
 
-def _versions(lowered: Mapping[str, str]) -> set[str]:
+def _list_versions(lowered: Mapping[str, str]) -> set[str]:
     return {lowered[name.lower()].strip() for name in version_headers() if name.lower() in lowered}
 
 
-def _unsupported(lowered: Mapping[str, str]) -> UnsupportedVersion:
+def _build_version_error(lowered: Mapping[str, str]) -> UnsupportedVersion:
     names = version_headers()
-    if len(_versions(lowered)) > 1:
-        return UnsupportedVersion(f"The headers {_listed(names)} name different versions: send one of them.")
+    if len(_list_versions(lowered)) > 1:
+        return UnsupportedVersion(f"The headers {_quote(names)} name different versions: send one of them.")
     return UnsupportedVersion(unsupported_version(names))
 
 
-def _written(limits: Mapping[str, int]) -> str:
+def _format_limits(limits: Mapping[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in limits.items())
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str) -> Mapping[str, int]:
+def _parse_limits(text: str) -> Mapping[str, int]:
     pairs = (entry.partition("=") for entry in text.split())
     return MappingProxyType({name: int(value) for name, _, value in pairs})
 
 
 def unsupported_version(headers: Sequence[str]) -> str:
     """Return the error message for a request that names no supported API version in these headers."""
-    named = f"the header {_listed(headers)}" if len(headers) == 1 else f"one of the headers {_listed(headers)}"
+    named = f"the header {_quote(headers)}" if len(headers) == 1 else f"one of the headers {_quote(headers)}"
     return f"Send {named} with a supported version: {' or '.join(VERSIONS)}."
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quote(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)

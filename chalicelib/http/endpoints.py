@@ -139,18 +139,18 @@ def make_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
             request = cast(Request, app.current_request)
             if endpoint.method != "GET" and os.environ.get("READ_ONLY") == "true":
                 raise ReadOnly
-            call = _call(request, endpoint, path)
-            answer = _first_answer(endpoint, call, call.change.request) if call.change.request else endpoint.view(call)
+            call = _build_call(request, endpoint, path)
+            answer = _find_answer(endpoint, call, call.change.request) if call.change.request else endpoint.view(call)
             if isinstance(answer, Static | Binary | Redirect):
                 return answer.answer(request)
-            return _response(request, endpoint, call, answer)
+            return _build_response(request, endpoint, call, answer)
         except Exception as error:
             raise Raised(is_oauth=endpoint.is_oauth) from error
 
     return view
 
 
-def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) -> Answer:
+def _find_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) -> Answer:
     """Return the view's answer, or the item that an earlier request created under the same idempotency key."""
     done = request.find()
     if done is None:
@@ -169,7 +169,7 @@ def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) 
     return CreatedItem(done.item)
 
 
-def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) -> Response:
+def _build_response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) -> Response:
     headers: dict[str, str | list[str]] = {"Content-Type": "application/json", **endpoint.headers}
     content = CreatedItem(answer) if isinstance(answer, Item) else answer
     if not isinstance(content, CreatedItem):
@@ -178,7 +178,7 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
     call.log["resource"] = content.item.id
     shown = cast(Show, endpoint.show)(content.item, call)
     text = messages.text(shown)
-    headers["ETag"] = tag = _tag(endpoint, content.item, text)
+    headers["ETag"] = tag = _compute_tag(endpoint, content.item, text)
     known = request.headers.get("if-none-match", "") if endpoint.method == "GET" else ""
     if known and etags.is_known(known, tag):
         return Response("", headers, status_code=304)
@@ -187,17 +187,17 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
     )
 
 
-def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
+def _compute_tag(endpoint: Endpoint, item: Item, text: str) -> str:
     """Return the entity tag of a response. It has the item's revision, and a digest of its id, module and JSON."""
     content = f"{item.id}/{endpoint.module} {text}"
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f'"{item.revision}-{digest}"' if endpoint.is_versioned else f'"{digest}"'
 
 
-def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
+def _build_call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # clients can forge X-Forwarded-For
     sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
-    who = _caller(request, endpoint, source_ip, sent)
+    who = _find_caller(request, endpoint, source_ip, sent)
     if endpoint.authorizer:
         auth.admit(who, endpoint.method, endpoint.path, path, source_ip)
     content, parameters = _check(request, endpoint, path, who, sent)
@@ -212,7 +212,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     find_name = None if who.name else partial(accounts.name_of, who.account, who.id)
     actor = EventActor("api_key", who.key, who.id, who.name)
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
-    change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
+    change = Change(by, request=_read_idempotency_key(request, who, key) if key is not None else None)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
     base_url, has_if_match = messages.base_url(request.headers, request.to_original_event()), conditions[0] is not None
     call = Call(endpoint.method, who, change, path, base_url, content, parameters, log, has_if_match)
@@ -235,12 +235,12 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
         except (NotFound, MalformedRecord):
             conditions.check(None)
         else:
-            conditions.check(_tag(endpoint, item, text))
+            conditions.check(_compute_tag(endpoint, item, text))
 
     return check
 
 
-def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
+def _read_idempotency_key(request: Request, who: Caller, key: str) -> idempotency.Request:
     """Return the idempotency key of a request, with a digest that identifies the request. Raises InvalidRequest.
 
     The digest also covers the caller's API key, so the same path and body with another API key are another request.
@@ -252,7 +252,7 @@ def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
     return idempotency.Request(who.account, key, digest)
 
 
-def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[str, list[str]]) -> Caller:
+def _find_caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[str, list[str]]) -> Caller:
     """Return the caller from the gateway's authorizer. Without a gateway, authenticate the request here.
 
     Also counts the request toward the limits of the caller, and requires a supported API version. Endpoints without

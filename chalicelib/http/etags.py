@@ -19,7 +19,7 @@ def is_known(if_none_match: str, tag: str | None) -> bool:
 
     `*` matches any tag. `tag` is None if the resource does not exist: then the result is False.
     """
-    known = {candidate.removeprefix("W/") for candidate in _tags(if_none_match)}
+    known = {candidate.removeprefix("W/") for candidate in _parse_tags(if_none_match)}
     return tag is not None and (if_none_match.strip() == "*" or tag in known)
 
 
@@ -28,7 +28,7 @@ def is_expected(if_match: str, tag: str | None) -> bool:
 
     `*` matches any tag. `tag` is None if the resource does not exist: then the result is False.
     """
-    return tag is not None and (if_match.strip() == "*" or tag in _tags(if_match))
+    return tag is not None and (if_match.strip() == "*" or tag in _parse_tags(if_match))
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,6 @@ class Conditions:
 UNCONDITIONAL = Conditions()
 
 
-def _tags(header: str) -> list[str]:
+def _parse_tags(header: str) -> list[str]:
     """Return the tags in a header, or [] if the header is malformed."""
     return [] if _TAG.sub("", header).strip(" \t,") else _TAG.findall(header)

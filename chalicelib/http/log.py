@@ -68,9 +68,9 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     level = logging.ERROR if error else logging.INFO
     if not _logger.isEnabledFor(level):
         return
-    text = json.dumps({"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})})
+    text = json.dumps({"level": logging.getLevelName(level), **line, **(_describe_cause(error) if error else {})})
     if namespace := os.environ.get("METRICS_NAMESPACE"):
-        text = f"{text[:-1]}{_metrics(namespace, line)}}}"
+        text = f"{text[:-1]}{_format_metrics(namespace, line)}}}"
         _count(line.get("account"))
     # `Logger.info` would search the stack for its caller, which takes time
     _logger.handle(logging.LogRecord(_logger.name, level, "", 0, text, (), None))
@@ -81,7 +81,7 @@ def warning(event: str, sentence: str) -> None:
     _logger.warning(json.dumps({"level": "WARNING", "event": event, "msg": sentence}))
 
 
-def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
+def _format_metrics(namespace: str, line: Mapping[str, Any]) -> str:
     """Return the metrics of a log line. The text continues the JSON object of the line.
 
     Returns "" if the line has no metrics.
@@ -100,15 +100,15 @@ def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
     is_by_route = os.environ.get("METRICS_BY_ROUTE") == "true"
     method = line["method"] if line["method"] in _METHODS else "OTHER"
     operation = f"{method} {route}" if route else ""
-    directives = _directives(namespace, operation, is_by_route, tuple(counts))
+    directives = _format_directives(namespace, operation, is_by_route, tuple(counts))
     return f'{values}, {directives}, "Timestamp": {int(time.time() * 1000)}}}'
 
 
 @lru_cache(maxsize=1024)
-def _directives(namespace: str, operation: str, is_by_route: bool, counted: tuple[str, ...]) -> str:
+def _format_directives(namespace: str, operation: str, is_by_route: bool, counted: tuple[str, ...]) -> str:
     """Return the dimensions of a log line as JSON. The JSON also describes the metrics of the line to CloudWatch.
 
-    It has no braces around it and no timestamp, so that `_metrics` can continue it. The result is the same
+    It has no braces around it and no timestamp, so that `_format_metrics` can continue it. The result is the same
     for many lines, so it is cached.
     """
     dimensions, directives = {"service": namespace}, []
@@ -135,7 +135,7 @@ def _count(account: str | None) -> None:
         _logger.info(json.dumps(line))
 
 
-def _cause(error: BaseException) -> dict[str, Any]:
+def _describe_cause(error: BaseException) -> dict[str, Any]:
     """Return the log fields of the error that caused a 5xx.
 
     If a call to AWS failed, the field `store` has the table, KMS key, region and endpoint, and a sentence about the
@@ -149,9 +149,9 @@ def _cause(error: BaseException) -> dict[str, Any]:
         "code": getattr(error, "code", None),
         **store,
         **malformed,
-        "at": _frames(error),
+        "at": _list_frames(error),
     }
 
 
-def _frames(error: BaseException) -> list[str]:
+def _list_frames(error: BaseException) -> list[str]:
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]

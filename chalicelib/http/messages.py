@@ -126,7 +126,7 @@ def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
 def read_object(text: str) -> dict[str, Any]:
     """Parse a text as a JSON object. Raises MalformedJson."""
     try:
-        document = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        document = json.loads(text, object_pairs_hook=_build_object, parse_constant=_reject_constant)
         if "\\u" in text:  # an escape can be an unpaired surrogate, which cannot be encoded as UTF-8 later
             json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -158,13 +158,13 @@ def ref(base_url: str, id: str) -> dict[str, str]:
 
 def check_ids(path: str, values: Mapping[str, str]) -> None:
     """Raise NotFound if a variable of a path is not an id of its kind."""
-    for name, kind in _kinds_of(path):
+    for name, kind in _find_kinds(path):
         if not kind.has(values[name]):
             raise NotFound(f"This account has no resource with that id under {kind.path}.")
 
 
 @cache
-def _kinds_of(path: str) -> Sequence[tuple[str, Kind]]:
+def _find_kinds(path: str) -> Sequence[tuple[str, Kind]]:
     """Return the variables of a path that contain an id. Each comes with the kind of resource that the id names."""
     variables = re.finditer(r"/\{(\w+)\}", path)
     pairs = ((variable[1], kinds.at(path[: variable.start()])) for variable in variables)
@@ -182,7 +182,7 @@ def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
     host = headers.get("host", "localhost")
     if not is_host(host):  # RFC 9112 requires a 400, and the host becomes part of URLs in the response
         raise InvalidRequest.of({"Host": "must be host or host:port"})
-    return f"{scheme}://{host}{_stage_path(event)}"
+    return f"{scheme}://{host}{_find_stage_path(event)}"
 
 
 def is_host(text: str) -> bool:
@@ -190,7 +190,7 @@ def is_host(text: str) -> bool:
     return _HOST.fullmatch(text) is not None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
@@ -199,11 +199,11 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     return members
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise MalformedJson(f"{name} is not a JSON value.")
 
 
-def _stage_path(event: Mapping[str, Any]) -> str:
+def _find_stage_path(event: Mapping[str, Any]) -> str:
     # The path in the request context starts with the stage, or with the base path of a custom domain. The path of the
     # event itself does not.
     full, path = event["requestContext"].get("path", ""), event.get("path", "")

@@ -70,7 +70,7 @@ def wrap(app: Chalice) -> None:
         response.headers.update({**errors.ALWAYS, **headers})
         if traceparent:
             tracing.leave()
-        log.request(_line(request, context, response, time.perf_counter() - started), error)
+        log.request(_build_line(request, context, response, time.perf_counter() - started), error)
         return response
 
     app.register_middleware(answer, "http")
@@ -97,12 +97,12 @@ def _attempt(
     except Exception as caught:
         raised = caught if isinstance(caught, Raised) else None
         error = (raised and raised.__cause__) or caught
-        api_error = _api_error(error)
+        api_error = _to_api_error(error)
         response = error_response(api_error, operation_id, is_oauth=bool(raised and raised.is_oauth))
         return response, error if api_error.status >= 500 else None
 
 
-def _line(
+def _build_line(
     request: Request | None, context: Mapping[str, Any], response: Response, seconds: float
 ) -> dict[str, str | float | None]:
     """Return the fields of the log line of an answered request."""
@@ -144,7 +144,7 @@ def _has_empty_segment(request: Request) -> bool:
     return request.path != "/" and ("//" in path or path.endswith("/"))
 
 
-def _api_error(error: BaseException) -> ApiError:
+def _to_api_error(error: BaseException) -> ApiError:
     """Return the API error for an exception. An unknown exception becomes InternalError."""
     match error:
         case ApiError():
@@ -156,7 +156,7 @@ def _api_error(error: BaseException) -> ApiError:
         case OtherSettingsError():
             return errors.OtherSettings(f"Nothing was changed: the operator must correct a setting first. {error}")
         case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames() | TooManyItems():
-            return _conflict(error)
+            return _build_conflict(error)
         case TransactionTooLarge():
             limit = writes.MAX_RELATIONS
             rule = f"must name at most {limit} resources; one request can add or remove at most {limit}"
@@ -170,7 +170,9 @@ def _api_error(error: BaseException) -> ApiError:
             return errors.InternalError()
 
 
-def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | TooManyNames | TooManyItems) -> ApiError:
+def _build_conflict(
+    error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | TooManyNames | TooManyItems,
+) -> ApiError:
     match error:
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin. Only the operator can switch it off.")

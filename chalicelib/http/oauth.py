@@ -18,7 +18,7 @@ HEADERS = {"Cache-Control": "no-store"}  # headers of all errors of OAuth endpoi
 _MAX_FIELDS = 100
 _SERVER_ERRORS = {500: "server_error", 503: "temporarily_unavailable"}
 # RFC 6749 permits only printable ASCII without `"` and `\` in a description
-_SPOKEN = {'"': "'", "\\": "/", "…": "..."}
+_REPLACEMENTS = {'"': "'", "\\": "/", "…": "..."}
 
 
 class FormText(str):
@@ -73,7 +73,7 @@ def invalid(wrong: Mapping[str, str], values: Mapping[str, Any]) -> InvalidReque
 def with_fields(error: ApiError, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of an error with the fields of RFC 6749."""
     name = error.error if isinstance(error, OAuthError) else _SERVER_ERRORS.get(error.status, "invalid_request")
-    text = _speak(error.message)
+    text = _replace_characters(error.message)
     return {"error": name, "error_description": text, **body, "msg": text}
 
 
@@ -89,5 +89,5 @@ def _parse_form(raw: bytes) -> dict[str, Any]:
     return {name: FormText(value) for name, value in pairs if value}
 
 
-def _speak(text: str) -> str:
-    return "".join(_SPOKEN.get(sign, sign if " " <= sign <= "~" else "?") for sign in text)
+def _replace_characters(text: str) -> str:
+    return "".join(_REPLACEMENTS.get(sign, sign if " " <= sign <= "~" else "?") for sign in text)

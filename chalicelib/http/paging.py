@@ -19,7 +19,7 @@ from chalicelib.storage.records.items import Item
 NO_QUERY: Mapping[str, str] = {}
 
 
-def _whole_number(text: str) -> int:
+def _parse_limit(text: str) -> int:
     if not re.fullmatch("[1-9][0-9]?|100", text):
         raise ValueError("must be a whole number from 1 to 100")
     return int(text)
@@ -35,10 +35,10 @@ class Page:
 
 def parameters(kind: Kind) -> Parameters:
     """Return the rules for `before_id` and `limit`. These are the query parameters of the list of a kind."""
-    return {"before_id": _before_id(kind), "limit": _LIMIT}
+    return {"before_id": _build_before_id_rule(kind), "limit": _LIMIT}
 
 
-def _before_id(kind: Kind) -> After:
+def _build_before_id_rule(kind: Kind) -> After:
     def check(text: str) -> str:
         if not ids.is_id(text, text.partition("_")[0]):
             raise ValueError("must be an id of a resource that exists or existed")
@@ -51,7 +51,7 @@ def _before_id(kind: Kind) -> After:
 
 
 _LIMIT = After(
-    _whole_number,
+    _parse_limit,
     {
         "type": "integer",
         "minimum": 1,
@@ -92,7 +92,7 @@ def text(
     The URL of the next page names `last`, the id of the last item that was read for this page. If some entries do not
     fit, it names the last shown entry instead. `query` are further query parameters of this URL.
     """
-    shown, cut = _fitting(entries)
+    shown, cut = _take_fitting(entries)
     has_rest = cut not in ("", last)
     following = urlencode({**query, "before_id": cut if has_rest else last, "limit": page.limit})
     next_page_uri = f"{uri}?{following}" if has_more or has_rest else None
@@ -105,7 +105,7 @@ def last(items: Sequence[Item]) -> str:
     return items[-1].id if items else ""
 
 
-def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
+def _take_fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
     """Return the JSON of the entries that fit into a response. Also return the id of the last one, or "" if all fit.
 
     Making an entry costs reads and memory. So the next entry is not made if there is no room for an entry as large as

@@ -33,7 +33,7 @@ def serve_files(app: Chalice, files: Files, is_open: Collection[str]) -> None:
     for file, paths in files.items():
         for path, methods in paths.items():
             for method in methods.split():
-                view = _importing_view(app, file, method, path)
+                view = _build_view(app, file, method, path)
                 _register(app, method, path, view, None if path in is_open else AUTHORIZER)
     _add_fallbacks(app)
     if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") in _EARLY:
@@ -59,7 +59,7 @@ def routes_of(file: str) -> tuple[Routes, ...]:
     )
 
 
-def _importing_view(app: Chalice, file: str, method: str, path: str) -> Callable[..., Response]:
+def _build_view(app: Chalice, file: str, method: str, path: str) -> Callable[..., Response]:
     """Return a view function that imports a file at the first request. Then the file's view replaces it."""
 
     def view(**values: str) -> Response:
@@ -82,9 +82,9 @@ def _add_fallbacks(app: Chalice) -> None:
     # one entry instead of Chalice's list, because Chalice compares each entry with the media type of every response
     app.api.binary_types = [BINARY]
     for path in {"/": None, ANY_PATH: None, **dict.fromkeys(app.routes)}:
-        app.route(path, methods=[ANY_METHOD], content_types=[])(_never)
+        app.route(path, methods=[ANY_METHOD], content_types=[])(_do_nothing)
         app.routes[path] = Methods(app.routes[path])
 
 
-def _never() -> None:
+def _do_nothing() -> None:
     """Do nothing. Chalice requires a view for each fallback, but the middleware answers these requests."""

@@ -125,18 +125,18 @@ class Resource:
     def show(self, item: Item, call: Call) -> dict[str, Any]:
         """Return the response that shows an item, with its modules."""
         if self.to_responses or self.modules:
-            return next(self._responses([item], call))
+            return next(self._build_responses([item], call))
         return plain(self.stored, item, call)
 
     def responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         """Yield the responses of the entries of a list. Malformed entries are logged and left out."""
         count = 0
         try:
-            for response in self._responses(items, call):
+            for response in self._build_responses(items, call):
                 yield response
                 count += 1
         except MalformedRecord:
-            yield from self._responses([item for item in items[count:] if self._is_well_formed(item)], call)
+            yield from self._build_responses([item for item in items[count:] if self._is_well_formed(item)], call)
 
     def check(self, item: Item) -> None:
         """Raise MalformedRecord if no response can be made from an item."""
@@ -153,7 +153,7 @@ class Resource:
             return False
         return True
 
-    def _responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+    def _build_responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         """Yield the responses of some resources with their modules inline.
 
         Each response is made only when the iterator gets to it.

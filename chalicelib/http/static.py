@@ -68,7 +68,7 @@ class Redirect:
 
     def answer(self, request: Request) -> Response:
         headers: dict[str, str | list[str]] = {"Content-Type": "application/json", "Vary": "Accept"}
-        if _accepted(request, "accept").get("text/html"):
+        if _parse_accepted(request, "accept").get("text/html"):
             return Response("", {**headers, "Location": self.links[self.to]}, status_code=302)
         return Response(messages.text(dict(self.links)), headers)
 
@@ -78,16 +78,16 @@ def _takes_gzip(request: Request) -> bool:
 
     The client must also send Accept: without that header, API Gateway cannot send bytes.
     """
-    taken = _accepted(request, "accept-encoding")
+    taken = _parse_accepted(request, "accept-encoding")
     return "accept" in request.headers and taken.get("gzip", taken.get("*", False))
 
 
-def _accepted(request: Request, header: str) -> dict[str, bool]:
+def _parse_accepted(request: Request, header: str) -> dict[str, bool]:
     """Return the codings or media types in a header, each with whether it is accepted."""
-    return dict(_accepts(part) for part in request.headers.get(header, "").split(","))
+    return dict(_parse_part(part) for part in request.headers.get(header, "").split(","))
 
 
-def _accepts(part: str) -> tuple[str, bool]:
+def _parse_part(part: str) -> tuple[str, bool]:
     """Parse one part of a header. Return a coding or media type, and whether it is accepted."""
     name, _, weight = part.partition(";")
     return name.strip().lower(), not _IS_REFUSED.fullmatch(weight.replace(" ", "").lower())

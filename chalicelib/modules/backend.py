@@ -26,7 +26,7 @@ class ShownBackend(Enabled):
     """The backend; null if there is none."""
 
 
-def _response(module: BackendModule, _parent: Item, call: Call) -> dict[str, Any]:
+def _build_response(module: BackendModule, _parent: Item, call: Call) -> dict[str, Any]:
     ref = messages.ref(call.base_url, module.backend_id) if module.backend_id else None
     return {"enabled": module.enabled, "backend": ref}
 
@@ -47,7 +47,7 @@ MODULES = tuple(
         shape=_describe(Backend, parent),
         stored=BackendModule,
         shows=_describe(ShownBackend, parent),
-        to_response=_response,
+        to_response=_build_response,
         errors=(UnknownReference, Conflict),
     )
     for path, parent in _PARENTS.items()

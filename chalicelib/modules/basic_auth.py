@@ -44,7 +44,7 @@ class ShownBasicCredential(Shape):
     """Always `""`."""
 
 
-def _distinct(credentials: list[BasicCredential]) -> list[BasicCredential]:
+def _reject_duplicates(credentials: list[BasicCredential]) -> list[BasicCredential]:
     if len({credential.username for credential in credentials}) < len(credentials):
         raise ValueError("must not name a user twice")
     return credentials
@@ -53,7 +53,7 @@ def _distinct(credentials: list[BasicCredential]) -> list[BasicCredential]:
 class BasicAuth(Enabled):
     """Lets only visitors pass that send a user name and its password (RFC 7617)."""
 
-    credentials: Annotated[list[BasicCredential], entries(1, _MAX_CREDENTIALS), After(_distinct)]
+    credentials: Annotated[list[BasicCredential], entries(1, _MAX_CREDENTIALS), After(_reject_duplicates)]
     f"""The users that may pass, at most {_MAX_CREDENTIALS}."""
 
 
@@ -70,7 +70,7 @@ def _describe(shape: type[Enabled], parent: str) -> type[Enabled]:
     return type(shape.__name__, (shape,), {"__doc__": description})
 
 
-def _response(module: BasicAuthModule, _parent: Item, _call: Call) -> dict[str, Any]:
+def _build_response(module: BasicAuthModule, _parent: Item, _call: Call) -> dict[str, Any]:
     return {
         "enabled": module.enabled,
         "credentials": [{"username": username, "password": ""} for username in module.usernames],
@@ -84,7 +84,7 @@ MODULES = tuple(
         shape=_describe(BasicAuth, _PARENTS[kind]),
         stored=MODULE.stored,
         shows=_describe(ShownBasicAuth, _PARENTS[kind]),
-        to_response=_response,
+        to_response=_build_response,
         conflicts=forbid_modules(enforced_modules.list_excluded(MODULE.name), "credentials"),
     )
     for kind, path in zip(MODULE.parents, MODULE.paths, strict=True)

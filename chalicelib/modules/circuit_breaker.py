@@ -13,14 +13,16 @@ _MAX_BUCKETS = 128
 _MAX_VOLUME = 1_000_000
 
 
-def _whole_percent(share: float) -> float:
+def _require_whole_percent(share: float) -> float:
     if not 0.01 <= share <= 1 or abs(100 * share - round(100 * share)) > 1e-6:
         raise ValueError("must be from 0.01 to 1, with at most two decimal places")
     return share
 
 
 _Seconds = Annotated[int, between(1, _MAX_SECONDS), if_zero(10)]
-_Share = Annotated[float, After(_whole_percent, {"minimum": 0.01, "maximum": 1, "multipleOf": 0.01}), if_zero(0.5)]
+_Share = Annotated[
+    float, After(_require_whole_percent, {"minimum": 0.01, "maximum": 1, "multipleOf": 0.01}), if_zero(0.5)
+]
 
 
 class CircuitBreaker(Enabled):
@@ -47,7 +49,7 @@ class CircuitBreaker(Enabled):
     """Share of failures in a window at which a tunnel is tripped: from 0.01 to 1, with two decimal places."""
 
 
-def _response(module: CircuitBreakerModule, route: Item, call: Call) -> dict[str, Any]:
+def _build_response(module: CircuitBreakerModule, route: Item, call: Call) -> dict[str, Any]:
     settings = {name: value for name, value in vars(module).items() if name != "error_percent"}
     return {**settings, "error_threshold_percentage": module.error_percent / 100}
 
@@ -57,7 +59,7 @@ MODULES = tuple(
         path=path,
         shape=CircuitBreaker,
         stored=MODULE.stored,
-        to_response=_response,
+        to_response=_build_response,
     )
     for path in MODULE.paths
 )

@@ -12,7 +12,7 @@ from chalicelib.schema.rules import After, entries, id_of
 from chalicelib.storage.records.items import Item
 
 
-def _distinct(ids: list[str]) -> list[str]:
+def _reject_duplicates(ids: list[str]) -> list[str]:
     if len(set(ids)) < len(ids):
         raise ValueError("must not name a policy twice")
     return ids
@@ -24,7 +24,7 @@ class IpRestriction(Enabled):
     ip_policy_ids: Annotated[
         list[Annotated[str, id_of("ip_policy_ids")]],
         entries(1, MAX_NAMED),
-        After(_distinct, {"uniqueItems": True}),
+        After(_reject_duplicates, {"uniqueItems": True}),
     ]
     """The IP policies. A visitor passes if an allow rule of any of them matches its address, and no deny rule does."""
 
@@ -36,7 +36,7 @@ class ShownIpRestriction(Enabled):
     """The IP policies. A visitor passes if an allow rule of any of them matches its address, and no deny rule does."""
 
 
-def _response(module: IpRestrictionModule, _parent: Item, call: Call) -> dict[str, Any]:
+def _build_response(module: IpRestrictionModule, _parent: Item, call: Call) -> dict[str, Any]:
     refs = [messages.ref(call.base_url, id) for id in module.ip_policy_ids]
     return {"enabled": module.enabled, "ip_policies": refs}
 
@@ -61,7 +61,7 @@ MODULES = tuple(
         shape=_describe(IpRestriction, parent),
         stored=IpRestrictionModule,
         shows=_describe(ShownIpRestriction, parent),
-        to_response=_response,
+        to_response=_build_response,
         errors=(UnknownReference, Conflict),
     )
     for path, parent in _PARENTS.items()

@@ -14,7 +14,7 @@ from chalicelib.schema.rules import After, entries, id_of
 from chalicelib.storage.records.items import Item
 
 
-def _distinct(ids: list[str]) -> list[str]:
+def _reject_duplicates(ids: list[str]) -> list[str]:
     if len(set(ids)) < len(ids):
         raise ValueError("must not name an authority twice")
     return ids
@@ -26,7 +26,7 @@ class MutualTls(Enabled):
     certificate_authority_ids: Annotated[
         list[Annotated[str, id_of("certificate_authority_ids")]],
         entries(1, 10),
-        After(_distinct, {"uniqueItems": True}),
+        After(_reject_duplicates, {"uniqueItems": True}),
     ]
     """The authorities that the client's TLS certificate is checked against."""
 
@@ -46,12 +46,12 @@ class ShownHttpsMutualTls(ShownMutualTls):
     """Lets only clients connect that have a certificate of one of the named authorities."""
 
 
-def _response(module: MutualTlsModule, _edge: Item, call: Call) -> dict[str, Any]:
+def _build_response(module: MutualTlsModule, _edge: Item, call: Call) -> dict[str, Any]:
     refs = [messages.ref(call.base_url, id) for id in module.certificate_authority_ids]
     return {"enabled": module.enabled, "certificate_authorities": refs}
 
 
-def _conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
+def _find_conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
     """Return the validation errors of mutual TLS on an edge where TLS ends upstream.
 
     They are about the requested module, or about the stored one if the request does not change it.
@@ -68,12 +68,12 @@ MODULES = tuple(
         shape=shape,
         stored=MutualTlsModule,
         shows=shows,
-        to_response=_response,
+        to_response=_build_response,
         conflicts=conflicts,
         errors=(UnknownReference, Conflict),
     )
     for path, shape, shows, conflicts in (
-        ("/edges/https/{edge_id}/mutual_tls", HttpsMutualTls, ShownHttpsMutualTls, _conflicts),
+        ("/edges/https/{edge_id}/mutual_tls", HttpsMutualTls, ShownHttpsMutualTls, _find_conflicts),
         ("/edges/tls/{id}/mutual_tls", MutualTls, ShownMutualTls, None),
     )
 )

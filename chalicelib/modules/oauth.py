@@ -31,13 +31,13 @@ Seconds = Annotated[int, between(0, 2**32 - 1), if_null(0)]
 CookiePrefix = Annotated[str, form("[A-Za-z0-9.]{1,64}", "must be 1 to 64 letters, digits and dots")]
 
 
-def _both_or_none(secret: str, above: Mapping[str, Any]) -> str:
+def _require_both_or_none(secret: str, above: Mapping[str, Any]) -> str:
     if bool(secret) != bool(above.get("client_id", secret)):
         raise ValueError("must be given together with client_id, or not at all")
     return secret
 
 
-def _only_with_an_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
+def _require_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
     if scopes and not (above.get("client_id", "?") and above.get("client_secret", "?")):
         raise ValueError("must be empty without client_id and client_secret")
     return scopes
@@ -55,12 +55,12 @@ class OAuthProvider(Shape):
     If it is present, client_secret must be present too.
     """
 
-    client_secret: Annotated[Text, SECRET, max_bytes(1024), WithData(_both_or_none)] = ""
+    client_secret: Annotated[Text, SECRET, max_bytes(1024), WithData(_require_both_or_none)] = ""
     """Client secret of the OAuth app; only together with client_id. In responses it is `""` for API keys without the
     scope `edges:write` for the edge.
     """
 
-    scopes: Annotated[list[Name], entries(0, 100), if_null([]), WithData(_only_with_an_app)] = []
+    scopes: Annotated[list[Name], entries(0, 100), if_null([]), WithData(_require_app)] = []
     """OAuth scopes of the provider. They require client_id and client_secret."""
 
     email_addresses: Annotated[list[Email], entries(0, 1000), if_null([])] = []
@@ -112,7 +112,7 @@ class EndpointOAuthProvider(Shape):
 _UNSET = dict.fromkeys(inspect.get_annotations(EndpointOAuthProvider))
 
 
-def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
+def _require_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
     if len([provider for provider in vars(providers).values() if provider]) != 1:
         raise ValueError(f"must name exactly one of {', '.join(vars(providers))}")
     return providers
@@ -121,7 +121,7 @@ def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
 class OAuth(Enabled):
     """Lets only users pass that have logged in at an identity provider."""
 
-    provider: Annotated[EndpointOAuthProvider, After(_exactly_one), max_encoded(_MAX_PROVIDER)]
+    provider: Annotated[EndpointOAuthProvider, After(_require_one), max_encoded(_MAX_PROVIDER)]
     f"""Identity provider configuration: exactly one.
 
     At most {_MAX_PROVIDER:,} characters as JSON in ASCII, with each quote and backslash counted twice: about 500
@@ -147,7 +147,7 @@ class OAuth(Enabled):
     """
 
 
-def _response(module: OAuthModule, route: Item, call: Call) -> dict[str, Any]:
+def _build_response(module: OAuthModule, route: Item, call: Call) -> dict[str, Any]:
     context = vault.context(route.account, route.id)
     edge = (items.above(route.scope) or ("", ""))[1]
     sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
@@ -164,7 +164,7 @@ MODULES = tuple(
         path=path,
         shape=OAuth,
         stored=MODULE.stored,
-        to_response=_response,
+        to_response=_build_response,
         headers=NO_STORE,
         conflicts=forbid_modules(enforced_modules.list_excluded(MODULE.name), "provider"),
     )

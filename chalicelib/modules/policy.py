@@ -26,13 +26,13 @@ _RECENT = ("require_bind", "allowed_bind")  # fields that require record format 
 _MAX_STARS = 8  # the most `*` in a pattern, because signing can compare 256 patterns with 256 principals
 
 
-def _distinct(values: list[str]) -> list[str]:
+def _reject_duplicates(values: list[str]) -> list[str]:
     if len(set(values)) < len(values):
         raise ValueError("must not contain a value twice")
     return values
 
 
-def _pattern(value: str) -> str:
+def _check_pattern(value: str) -> str:
     if "," in value:
         raise ValueError("must not contain a comma")
     if value.count("*") > _MAX_STARS:
@@ -40,20 +40,20 @@ def _pattern(value: str) -> str:
     return value
 
 
-def _not_below_the_default(value: int | None, above: Mapping[str, Any]) -> int | None:
+def _require_default_below(value: int | None, above: Mapping[str, Any]) -> int | None:
     if value is not None and (above.get("default_lifetime") or 0) > value:
         raise ValueError("must be at least default_lifetime")
     return value
 
 
-def _among_the_allowed(value: dict[str, str] | None, above: Mapping[str, Any]) -> dict[str, str] | None:
+def _require_allowed(value: dict[str, str] | None, above: Mapping[str, Any]) -> dict[str, str] | None:
     allowed = above.get("allowed_extensions")
     if value and allowed is not None and (extra_names := sorted(value.keys() - {*allowed, acl.EXTENSION})):
         raise ValueError(f"must be in allowed_extensions, which lacks {', '.join(extra_names)}")
     return value
 
 
-def _bind_rule(value: str) -> str:
+def _check_bind_rule(value: str) -> str:
     if "," in value:
         raise ValueError("must not contain a comma")
     acl.check(value.replace(policies.CALLER, "user"))
@@ -61,9 +61,9 @@ def _bind_rule(value: str) -> str:
 
 
 _BIND_RULE = {"pattern": "^(?:\\*|bind:[^,]+)$", "format": "bind-rule"}
-BindRule = Annotated[str, After(_bind_rule, _BIND_RULE), max_bytes(1024)]
-Pattern = Annotated[Name, After(_pattern, {"not": {"pattern": rf",|(?:\*[^*]*){{{_MAX_STARS + 1}}}"}})]
-_DISTINCT = After(_distinct, {"uniqueItems": True})
+BindRule = Annotated[str, After(_check_bind_rule, _BIND_RULE), max_bytes(1024)]
+Pattern = Annotated[Name, After(_check_pattern, {"not": {"pattern": rf",|(?:\*[^*]*){{{_MAX_STARS + 1}}}"}})]
+_DISTINCT = After(_reject_duplicates, {"uniqueItems": True})
 
 
 class HostBounds(Shape):
@@ -76,7 +76,7 @@ class HostBounds(Shape):
     default_lifetime: Annotated[int, _SECONDS] | None = None
     """Lifetime in seconds of a certificate without a requested end; at most max_lifetime."""
 
-    max_lifetime: Annotated[Annotated[int, _SECONDS] | None, WithData(_not_below_the_default)] = None
+    max_lifetime: Annotated[Annotated[int, _SECONDS] | None, WithData(_require_default_below)] = None
     """Maximum lifetime in seconds, from `valid_after` or from now, if that is later."""
 
     allowed_principals: Annotated[list[Pattern], entries(1, 256), _DISTINCT] | None = None
@@ -104,7 +104,7 @@ class UserBounds(HostBounds):
     allowed_extensions: Annotated[list[ExtensionName], entries(0, 64), _DISTINCT] | None = None
     """Extensions that a certificate may have; `[]` allows none."""
 
-    default_extensions: Annotated[Extensions | None, WithData(_among_the_allowed)] = None
+    default_extensions: Annotated[Extensions | None, WithData(_require_allowed)] = None
     """Extensions of a certificate if its request names none. They must be among the allowed extensions."""
 
     critical_options: CriticalOptions | None = None
@@ -158,7 +158,7 @@ def _permit(caller: Caller) -> None:
     caller.require(scopes.ALL)
 
 
-def _response(policy: policies.PolicyModule, _authority: Item, _call: Call) -> dict[str, Any]:
+def _build_response(policy: policies.PolicyModule, _authority: Item, _call: Call) -> dict[str, Any]:
     response = asdict(policy)
     if response["host"]:
         response["host"] = {
@@ -167,7 +167,7 @@ def _response(policy: policies.PolicyModule, _authority: Item, _call: Call) -> d
     return response
 
 
-def _conflicts(request: Policy | None, _authority: Item) -> dict[str, str]:
+def _find_conflicts(request: Policy | None, _authority: Item) -> dict[str, str]:
     """Return the validation errors of a policy, by field.
 
     They are about the rules in its default extensions, and about fields that require record format 4, because processes
@@ -196,8 +196,8 @@ MODULES = (
         shape=Policy,
         stored=policies.PolicyModule,
         shows=ShownPolicy,
-        to_response=_response,
-        conflicts=_conflicts,
+        to_response=_build_response,
+        conflicts=_find_conflicts,
         permits=_permit,
     ),
 )

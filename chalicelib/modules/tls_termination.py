@@ -35,7 +35,7 @@ class ShownTermination(Enabled):
     """Minimum TLS version for termination. Null is a safe default, or means that TLS ends upstream."""
 
 
-def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
+def _find_conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     """Return the validation errors if a module contradicts its edge's `terminate_at`.
 
     They are about the requested module, or about the stored one if the request does not change it.
@@ -51,7 +51,7 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     return wrong
 
 
-def _response(module: TlsTerminationModule, edge: Item, _call: Call) -> dict[str, Any]:
+def _build_response(module: TlsTerminationModule, edge: Item, _call: Call) -> dict[str, Any]:
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     min_version = module.min_version if terminate_at == EDGE else None
     return {"enabled": module.enabled, "terminate_at": terminate_at, "min_version": min_version}
@@ -63,8 +63,8 @@ MODULES = tuple(
         shape=TlsTermination,
         stored=MODULE.stored,
         shows=ShownTermination,
-        to_response=_response,
-        conflicts=_conflicts,
+        to_response=_build_response,
+        conflicts=_find_conflicts,
     )
     for path in MODULE.paths
 )

@@ -27,7 +27,7 @@ class Document(Shape):
     outbound: list[Rule] = []
 
 
-def _policy(text: str) -> str:
+def _check_policy(text: str) -> str:
     try:
         document = messages.read_object(text)
     except MalformedJson as error:
@@ -44,7 +44,7 @@ class TrafficPolicy(Enabled):
     value: Annotated[
         str,
         max_bytes(128 * 1024),
-        After(_policy, {"format": "traffic-policy"}),
+        After(_check_policy, {"format": "traffic-policy"}),
     ]
     """A serialized JSON document, stored as it was sent: an object with arrays of rules, `inbound` and `outbound`.
 

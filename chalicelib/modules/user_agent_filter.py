@@ -16,7 +16,7 @@ from chalicelib.schema.rules import After, Before, WithData, entries, if_null, m
 _MAX_LIST = 4608  # the most characters in a list of patterns: compiling the slowest list of this size takes 1 s
 
 
-def _compiles(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     try:
         match_costs.compile_pattern(pattern)
     except Uncompilable as error:
@@ -24,14 +24,14 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
-def _without_a_name_twice(patterns: list[str]) -> list[str]:
+def _reject_duplicate_names(patterns: list[str]) -> list[str]:
     names = [name for pattern in patterns for name in match_costs.compile_pattern(pattern).groupindex]
     if len({*names}) < len(names):
         raise ValueError("must not have two groups with the same name")
     return patterns
 
 
-def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
+def _check_cost(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
     """Return the patterns. Raises ValueError if RE2 needs too much time to match a header with them.
 
     The patterns of `deny` are checked together with the patterns of `allow`, because the limit is for both lists.
@@ -49,7 +49,7 @@ def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
 
 
 _SHORT = max_encoded(_MAX_LIST)
-Pattern = Annotated[str, max_bytes(512), After(_compiles, {"format": "re2"})]
+Pattern = Annotated[str, max_bytes(512), After(_check_pattern, {"format": "re2"})]
 Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(_SHORT.check, _SHORT.json_schema)]
 
 
@@ -69,11 +69,11 @@ class UserAgentFilter(Enabled):
     its compiled program has.
     """
 
-    allow: Annotated[Patterns, After(_without_a_name_twice), WithData(_cheap_to_match)] = []
+    allow: Annotated[Patterns, After(_reject_duplicate_names), WithData(_check_cost)] = []
     f"""Regular expressions (RE2). A request passes if one is found in its User-Agent, whatever `deny` contains.
     At most {_MAX_LIST:,} characters together as JSON in ASCII, with each quote and backslash counted twice."""
 
-    deny: Annotated[Patterns, WithData(_cheap_to_match)] = []
+    deny: Annotated[Patterns, WithData(_check_cost)] = []
     f"""Regular expressions (RE2). A request is refused if one is found in its User-Agent.
     At most {_MAX_LIST:,} characters together as JSON in ASCII, with each quote and backslash counted twice."""
 

@@ -18,7 +18,7 @@ from chalicelib.storage.records.items import Item
 _MAX_SECRET = 255
 
 
-def _usable(secret: str, above: Mapping[str, Any]) -> str:
+def _check_secret(secret: str, above: Mapping[str, Any]) -> str:
     if above.get("provider") == "SVIX" and not svix_key(secret):
         raise ValueError("must be the signing secret of Svix: whsec_ and base64")
     return secret
@@ -30,7 +30,7 @@ class WebhookVerification(Enabled):
     provider: WebhookProvider
     """The provider that sends the webhooks. `SVIX` also stands for all providers that follow Standard Webhooks."""
 
-    secret: Annotated[str, SECRET, PRINTABLE, max_bytes(_MAX_SECRET), WithData(_usable)]
+    secret: Annotated[str, SECRET, PRINTABLE, max_bytes(_MAX_SECRET), WithData(_check_secret)]
     f"""The secret that the provider signs with, at most {_MAX_SECRET} bytes."""
 
 
@@ -44,7 +44,7 @@ class ShownVerification(Enabled):
     """The secret that the provider signs with, `""` for API keys without the scope `edges:write` for the edge."""
 
 
-def _response(module: WebhookModule, route: Item, call: Call) -> dict[str, Any]:
+def _build_response(module: WebhookModule, route: Item, call: Call) -> dict[str, Any]:
     edge = (items.above(route.scope) or ("", ""))[1]
     sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
     context = vault.context(route.account, route.id)
@@ -57,7 +57,7 @@ MODULES = tuple(
         shape=WebhookVerification,
         stored=MODULE.stored,
         shows=ShownVerification,
-        to_response=_response,
+        to_response=_build_response,
         headers=NO_STORE,
     )
     for path in MODULE.paths

@@ -54,7 +54,7 @@ def _list(as_json: bool) -> None:
 )
 def _export(account: str, after: str, into: Path | None) -> None:
     last = _repair(into) if into else ""
-    lines = _lines(account, _start(last or after))
+    lines = _read_lines(account, _start(last or after))
     if not into:
         sys.stdout.writelines(lines)
         return
@@ -62,14 +62,14 @@ def _export(account: str, after: str, into: Path | None) -> None:
         file.writelines(lines)
 
 
-def _lines(account: str, start: str) -> Iterator[str]:
+def _read_lines(account: str, start: str) -> Iterator[str]:
     check_account(account)
     end = ids.first_at(kinds.AUDIT_EVENTS.prefix, clock.seconds() - _SETTLED)
     for event in reading.between(account, start, end):
-        yield f"{_line(account, event)}\n"
+        yield f"{_format_line(account, event)}\n"
 
 
-def _line(account: str, event: Item) -> str:
+def _format_line(account: str, event: Item) -> str:
     """Return an event as `GET /audit_events` shows it, with `account` and `resource_path`.
 
     `resource_path` will be removed in the release after 3.0.0. URLs of resources begin with BASE_URL. If it is not

@@ -129,7 +129,7 @@ class Run:
 
         Yield lines of JSON: sentences about the record, its needed migrations, and whether it was rewritten.
         """
-        lacking = yield from _encode_sentences(_needed(record, self.stored_types))
+        lacking = yield from _encode_sentences(_list_needed(record, self.stored_types))
         if lacking:
             needed = [[migrations.name_kind(record), migration.about] for migration in lacking]
             done = (yield from _encode_sentences(_apply(record, self.stored_types))) if self.applies else None
@@ -146,22 +146,22 @@ def _encode_sentences(sentences: Generator[str, None, T]) -> Generator[str, None
             return result
 
 
-def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:
+def _list_needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:
     """Return the migrations that a record needs.
 
     Yield a sentence if the record is malformed, if its user agent filter costs too much, or if its name belongs to the
     operator.
     """
     try:
-        yield from _costly(record)
-        yield from _reserved(record)
+        yield from _report_costly(record)
+        yield from _report_reserved(record)
         return migrations.needed(record, stored_types)
     except MalformedRecord as malformed:
         yield f"The record {record['id']} in {record['scope']} is malformed and stays as it is. {malformed}"
         return []
 
 
-def _costly(record: Mapping[str, Any]) -> Iterator[str]:
+def _report_costly(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence if a record is a route with a user agent filter that costs more than MAX_COST."""
     if (cost := migrations.filter_cost(record)) > MAX_COST:
         item = Item.from_record(record)
@@ -172,7 +172,7 @@ def _costly(record: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _reserved(record: Mapping[str, Any]) -> Iterator[str]:
+def _report_reserved(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence if a record gives an account a name that the operator's service needs."""
     name = record["scope"].removeprefix(f"{base_names.KIND}#")
     if name == record["scope"] or name.partition(".")[0] not in base_names.OPERATOR_NAMES:

@@ -66,7 +66,7 @@ def list_owners(account_id: str, prefix: str) -> list[Item]:
     return [owner for owner in accounts.list_owners(account_id) if owner.id.startswith(f"{prefix}_")]
 
 
-def _prefix(context: click.Context) -> str:
+def _find_prefix(context: click.Context) -> str:
     """Return the id prefix for the group of the command: users or bots."""
     is_bot = cast(click.Context, context.parent).command is bots
     return (kinds.BOT_USERS if is_bot else kinds.USERS).prefix
@@ -78,7 +78,7 @@ def _prefix(context: click.Context) -> str:
 @click.option("--admin", is_flag=True, help="The user or bot can act for all users and bots of the account.")
 @click.pass_context
 def _add(context: click.Context, account: str, name: str, admin: bool) -> None:
-    print(add_owner(account, _prefix(context), name, admin=admin).id)
+    print(add_owner(account, _find_prefix(context), name, admin=admin).id)
 
 
 @click.command("list", cls=OperatorCommand, help="List the users or bots of an account.")
@@ -86,7 +86,7 @@ def _add(context: click.Context, account: str, name: str, admin: bool) -> None:
 @json_option
 @click.pass_context
 def _list(context: click.Context, account: str, as_json: bool) -> None:
-    for owner in list_owners(account, _prefix(context)):
+    for owner in list_owners(account, _find_prefix(context)):
         print(json.dumps(to_json(owner)) if as_json else to_line(owner))
 
 

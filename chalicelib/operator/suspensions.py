@@ -37,12 +37,12 @@ _ID = "The id of the account (acct_…), SSH credential (sshcr_…) or user cert
 
 def suspend_id(id: str) -> None:
     """Suspend an account, SSH credential or user certificate, and end its tunnels. Raises CommandError."""
-    _switch(Change(OPERATOR).also(operator_event(f"{_noun(id)}.suspend", id)), id, "off")
+    _switch(Change(OPERATOR).also(operator_event(f"{_find_noun(id)}.suspend", id)), id, "off")
 
 
 def resume_id(id: str) -> None:
     """Undo a suspension. Raises CommandError."""
-    _switch(Change(OPERATOR).also(operator_event(f"{_noun(id)}.resume", id)), id, "on")
+    _switch(Change(OPERATOR).also(operator_event(f"{_find_noun(id)}.resume", id)), id, "on")
 
 
 @click.command(
@@ -75,7 +75,7 @@ def _switch(change: Change, id: str, to: Switch) -> None:
         raise CommandError(f"There is no {kind.name} {id}.")
 
 
-def _noun(id: str) -> str:
+def _find_noun(id: str) -> str:
     """Return the word for an id's kind in audit actions, for example "account". Raises CommandError."""
     kind = next((kind for kind in _KINDS if kind.has(id)), None)
     if kind is None:
@@ -106,7 +106,7 @@ def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[Offboardin
         time.sleep(report.retry_after)
 
 
-def _command(kind: Kind, default: str) -> click.Command:
+def _build_command(kind: Kind, default: str) -> click.Command:
     """Return the command `offboard` for a kind of resource. `default` is the default of the option --others."""
 
     @click.command(
@@ -148,7 +148,7 @@ def _print(report: OffboardingResult) -> None:
             print(f"kept {report.kept_more} more")
 
 
-owners.users.add_command(_command(kinds.USERS, "keep"))
-owners.bots.add_command(_command(kinds.BOT_USERS, "keep"))
-keys.group.add_command(_command(kinds.API_KEYS, "end"))
-federated.add_command(_command(kinds.FEDERATED_CREDENTIALS, "end"))
+owners.users.add_command(_build_command(kinds.USERS, "keep"))
+owners.bots.add_command(_build_command(kinds.BOT_USERS, "keep"))
+keys.group.add_command(_build_command(kinds.API_KEYS, "end"))
+federated.add_command(_build_command(kinds.FEDERATED_CREDENTIALS, "end"))

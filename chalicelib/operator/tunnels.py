@@ -69,7 +69,7 @@ def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
     tunnel = histories.find_tunnel(host, second)
     if tunnel and _lasted_until(tunnel, second):
         return tunnel
-    edges = _edges_at(host)
+    edges = _list_edges(host)
     if matches := [edge for edge in edges if _began_before(edge, second) and _lasted_until(edge, second)]:
         return matches[-1]
     earlier = [candidate for candidate in (tunnel, *edges) if candidate and not _lasted_until(candidate, second)]
@@ -93,7 +93,7 @@ def open_demo_tunnel(account_id: str, labels: Mapping[str, str]) -> str:
     With labels it is a backend tunnel. Raises UnknownId.
     """
     check_account(account_id)
-    return tunnels.open_tunnel(account_id, _demo_tunnel(labels), lease=DEMO_LEASE, by=OPERATOR)
+    return tunnels.open_tunnel(account_id, _build_demo_tunnel(labels), lease=DEMO_LEASE, by=OPERATOR)
 
 
 def parse_label(text: str) -> tuple[str, str]:
@@ -178,7 +178,7 @@ def _lasted_until(owner: TunnelRecord | FormerEdge, second: int) -> bool:
     return not owner.ended_at or clock.parse(owner.ended_at).timestamp() >= second
 
 
-def _edges_at(name: str) -> list[FormerEdge]:
+def _list_edges(name: str) -> list[FormerEdge]:
     """Return the current edge with a name or port, if any, and former ones. The latest is first."""
     former = [edge for hostport in list_hostports(name) for edge in histories.read_former_edges(hostport)]
     edge = find_by_name(name, base_names.domain_in_use())
@@ -186,7 +186,7 @@ def _edges_at(name: str) -> list[FormerEdge]:
     return [*present, *sorted(former, key=lambda former_edge: former_edge.ended_at, reverse=True)]
 
 
-def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
+def _build_demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
     common: dict[str, Any] = {
         "tunnel_session": ids.new("ts"),
         "region": "local",

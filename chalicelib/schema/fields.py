@@ -12,7 +12,7 @@ MAX_DESCRIPTION, MAX_METADATA, MAX_DOMAIN = 255, 4096, domains.MAX_LENGTH
 DOMAIN = domains.PATTERN
 
 
-def _owner(text: str) -> str:
+def _check_owner_id(text: str) -> str:
     return text and str(OWNER.check(text))
 
 
@@ -24,7 +24,7 @@ Name = Annotated[str, PRINTABLE, max_bytes(255)]
 Description = Annotated[Text, max_bytes(MAX_DESCRIPTION)]
 Metadata = Annotated[Text, max_bytes(MAX_METADATA)]
 Time = Annotated[datetime | None, RFC_3339]
-OwnerId = Annotated[str, After(_owner, OWNER.json_schema), if_empty("")]
+OwnerId = Annotated[str, After(_check_owner_id, OWNER.json_schema), if_empty("")]
 
 Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", max_length=MAX_DOMAIN)]
 BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd…_…)")]

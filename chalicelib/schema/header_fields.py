@@ -22,10 +22,13 @@ def _normalize(name: str) -> str:
     return lower
 
 
-def _once(names: list[str]) -> list[str]:
+def _remove_duplicates(names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
 KeepHeaders = Annotated[
-    list[Annotated[str, After(_normalize, {"pattern": f"^{_FORM}$"})]], entries(0, 20), After(_once), if_null([])
+    list[Annotated[str, After(_normalize, {"pattern": f"^{_FORM}$"})]],
+    entries(0, 20),
+    After(_remove_duplicates),
+    if_null([]),
 ]

@@ -44,7 +44,7 @@ _models: dict[type[Shape], type[Body]] = {}
 def model(shape: type[Shape]) -> type[Body]:
     """Return the model of a shape. Its instances are also instances of the shape."""
     if shape not in _models:
-        nested, undefined = _nested(shape), dict.fromkeys(_redeclared(shape), PydanticUndefined)
+        nested, undefined = _nest(shape), dict.fromkeys(_list_redeclared(shape), PydanticUndefined)
         if undefined:  # otherwise the model would inherit the defaults that base classes of the shape have
             nested = type(nested.__name__, (nested,), undefined)
         bases: Any = (Body, nested)  # pydantic prefers the annotations and defaults of the last base class
@@ -52,7 +52,7 @@ def model(shape: type[Shape]) -> type[Body]:
     return _models[shape]
 
 
-def _redeclared(shape: type[Shape]) -> Iterator[str]:
+def _list_redeclared(shape: type[Shape]) -> Iterator[str]:
     """Yield the fields that a shape requires although its base class has a default for them."""
     for name in names(shape):  # type: ignore[arg-type]  # mypy looks for the hash of an instance
         owner = next(base for base in shape.__mro__ if name in get_annotations(base))
@@ -71,24 +71,24 @@ def check(
         return cast(S, model(shape).model_validate(values, context=path or {})), {}
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
-        return None, {validation_errors.dotted(detail["loc"]): _sentence(shape, detail) for detail in details}
+        return None, {validation_errors.dotted(detail["loc"]): _build_sentence(shape, detail) for detail in details}
 
 
-def _nested(shape: type[Shape]) -> type[Shape]:
+def _nest(shape: type[Shape]) -> type[Shape]:
     """Return a shape with models in place of its fields' shapes. Return the same shape if it has none."""
     hints = get_type_hints(shape, include_extras=True)
-    types = {name: new for name, hint in hints.items() if (new := _with_models(hint)) is not hint}
+    types = {name: new for name, hint in hints.items() if (new := _insert_models(hint)) is not hint}
     defaults = {name: getattr(shape, name) for name in types if hasattr(shape, name)}
     names = {"__doc__": shape.__doc__, "__module__": shape.__module__, "__annotations__": types, **defaults}
     return type(shape.__name__, (shape,), names) if types else shape
 
 
-def _with_models(hint: Any) -> Any:
+def _insert_models(hint: Any) -> Any:
     """Return a field's type with models in place of all shapes. Return the same type if it contains none."""
     if isinstance(hint, type) and issubclass(hint, Shape):
         return model(hint)
     parts = getattr(hint, "__args__", ())
-    changed = tuple(map(_with_models, parts))
+    changed = tuple(map(_insert_models, parts))
     if all(new is old for new, old in zip(changed, parts, strict=True)):
         return hint
     if get_origin(hint) is Annotated:
@@ -96,13 +96,13 @@ def _with_models(hint: Any) -> Any:
     return reduce(or_, changed) if get_origin(hint) in (Union, UnionType) else get_origin(hint)[changed]
 
 
-def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
+def _build_sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
     if wrong["type"] == "extra_forbidden":
-        return validation_errors.unknown(_field_names(model(shape), wrong["loc"]))
+        return validation_errors.unknown(_list_field_names(model(shape), wrong["loc"]))
     return validation_errors.sentence(wrong["type"], wrong.get("ctx", {}), otherwise=wrong["msg"])
 
 
-def _field_names(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
+def _list_field_names(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
     """Return the names of the permitted fields beside an unknown field.
 
     `path` is the path of the unknown field, below an object of the model `read_by`.
@@ -113,4 +113,4 @@ def _field_names(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
     below = names[str(path[0])]
     inner = next(part for part in (below, *get_args(below)) if isinstance(part, type) and issubclass(part, Body))
     # in a path, the index of an entry can follow the name of an array: skip it
-    return _field_names(inner, path[2:] if isinstance(path[1], int) else path[1:])
+    return _list_field_names(inner, path[2:] if isinstance(path[1], int) else path[1:])

@@ -210,13 +210,13 @@ def if_zero(default: Any) -> Before:
     return Before(lambda value: default if value in (None, "", 0) and value is not False else value)
 
 
-def _one_line(text: str) -> str:
+def _require_one_line(text: str) -> str:
     if _has_controls(text):
         raise ValueError("must not contain control characters")
     return text
 
 
-def _printable(text: str) -> str:
+def _require_printable(text: str) -> str:
     if not text or _has_controls(text):
         raise ValueError("must not be empty or contain control characters")
     return text
@@ -226,7 +226,7 @@ def _has_controls(text: str) -> bool:
     return any(unicodedata.category(character) == "Cc" for character in text)
 
 
-def _time(value: Any) -> Any:
+def _parse_time(value: Any) -> Any:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -235,6 +235,6 @@ def _time(value: Any) -> Any:
 
 
 _PRINTED = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
-ONE_LINE = After(_one_line, {"pattern": _PRINTED})
-PRINTABLE = After(_printable, {"minLength": 1, "pattern": _PRINTED})
-RFC_3339 = Before(_time)
+ONE_LINE = After(_require_one_line, {"pattern": _PRINTED})
+PRINTABLE = After(_require_printable, {"minLength": 1, "pattern": _PRINTED})
+RFC_3339 = Before(_parse_time)

@@ -33,7 +33,7 @@ _WITHOUT_VALUE = {  # extensions that must have no value: otherwise sshd refuses
 }
 
 
-def _public_key(value: Any) -> "AuthorizedKey":
+def _parse_public_key(value: Any) -> "AuthorizedKey":
     if not isinstance(value, str):
         raise ValueError("must be a string in OpenSSH authorized_keys form")
     if len(value.encode()) > _MAX_KEY_BYTES:
@@ -41,13 +41,13 @@ def _public_key(value: Any) -> "AuthorizedKey":
     return crypto.keys.parse_authorized_key(value)
 
 
-def _not_before_1970(value: datetime | None) -> datetime | None:
+def _require_after_1970(value: datetime | None) -> datetime | None:
     if value and value < datetime.fromtimestamp(0, UTC):
         raise ValueError("must not be before 1970: certificates cannot express that")
     return value
 
 
-def _networks(text: str) -> str:
+def _check_networks(text: str) -> str:
     for network in text.split(","):
         try:
             if not re.fullmatch(_NETWORK, network):
@@ -58,19 +58,19 @@ def _networks(text: str) -> str:
     return text
 
 
-def _command(text: str) -> str:
+def _check_command(text: str) -> str:
     if not text.strip() or "\0" in text:
         raise ValueError("must be a command without NUL characters, and not empty")
     return text
 
 
-def _not_critical(name: str) -> str:
+def _reject_critical(name: str) -> str:
     if name in _CRITICAL:
         raise ValueError("is a critical option and has no effect as an extension: use critical_options")
     return name
 
 
-def _extensions(values: dict[str, str]) -> dict[str, str]:
+def _check_extensions(values: dict[str, str]) -> dict[str, str]:
     if faulty := sorted(name for name in _WITHOUT_VALUE & values.keys() if values[name]):
         raise ValueError(f"must have an empty string for {' and '.join(faulty)}: OpenSSH accepts no value there")
     return values
@@ -88,18 +88,18 @@ def check_bind(extensions: Mapping[str, str]) -> dict[str, str]:
 
 AuthorityId = Annotated[str, id_of("ssh_certificate_authority_id")]
 Principals = Annotated[list[Name], entries(0, 256), if_null([])]
-ValidAfter = Annotated[Time, After(_not_before_1970)]
-ExtensionName = Annotated[Name, After(_not_critical)]
-Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_extensions)]
+ValidAfter = Annotated[Time, After(_require_after_1970)]
+ExtensionName = Annotated[Name, After(_reject_critical)]
+Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_check_extensions)]
 
 # The rule for a field with the public key of a requested certificate. The type of this field must be
 # `crypto.keys.AuthorizedKey`, which this file imports only for type checkers.
-CERTIFIED_KEY = Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"})
+CERTIFIED_KEY = Plain(_parse_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"})
 
 
 def after_start(lifetime: timedelta) -> WithData:
     """Require an end of the validity that is after its start. The default end is `lifetime` after the creation."""
-    rule = f"must be after valid_after; the default is {_words(lifetime)} after creation"
+    rule = f"must be after valid_after; the default is {_format_lifetime(lifetime)} after creation"
 
     def check(value: datetime | None, above: Mapping[str, Any]) -> datetime | None:
         start = above.get("valid_after") or clock.now()
@@ -110,7 +110,7 @@ def after_start(lifetime: timedelta) -> WithData:
     return WithData(check)
 
 
-def _words(lifetime: timedelta) -> str:
+def _format_lifetime(lifetime: timedelta) -> str:
     return f"{lifetime.days} days" if lifetime.days > 1 else f"{lifetime // timedelta(hours=1)} hours"
 
 
@@ -118,9 +118,9 @@ class CriticalOptions(Shape):
     model_config = {"alias_generator": lambda name: name.replace("_", "-")}
 
     force_command: Annotated[
-        str, After(_command, {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}), max_bytes(16 * 1024)
+        str, After(_check_command, {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}), max_bytes(16 * 1024)
     ] = ""
     """The only command that the holder can run, whatever the client requests."""
 
-    source_address: Annotated[str, max_bytes(4096), After(_networks, {"minLength": 1, "format": "networks"})] = ""
+    source_address: Annotated[str, max_bytes(4096), After(_check_networks, {"minLength": 1, "format": "networks"})] = ""
     """Comma-separated addresses and CIDR networks from which the holder can sign in."""

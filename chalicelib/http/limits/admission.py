@@ -76,12 +76,12 @@ def admit(
     `template` is the path of the request's endpoint. Raises RateLimited if a limit is exceeded. Requests in RESERVED
     may then still use up the API key's reserve, a separate small limit.
     """
-    uses = _uses(caller, method, template, query)
+    uses = _list_uses(caller, method, template, query)
     if not uses:
         return
     now = time.time()
     is_admitted, standings = OF_PROCESS.admit([*uses.values()], now)
-    headers["RateLimit-Policy"] = ", ".join([_policy(name, use.rate) for name, use in uses.items()])
+    headers["RateLimit-Policy"] = ", ".join([_format_policy(name, use.rate) for name, use in uses.items()])
     entries = [
         f'"{name}";r={standing.remaining};t={standing.reset}' for name, standing in zip(uses, standings, strict=True)
     ]
@@ -108,7 +108,7 @@ def reject(address: str) -> None:
     """Count a request without a valid token. Raises RateLimited if the client's address sends too many of them."""
     rate = rates.of_address()
     if rate:
-        use = Use(f"address#{_network(address)}", rate, is_shared=False)
+        use = Use(f"address#{_find_network(address)}", rate, is_shared=False)
         is_admitted, (standing,) = OF_PROCESS.admit([use], time.time())
         if not is_admitted:
             raise RateLimited("Your address sends too many requests without a valid token.", retry_after=standing.wait)
@@ -118,21 +118,21 @@ def describe(caller: Limited) -> dict[str, Any]:
     """Return the limits of an account and its API key with the remaining amounts. A limit that is not set is None."""
     account_rates = caller.limits.account_rates
     return {
-        "account": _described(caller, "account", rates.of_account(account_rates)),
-        "key": _described(caller, "key", rates.of_key(caller.limits.rates)),
-        "certificates": _described(caller, "certificates", rates.of_certificates(account_rates)),
-        "events": _described(caller, "events", rates.of_events(account_rates)),
+        "account": _describe(caller, "account", rates.of_account(account_rates)),
+        "key": _describe(caller, "key", rates.of_key(caller.limits.rates)),
+        "certificates": _describe(caller, "certificates", rates.of_certificates(account_rates)),
+        "events": _describe(caller, "events", rates.of_events(account_rates)),
     }
 
 
-def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] | None:
+def _describe(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] | None:
     if rate is None:
         return None
     standing = OF_PROCESS.look(caller.use(name, rate), time.time())
     return {"per_second": rate.per_second, "burst": rate.burst, "remaining": standing.remaining}
 
 
-def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
+def _list_uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
     """Return the uses of the limits that a request counts toward.
 
     The keys are the names of the limits: `account`, `key`, `certificates` and `events`.
@@ -145,11 +145,11 @@ def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Seque
     if template in CERTIFICATES and method == "POST" and (rate := rates.of_certificates(account_rates)):
         uses["certificates"] = caller.use("certificates", rate)
     if template == EVENTS and (rate := rates.of_events(account_rates)):
-        uses["events"] = caller.use("events", rate, _events(query))
+        uses["events"] = caller.use("events", rate, _count_events(query))
     return uses
 
 
-def _events(query: Mapping[str, Sequence[str]]) -> int:
+def _count_events(query: Mapping[str, Sequence[str]]) -> int:
     """Return the maximum number of events that a list request reads.
 
     An invalid limit counts as 100, because it is rejected later.
@@ -161,7 +161,7 @@ def _events(query: Mapping[str, Sequence[str]]) -> int:
 
 
 @cache
-def _policy(name: str, rate: Rate) -> str:
+def _format_policy(name: str, rate: Rate) -> str:
     """Return a limit as the header RateLimit-Policy shows it. It is a quota that is refilled in a window of whole
     seconds.
     """
@@ -169,7 +169,7 @@ def _policy(name: str, rate: Rate) -> str:
     return f'"{name}";q={rate.per_second * window};w={window}'
 
 
-def _network(address: str) -> str:
+def _find_network(address: str) -> str:
     """Return an IPv4 address, or the network of 64 bits that an IPv6 address belongs to."""
     if ":" not in address:
         return address

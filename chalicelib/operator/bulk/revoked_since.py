@@ -52,11 +52,11 @@ class Comparison:
         purpose = {"command": "revocations list", "table": dynamodb.table_name(), "later": self.later}
         credentials_scan = ScanFolder(self.folder / "admitted", purpose)
         revocations_scan = ScanFolder(self.folder / "revoked", purpose)
-        with self._reading_later():
+        with self._use_later_table():
             # read the ids of deleted accounts now, because the threads of the scan would read them several times
             _ = self._deleted
         segments.scan(credentials_scan, _SELECTED, self._compare, self.report)
-        with self._reading_later():
+        with self._use_later_table():
             segments.scan(revocations_scan, _REVOCATIONS, self._compare_lists, self.report)
         yield from credentials_scan.lines()
         yield from revocations_scan.lines()
@@ -69,14 +69,14 @@ class Comparison:
     def _compare(self, page: Records) -> Iterator[str]:
         """Yield a line for each item that is active only in the restored table. `page` is a page of this table."""
         admitted = [item for item in table.skip_malformed(map(Item.from_record, page)) if _is_admitted(item)]
-        with self._reading_later():
+        with self._use_later_table():
             later_records = table.records(item.key for item in admitted)
         for item in admitted:
             later = later_records.get(item.key)
             if item.scope == accounts.SCOPE and later is None:
                 self._require_deletion(item.id)
             if not (later and any(map(_is_admitted, table.skip_malformed([Item.from_record(later)])))):
-                yield _line(item)
+                yield _format_line(item)
 
     def _compare_lists(self, page: Records) -> Iterator[str]:
         """Yield a line for each SSH revocation that the restored table lacks. `page` is a page of the later table."""
@@ -104,7 +104,7 @@ class Comparison:
         return dynamodb.table_name()
 
     @contextmanager
-    def _reading_later(self) -> Iterator[None]:
+    def _use_later_table(self) -> Iterator[None]:
         """In a `with` block, read from the later table instead of the restored table.
 
         Raises CommandError if it cannot be read.
@@ -128,7 +128,7 @@ def _is_admitted(item: Item) -> bool:
     return switches.is_on(item)
 
 
-def _line(item: Item) -> str:
+def _format_line(item: Item) -> str:
     credential = Owned.of({name: value for name, value in item.body.items() if name in ("owner_id", "description")})
     texts = [item.body["name"]] if "name" in item.body else [credential.owner_id, credential.description]
     account = item.id if item.scope == accounts.SCOPE else item.account

@@ -44,7 +44,7 @@ class Rewrapping:
         """
         again = 0
         for number in count(1):
-            counts = self._pass(number)
+            counts = self._run_pass(number)
             again += counts["again"]
             if not counts["again"]:
                 break
@@ -54,7 +54,7 @@ class Rewrapping:
                 )
         return Counter({**counts, "again": again})
 
-    def _pass(self, number: int) -> Counter[str]:
+    def _run_pass(self, number: int) -> Counter[str]:
         purpose = {"command": "secrets rewrap", "table": dynamodb.table_name(), "key": self.key}
         folder = ScanFolder(self.folder / f"pass-{number}", purpose)
         condition = sealed_values.selection()

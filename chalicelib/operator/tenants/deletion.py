@@ -90,7 +90,7 @@ class Deletion:
 
         `_sweep` later removes the records of the skipped resources.
         """
-        remove, scope = _removers()[kind], items.scope(self.account, kind.path)
+        remove, scope = _list_removers()[kind], items.scope(self.account, kind.path)
         for item in _list_items(scope):
             try:
                 if item.is_live and remove(Change(OPERATOR), item.scope, item.id):
@@ -154,7 +154,7 @@ def _list_items(scope: str) -> Iterator[Item]:
         yield from table.read_all(part)
 
 
-def _removers() -> Mapping[Kind, Callable[[Change, str, str], bool]]:
+def _list_removers() -> Mapping[Kind, Callable[[Change, str, str], bool]]:
     """Return the function that deletes a resource, for each kind."""
     served = (*resources.load_all(), *edges.load_all())
     removers = {resource.kind: resource.remove for resource in served if isinstance(resource, EditableResource)}

@@ -30,7 +30,7 @@ def export_account(account: str, into: Path, report: Callable[[str], object]) ->
     purpose = {"command": "accounts export", "table": dynamodb.table_name(), "account": account}
     folder = ScanFolder(into.with_name(f"{into.name}.parts"), purpose)
     selection = select(account)
-    segments.scan(folder, selection, _lines, report)
+    segments.scan(folder, selection, _read_lines, report)
     count = _write(into, account, folder.lines())
     folder.remove()
     return count
@@ -42,7 +42,7 @@ def select(account: str) -> Selection:
     return Selection(condition.values, {"FilterExpression": condition.text})
 
 
-def _lines(records: Records) -> Iterator[str]:
+def _read_lines(records: Records) -> Iterator[str]:
     for record in records:
         yield from portable.export(record)
 

@@ -42,17 +42,17 @@ def forget_user(account: str, name: str) -> tuple[str, int]:
     """
     check_account(account)
     current = _find_current(account, name)
-    former = [id for event in _events(account) if (id := _named_user(event, name))]
+    former = [id for event in _list_events(account) if (id := _find_user(event, name))]
     id = current or next(iter(former), "")
     if not id:
         raise UnknownId(f"The account {account} has no user {name}, not even in its audit events.")
     if current:
-        changes.rewrite(Change(OPERATOR), items.scope(account, kinds.USERS.path), id, lambda item: _renamed(item, id))
+        changes.rewrite(Change(OPERATOR), items.scope(account, kinds.USERS.path), id, lambda item: _rename(item, id))
     if current or accounts.read(account, id):
         switching.update_keys(account, id)
     count = 0
-    for event in _events(account):
-        if sets := _without_name(event, name, id):
+    for event in _list_events(account):
+        if sets := _replace_name(event, name, id):
             with suppress(ConditionFailed):  # the event has expired since it was read
                 dynamodb.do(Write.update(*event.key, _EXISTS, sets=sets))
                 count += 1
@@ -68,7 +68,7 @@ def _find_current(account: str, name: str) -> str:
     return id
 
 
-def _renamed(item: Item, name: str) -> Item:
+def _rename(item: Item, name: str) -> Item:
     """Return a copy of a user with a new name. The user's unique keys get the new name too."""
     before = User.of(item.body)
     after = replace(before, name=name)
@@ -76,12 +76,12 @@ def _renamed(item: Item, name: str) -> Item:
     return replace(item, body=records.body_of_change(item, before, after), unique_keys=keys)
 
 
-def _events(account: str) -> Iterator[Item]:
+def _list_events(account: str) -> Iterator[Item]:
     for scope in (*partitions.scopes(account), items.scope(account, trail.OF_THE_EDGE)):
         yield from (item for item in table.read_all(scope) if kinds.AUDIT_EVENTS.has(item.id))
 
 
-def _named_user(event: Item, name: str) -> str:
+def _find_user(event: Item, name: str) -> str:
     """Return the id of the user with the name `name` in an event. Return "" if the event names no such user."""
     actor, id = event.body.get("actor", {}), str(event.body.get("resource_id", ""))
     details = trail.flat(event.body.get("details", {}))
@@ -91,28 +91,28 @@ def _named_user(event: Item, name: str) -> str:
     return owner if actor.get("name") == name and kinds.USERS.has(owner) else ""
 
 
-def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
+def _replace_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
     """Return the changes of an audit event that replace a user's name by the user's id.
 
     The result contains the new values of the changed attributes by path. It is empty if the event does not contain the
     name.
     """
-    replacement = _named_user(event, name) or id
+    replacement = _find_user(event, name) or id
     actor, details = event.body.get("actor", {}), event.body.get("details", {})
     sets: dict[str, Any] = {}
     if actor.get("name") == name and kinds.USERS.has(str(actor.get("owner_id", ""))):
         sets["body.actor"] = {**actor, "name": replacement}
-    if (after := _replaced(details, name, replacement)) != details:
+    if (after := _replace_texts(details, name, replacement)) != details:
         sets["body.details"] = after
     return sets
 
 
-def _replaced(value: Any, name: str, id: str) -> Any:
+def _replace_texts(value: Any, name: str, id: str) -> Any:
     """Return a copy of an event's details. In it, the user's id replaces each text that equals the name."""
     if isinstance(value, Mapping):
-        return {key: member if key in _NAMELESS else _replaced(member, name, id) for key, member in value.items()}
+        return {key: member if key in _NAMELESS else _replace_texts(member, name, id) for key, member in value.items()}
     if isinstance(value, list):
-        return [_replaced(member, name, id) for member in value]
+        return [_replace_texts(member, name, id) for member in value]
     return id if value == name else value
 
 

@@ -98,13 +98,13 @@ class Import:
         """Yield a sentence for each record in the table that the import may not replace."""
         if table.find(stored_accounts.SCOPE, old):
             yield f"The exported account {old} still exists: delete it first."
-        for batch in _batches(self._records(old, "all")):
+        for batch in _split(self._read_records(old, "all")):
             records_by_key = {_read_key(record): record for record in batch}
             for item_key, present in table.records(records_by_key).items():
                 # A revocation list has many records. Only its first record (its head) is checked, so that a list counts
                 # as one conflict. Records with the attribute `packed` are the others.
                 if not (_may_replace(present, old) or "packed" in present):
-                    yield f"{item_key[0]} is taken: {_advice(item_key)}"
+                    yield f"{item_key[0]} is taken: {_advise(item_key)}"
 
     def _write(self, old: str, part: str) -> None:
         """Write the records that do not exist yet.
@@ -112,7 +112,7 @@ class Import:
         Raises CommandError if another account has taken a unique key, or another process has written a record.
         """
         count = 0
-        for batch in _batches(self._records(old, part)):
+        for batch in _split(self._read_records(old, part)):
             records_by_key = {_read_key(record): record for record in batch}
             present = table.records(records_by_key)
             missing = [
@@ -125,7 +125,7 @@ class Import:
                 for item_key, stored_record in present.items()
                 if self._is_taken(records_by_key[item_key], stored_record, old)
             ]:
-                raise CommandError(f"{taken[0][0]} was taken during the import: {_advice(taken[0])}")
+                raise CommandError(f"{taken[0][0]} was taken during the import: {_advise(taken[0])}")
             try:
                 if missing:
                     dynamodb.transact([*missing, *change_log.entries(missing)])
@@ -148,7 +148,7 @@ class Import:
 
         Keys and credentials get copies of their owners' state and of the account's rules for API keys.
         """
-        settings = next(self._settings(), None)
+        settings = next(self._read_settings(), None)
         if settings:
             changes.rewrite(Change(trail.OPERATOR), stored_accounts.SCOPE, self.account, partial(_configure, settings))
         trail.let_edge_act(self.account)
@@ -159,12 +159,12 @@ class Import:
         complete = Write.update(_IMPORTS, digest, _EXISTS, sets={"body.is_complete": True}, adds={"revision": 1})
         dynamodb.transact([complete, trail.operator_event("account.import", self.account)])
 
-    def _settings(self) -> Iterator[Item]:
+    def _read_settings(self) -> Iterator[Item]:
         for exported in self._read():
             if exported.record["scope"] == stored_accounts.SCOPE:
                 yield Item.from_record(exported.record)
 
-    def _records(self, old: str, part: str) -> Iterator[Record]:
+    def _read_records(self, old: str, part: str) -> Iterator[Record]:
         """Yield the records of the export as the new account's records. `old` is the id of the exported account.
 
         `part` selects unique keys ("claim"), other records ("other"), or both ("all").
@@ -221,12 +221,12 @@ def _put(record: Record, present: Record | None, account: str) -> Write:
     return Write.put(record, same)
 
 
-def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
+def _split(records: Iterator[Record]) -> Iterator[list[Record]]:
     while batch := list(islice(records, _AT_ONCE)):
         yield batch
 
 
-def _advice(item_key: tuple[str, str]) -> str:
+def _advise(item_key: tuple[str, str]) -> str:
     kind = item_key[0].partition("#")[0]
     if kind in ("user_name", "name"):
         return "create the account with another --admin NAME."

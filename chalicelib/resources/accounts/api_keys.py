@@ -39,13 +39,13 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 
-def _scope(text: str) -> str:
+def _check_scope(text: str) -> str:
     if scopes.is_recent(scopes.check(text)) and not item_keys.is_latest_format():
         raise ValueError("must have no id and end with :read or :write, until the operator sets RECORD_FORMAT to 4")
     return text
 
 
-def _in_the_future(moment: datetime | None) -> datetime | None:
+def _require_future(moment: datetime | None) -> datetime | None:
     if moment is not None and moment <= clock.now():
         raise ValueError("must be in the future")
     return moment
@@ -55,20 +55,20 @@ _FORM = "^(?:[*]|[*]:read|[a-z_]+:(?:read|write|create|revoke)(?:@[a-z]+_[0-9A-Z
 BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
 
 
-def _network(text: str) -> str:
+def _check_network(text: str) -> str:
     if not item_keys.is_latest_format():
         raise ValueError("must be absent until the operator sets RECORD_FORMAT to 4")
     return networks.check(text)
 
 
-def _true(text: str) -> str:
+def _require_true(text: str) -> str:
     if text != "true":
         raise ValueError("must be true, or absent")
     return text
 
 
 _BEYOND_RULES = After(
-    _true,
+    _require_true,
     {
         "type": "boolean",
         "const": True,
@@ -76,15 +76,15 @@ _BEYOND_RULES = After(
         "A page may be short or empty although `next_page_uri` is not null.",
     },
 )
-Network = Annotated[str, After(_network, {"format": "network"})]
-Scope = Annotated[str, After(_scope, {"pattern": _FORM, "format": "scope"})]
+Network = Annotated[str, After(_check_network, {"format": "network"})]
+Scope = Annotated[str, After(_check_scope, {"pattern": _FORM, "format": "scope"})]
 
 
 class KeyCreate(DescribedShape):
     owner_id: OwnerId = ""
     """User or bot that owns the key. Default: the authenticated user or bot. Only admins may set another."""
 
-    expires_at: Annotated[Time, After(_in_the_future)] = None
+    expires_at: Annotated[Time, After(_require_future)] = None
     """When the key expires, RFC 3339. Default: when the key that creates it expires. It cannot be changed."""
 
     scopes: Annotated[list[Scope], *BOUNDED] | None = None
@@ -144,7 +144,7 @@ def make_within(rules: AccountRules | None, caller: Caller, id: str, request: Ke
 
     Raises Forbidden, UnknownReference, aws.Unavailable.
     """
-    owner, limits = caller.owner(request.owner_id), _limits(caller, request)
+    owner, limits = caller.owner(request.owner_id), _choose_limits(caller, request)
     if request.limits:
         key_limits.require_within_account(limits.rates, caller.limits.account_rates)
     if rules and (wrong := key_rules.find_violations(rules, limits, clock.seconds())):
@@ -194,7 +194,7 @@ def issue(
     )
 
 
-def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
+def _choose_limits(caller: Caller, request: KeyCreate) -> KeyLimits:
     """Return the requested limits of a new key. A missing limit is copied from the caller's key.
 
     Raises Forbidden if a limit exceeds the limits of the caller's key.
@@ -229,7 +229,7 @@ class ApiKeys(OwnedResource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         path = f"{self.kind.item_path}/usage"
-        usage = Endpoint("GET", path, 200, self.get, _usage, "usage", response=Usage, headers=NO_STORE)
+        usage = Endpoint("GET", path, 200, self.get, _show_usage, "usage", response=Usage, headers=NO_STORE)
         own_path = f"{self.kind.path}/self"
         listing, *endpoints = super().endpoints()
         return (
@@ -256,12 +256,12 @@ class ApiKeys(OwnedResource):
     def get_own(self, call: Call) -> Item:
         key = table.read(self.scope(call), call.caller.key)
         if key is None:  # the key was deleted after it authenticated this request
-            raise _unknown_key()
+            raise _build_unknown_key_error()
         return key
 
     def delete_own(self, call: Call) -> None:
         if not changes.delete(call.change, self.scope(call), call.caller.key):
-            raise _unknown_key()
+            raise _build_unknown_key_error()
 
 
 def _exceeds(rules: AccountRules, item: Item) -> bool:
@@ -274,11 +274,11 @@ def _exceeds(rules: AccountRules, item: Item) -> bool:
     return bool(key_rules.find_violations(rules, limits, int(ids.created_at(item.id).timestamp())))
 
 
-def _unknown_key() -> Unauthenticated:
+def _build_unknown_key_error() -> Unauthenticated:
     return Unauthenticated("The API key is unknown or was deleted.")
 
 
-def _usage(key: Item, _call: Call) -> dict[str, Any]:
+def _show_usage(key: Item, _call: Call) -> dict[str, Any]:
     usage = key_usage.read_usage(key.id)
     last_used_at = clock.rfc3339(datetime.fromtimestamp(usage.last_used, UTC)) if usage.last_used else None
     return {"last_used_at": last_used_at, "denied_last_hour": usage.denied_last_hour}

@@ -63,7 +63,7 @@ def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
     return New(Bot.of({**request.values(), "admin": True}))
 
 
-def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+def _build_responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
     shown = [{**plain(Bot, bot, call), "active": switching.is_shown_active(bot)} for bot in bots]
     return [{name: value for name, value in bot.items() if name != "admin"} for bot in shown]
 
@@ -107,7 +107,7 @@ RESOURCE = Bots(
         "PATCH": (Forbidden, Conflict),
         "DELETE": (Forbidden, Conflict),
     },
-    to_responses=_responses,
+    to_responses=_build_responses,
     permits=auth.admins,
     remove=switching.remove,
 )

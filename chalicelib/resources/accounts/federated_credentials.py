@@ -53,12 +53,12 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     if request.owner_id:
         owner = caller.owner(request.owner_id)
         copied |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
-    present = _chain(caller) | {name: value for name, value in copied.items() if value is not None}
+    present = _build_chain(caller) | {name: value for name, value in copied.items() if value is not None}
     unique_key = replace(key, attributes={**key.attributes, **present})
     return New(stored, unique_keys=(unique_key,), also=(federated_credentials.count_new(caller.account),))
 
 
-def _chain(caller: Caller) -> dict[str, str]:
+def _build_chain(caller: Caller) -> dict[str, str]:
     """Return the attribute that stores the chain of a new credential. Raises Conflict if the chain is too long.
 
     The chain consists of the federated credentials from which the caller's key descends (see `trees`).
@@ -116,7 +116,9 @@ class FederatedCredentials(EditableResource):
                 endpoint if endpoint.method == "GET" else endpoint._replace(permits=_permit_changes)
                 for endpoint in endpoints
             ),
-            self.endpoint("GET", usage, 200, self.get, show=_usage, module="usage", response=FederatedCredentialUsage),
+            self.endpoint(
+                "GET", usage, 200, self.get, show=_show_usage, module="usage", response=FederatedCredentialUsage
+            ),
             offboarding.endpoint(self, MakerOffboard),
         )
 
@@ -177,7 +179,7 @@ def _check_unused(credential: Item) -> None:
         raise Conflict(f"{count} valid API keys descend from the credential: offboard the credential first.")
 
 
-def _usage(credential: Item, call: Call) -> dict[str, Any]:
+def _show_usage(credential: Item, call: Call) -> dict[str, Any]:
     refusals = credential_usage.read_refusals(credential.id)
     times = credential_usage.list_exchanges(call.caller.account, credential.id)
     last = {"at": clock.rfc3339(clock.at(refusals.at)), "reason": refusals.reason} if refusals.at else None

@@ -12,7 +12,7 @@ _MAX_NAME, _MAX_PATTERN, _MAX_PATTERNS = 64, 512, 20
 _MAX_AUDIENCE = 255
 
 
-def _issuer(text: str) -> str:
+def _check_issuer(text: str) -> str:
     from chalicelib.federation import issuers  # here, because only requests with a body need it
 
     if problem := issuers.find_problem(text):
@@ -20,13 +20,13 @@ def _issuer(text: str) -> str:
     return text
 
 
-def _names(values: dict[str, Any]) -> dict[str, Any]:
+def _check_names(values: dict[str, Any]) -> dict[str, Any]:
     if not all(1 <= len(name.encode()) <= _MAX_NAME for name in values):
         raise ValueError(f"must have claim names of 1 to {_MAX_NAME} bytes")
     return values
 
 
-def _patterns(value: object) -> object:
+def _check_patterns(value: object) -> object:
     entries = value if isinstance(value, list) else [value]
     if not 1 <= len(entries) <= _MAX_PATTERNS or not all(map(_is_pattern, entries)):
         raise ValueError(f"must be a pattern of 1 to {_MAX_PATTERN} bytes, or a list of 1 to {_MAX_PATTERNS} patterns")
@@ -37,24 +37,24 @@ def _is_pattern(value: object) -> bool:
     return isinstance(value, str) and 1 <= len(value.encode()) <= _MAX_PATTERN
 
 
-def _audience(text: str) -> str:
+def _check_audience(text: str) -> str:
     if not text:
         raise ValueError("must not be empty")
     return text
 
 
-def _with_openid(names: list[str]) -> list[str]:
+def _require_openid(names: list[str]) -> list[str]:
     if "openid" not in names:
         raise ValueError("must contain openid")
     return names
 
 
 Claims = Annotated[
-    dict[str, Annotated[Any, After(_patterns)]],
+    dict[str, Annotated[Any, After(_check_patterns)]],
     entries(1, 20),
-    After(_names, {"propertyNames": {"maxLength": _MAX_NAME}}),
+    After(_check_names, {"propertyNames": {"maxLength": _MAX_NAME}}),
 ]
-Audience = Annotated[str, After(_audience, {"minLength": 1}), max_bytes(_MAX_AUDIENCE)]
+Audience = Annotated[str, After(_check_audience, {"minLength": 1}), max_bytes(_MAX_AUDIENCE)]
 Audiences = Annotated[list[Audience], entries(1, 10)]
 Flag = Annotated[bool, if_null(False)]
 Lifetime = Annotated[int, between(federated_credentials.MIN_LIFETIME, federated_credentials.MAX_LIFETIME)]
@@ -72,7 +72,7 @@ class SignInClient(Shape):
     scopes: Annotated[
         list[Annotated[str, max_bytes(_MAX_AUDIENCE)]],
         entries(1, 20),
-        After(_with_openid),
+        After(_require_openid),
         if_null(["openid", "email"]),
     ] = ["openid", "email"]
     """The scopes that the client requests. They must contain `openid`."""
@@ -109,7 +109,7 @@ class FederatedCredentialChange(DescribedShape):
 
 
 class FederatedCredentialCreate(FederatedCredentialChange):
-    issuer: Annotated[str, After(_issuer, {"format": "oidc-issuer"})]
+    issuer: Annotated[str, After(_check_issuer, {"format": "oidc-issuer"})]
     """The issuer, an https:// URL that the operator allows. Compared with `iss` byte for byte. It cannot be changed."""
 
     claims: Claims

@@ -47,11 +47,11 @@ class ShownUser(Shown):
     """False: API keys and SSH credentials of the user are refused."""
 
 
-def _responses(users: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [_response(user, records.decode(User, user), call) for user in users]
+def _build_responses(users: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [_build_response(user, records.decode(User, user), call) for user in users]
 
 
-def _response(item: Item, user: User, call: Call) -> dict[str, Any]:
+def _build_response(item: Item, user: User, call: Call) -> dict[str, Any]:
     return {
         "id": item.id,
         "uri": f"{call.base_url}{item.path}/{item.id}",
@@ -132,4 +132,4 @@ class Users(Resource):
         return switching.update_keys(user.account, user.id) if sets else user
 
 
-RESOURCE = Users(kind=kinds.USERS, stored=User, response=ShownUser, to_responses=_responses)
+RESOURCE = Users(kind=kinds.USERS, stored=User, response=ShownUser, to_responses=_build_responses)

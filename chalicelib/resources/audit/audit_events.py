@@ -90,28 +90,28 @@ def response(event: Item, base_url: str) -> dict[str, Any]:
     return {**shown, "resource_uri": f"{base_url}{path}" if has_address else ""}
 
 
-def _responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+def _build_responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
     return [response(item, call.base_url) for item in items]
 
 
-def _moment(text: str) -> str:
+def _normalize_time(text: str) -> str:
     return clock.rfc3339(clock.parse(text))
 
 
-def _resource_id(text: str) -> str:
+def _check_resource_id(text: str) -> str:
     if not any(kind.has(text) for kind in _SUBJECTS):
         raise ValueError("must be the id of a resource")
     return text
 
 
-def _actor_id(text: str) -> str:
+def _check_actor_id(text: str) -> str:
     if not any(kind.has(text) for kind in _ACTORS):
         forms = "an API key (ak_…), a federated credential (fcred_…), a user (usr_…) or a bot (bot_…)"
         raise ValueError(f"must be the id of {forms}")
     return text
 
 
-def _action(text: str) -> str:
+def _check_action(text: str) -> str:
     start, star, rest = text.partition("*")
     nouns = [kind.noun for kind in _SUBJECTS]
     if star and not rest and re.fullmatch("[a-z_.]*", start):
@@ -128,27 +128,30 @@ _ACTORS = (kinds.API_KEYS, kinds.FEDERATED_CREDENTIALS, kinds.USERS, kinds.BOT_U
 _SUBJECTS = [kind for kind in kinds.TABLE if kind.name and kind is not kinds.AUDIT_EVENTS]
 
 
-def _ids(of: Iterable[Kind]) -> dict[str, Any]:
+def _build_id_schema(of: Iterable[Kind]) -> dict[str, Any]:
     return {"type": "string", "pattern": ids.pattern(*(kind.prefix for kind in of))}
 
 
 _TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
 _PARAMETERS = {
     **paging.parameters(kinds.AUDIT_EVENTS),
-    "resource_id": After(_resource_id, {**_ids(_SUBJECTS), "description": "Only events of the resource with this id."}),
+    "resource_id": After(
+        _check_resource_id, {**_build_id_schema(_SUBJECTS), "description": "Only events of the resource with this id."}
+    ),
     "actor_id": After(
-        _actor_id, {**_ids(_ACTORS), "description": "Only events of this API key, federated credential, user or bot."}
+        _check_actor_id,
+        {**_build_id_schema(_ACTORS), "description": "Only events of this API key, federated credential, user or bot."},
     ),
     "action": After(
-        _action,
+        _check_action,
         {
             "type": "string",
             "pattern": "^[a-z_.]+[*]?$|^[*]$",
             "description": "Only events of this action, for example `api_key.create`, or with this prefix: `ssh_*`.",
         },
     ),
-    "after": After(_moment, {**_TIME, "description": "Only events at or after this time, RFC 3339."}),
-    "before": After(_moment, {**_TIME, "description": "Only events before this time, RFC 3339."}),
+    "after": After(_normalize_time, {**_TIME, "description": "Only events at or after this time, RFC 3339."}),
+    "before": After(_normalize_time, {**_TIME, "description": "Only events before this time, RFC 3339."}),
 }
 
 
@@ -218,4 +221,4 @@ def _matches(event: trail.Event, filters: Mapping[str, str]) -> bool:
     )
 
 
-RESOURCE = AuditEvents(kind=kinds.AUDIT_EVENTS, stored=trail.Event, response=AuditEvent, to_responses=_responses)
+RESOURCE = AuditEvents(kind=kinds.AUDIT_EVENTS, stored=trail.Event, response=AuditEvent, to_responses=_build_responses)

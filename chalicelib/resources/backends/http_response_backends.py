@@ -19,7 +19,7 @@ _NOT_OF_A_RESPONSE = (
 _MAX_HEADER_BYTES, _MAX_BODY_BYTES = 16 * 1024, 64 * 1024
 
 
-def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     if len({name.lower() for name in headers}) < len(headers):
         raise ValueError("must not contain a header twice: names are case-insensitive")
     if sum(len(f"{name}{value}".encode()) for name, value in headers.items()) > _MAX_HEADER_BYTES:
@@ -27,10 +27,10 @@ def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-_ONE_HEAD = After(_as_one_head, {MAX_BYTES: _MAX_HEADER_BYTES})
+_ONE_HEAD = After(_check_headers, {MAX_BYTES: _MAX_HEADER_BYTES})
 
 
-def _of_a_response(name: str) -> str:
+def _check_header_name(name: str) -> str:
     if name.lower() in _NOT_OF_A_RESPONSE:
         raise ValueError(f"must not be one of {', '.join(_NOT_OF_A_RESPONSE)}")
     return name
@@ -39,7 +39,7 @@ def _of_a_response(name: str) -> str:
 HeaderName = Annotated[
     str,
     form(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "must be the name of an HTTP header, for example Content-Type"),
-    After(_of_a_response),
+    After(_check_header_name),
 ]
 
 

@@ -36,7 +36,7 @@ class TunnelGroupBackend(GroupCreate, Shown):
     """The online tunnels that have all its labels."""
 
 
-def _responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+def _build_responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:
     members = backends.find_tunnels(
         call.caller.account, {group.id: records.decode(TunnelGroup, group) for group in groups}
     )
@@ -55,6 +55,6 @@ RESOURCE = EditableResource(
     create=GroupCreate,
     change=GroupChange,
     response=TunnelGroupBackend,
-    to_responses=_responses,
+    to_responses=_build_responses,
     errors={"DELETE": (Conflict,)},
 )

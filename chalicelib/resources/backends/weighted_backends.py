@@ -11,14 +11,14 @@ from chalicelib.schema.fields import BackendId, DescribedShape, Shown
 from chalicelib.schema.rules import WithContext, between, entries, if_null, unless_nothing
 
 
-def _not_itself(children: dict[str, int], path: Mapping[str, str]) -> dict[str, int]:
+def _reject_itself(children: dict[str, int], path: Mapping[str, str]) -> dict[str, int]:
     if path.get("id") in children:
         raise ValueError("must not name the backend itself")
     return children
 
 
 Weight = Annotated[int, between(0, 10_000)]
-Children = Annotated[dict[BackendId, Weight], entries(0, 100), WithContext(_not_itself), if_null({})]
+Children = Annotated[dict[BackendId, Weight], entries(0, 100), WithContext(_reject_itself), if_null({})]
 
 
 class WeightedCreate(DescribedShape):

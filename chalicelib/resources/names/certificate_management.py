@@ -86,20 +86,20 @@ def responses(stored: ReservedDomain, item: Item) -> dict[str, Any]:
     """Return the response fields about the automatic certificate."""
     renewal = renewal_schedule.read(item) if stored.policy else None
     return {
-        "certificate_management_status": _status(renewal) if renewal else None,
+        "certificate_management_status": _build_status(renewal) if renewal else None,
         "acme_challenge_cname_target": (certificate_policies.alias_target(item.id) or None) if stored.policy else None,
     }
 
 
-def _status(renewal: Renewal) -> dict[str, Any]:
+def _build_status(renewal: Renewal) -> dict[str, Any]:
     job = {
         "error_code": renewal.error_code or None,
         "msg": renewal.msg or None,
-        "started_at": _time(renewal.started_at),
-        "retries_at": _time(renewal.retries_at),
+        "started_at": _format_time(renewal.started_at),
+        "retries_at": _format_time(renewal.retries_at),
     }
-    return {"renews_at": _time(renewal.renews_at), "provisioning_job": job if renewal.started_at else None}
+    return {"renews_at": _format_time(renewal.renews_at), "provisioning_job": job if renewal.started_at else None}
 
 
-def _time(second: int) -> str | None:
+def _format_time(second: int) -> str | None:
     return clock.rfc3339(clock.at(second)) if second else None

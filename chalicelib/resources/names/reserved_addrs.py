@@ -49,7 +49,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
     return New(ReservedAddr.of({**values, "addr": addr}))
 
 
-def _responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+def _build_responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in items:
         response = plain(ReservedAddr, item, call)
         if not response["proxy_protocol"]:
@@ -62,7 +62,7 @@ RESOURCE = EditableResource(
     stored=ReservedAddr,
     create=Create,
     response=ReservedAddrShown,
-    to_responses=_responses,
+    to_responses=_build_responses,
     make=make,
     errors={"POST": (Conflict,)},
 )

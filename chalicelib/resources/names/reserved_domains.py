@@ -33,22 +33,24 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import replace_references
 
 
-def _domain(text: str) -> str:
+def _normalize_domain(text: str) -> str:
     name = domains.normal(text)
     if not base_names.is_below(name) and domains.is_public_suffix(name):
         raise ValueError("must not be a public suffix: the names below it belong to different owners")
     return name
 
 
-def _certificate(text: str) -> str:
+def _check_certificate_id(text: str) -> str:
     return text and str(_CERTIFICATE.check(text))
 
 
 _CERTIFICATE = id_of("certificate_id", "must be the id of a TLS certificate (cert_…)")
-Domain = Annotated[str, After(_domain, {"pattern": f"^(?:[*][.])?{domains.PATTERN}[.]?$", "format": "own-domain"})]
+Domain = Annotated[
+    str, After(_normalize_domain, {"pattern": f"^(?:[*][.])?{domains.PATTERN}[.]?$", "format": "own-domain"})
+]
 # There is only one region: any value is accepted and shown as "".
 Region = Annotated[Text, max_bytes(255), After(lambda _: "")]
-CertificateId = Annotated[str, After(_certificate, _CERTIFICATE.json_schema), if_empty("")]
+CertificateId = Annotated[str, After(_check_certificate_id, _CERTIFICATE.json_schema), if_empty("")]
 
 
 class Change(DescribedShape):
@@ -152,7 +154,7 @@ def _refuse_kept(domain: str) -> None:
         raise InvalidRequest.of({"domain": f"must be a name below {base_names.domain()}"})
 
 
-def _responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+def _build_responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in items:
         stored = records.decode(ReservedDomain, item)
         unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
@@ -168,7 +170,7 @@ def _responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         }
 
 
-def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
+def _remove_mark(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a reserved domain's body without the field that marks its certificate as issued automatically."""
     return {name: value for name, value in body.items() if name != "issued_certificate_id"}
 
@@ -200,7 +202,7 @@ class ReservedDomains(EditableResource):
         )
 
     def patch(self, call: Call) -> Item:
-        return self._rewritten(call, lambda item: self.changed(item, call.body))
+        return self._rewrite(call, lambda item: self.changed(item, call.body))
 
     def changed(self, item: Item, request: Shape) -> Item:
         """Return a reserved domain with the requested fields.
@@ -210,7 +212,7 @@ class ReservedDomains(EditableResource):
         changed = super().changed(item, request)
         fields = request.fields_set()
         if fields.get("certificate_id"):
-            changed = replace(changed, body=_unmarked(changed.body))
+            changed = replace(changed, body=_remove_mark(changed.body))
         if policy := getattr(request, "certificate_management_policy", None):
             changed = replace(changed, body={**changed.body, "certificate_management_policy": policy.values()})
         after = ReservedDomain.of(changed.body)
@@ -222,19 +224,19 @@ class ReservedDomains(EditableResource):
 
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:
-            body = {**_unmarked(item.body), "certificate_id": ""}
+            body = {**_remove_mark(item.body), "certificate_id": ""}
             # the certificate is the only resource to which a reserved domain refers
             references = replace_references(item.references, {"": ()})
             return replace(item, body=body, references=references) if item.body.get("certificate_id") else item
 
-        self._rewritten(call, without)
+        self._rewrite(call, without)
 
     def delete_policy(self, call: Call) -> None:
         def without(item: Item) -> Item:
             has_policy = item.body.get("certificate_management_policy") is not None
             return replace(item, body={**item.body, "certificate_management_policy": None}) if has_policy else item
 
-        self._rewritten(call, without)
+        self._rewrite(call, without)
 
     def verify(self, call: Call) -> CreatedItem:
         now = clock.seconds()
@@ -256,7 +258,7 @@ class ReservedDomains(EditableResource):
 
         return CreatedItem(writes.retried(attempt))
 
-    def _rewritten(self, call: Call, edit: Callable[[Item], Item]) -> Item:
+    def _rewrite(self, call: Call, edit: Callable[[Item], Item]) -> Item:
         """Change a reserved domain, and the entry that schedules its automatic certificate. Raises NotFound."""
 
         def attempt() -> Item:
@@ -275,7 +277,7 @@ RESOURCE = ReservedDomains(
     create=Create,
     change=Change,
     response=ReservedDomainShown,
-    to_responses=_responses,
+    to_responses=_build_responses,
     make=make,
     remove=_remove,
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference,)},

@@ -21,13 +21,13 @@ from chalicelib.schema.rules import Before, WithData, if_zero
 from chalicelib.storage.records.items import Item
 
 
-def _integer(value: Any) -> Any:
+def _require_integer(value: Any) -> Any:
     if isinstance(value, float):  # otherwise pydantic would accept 2048.0 as 2048
         raise ValueError("must be an integer")
     return value
 
 
-def _only_with(kind: crypto.keys.KeyType) -> WithData:
+def _require_type(kind: crypto.keys.KeyType) -> WithData:
     def check(value: Any, above: Mapping[str, Any]) -> Any:
         if value is not None and above.get("private_key_type", kind) != kind:
             raise ValueError(f"must be absent unless private_key_type is {kind}")
@@ -40,10 +40,12 @@ class SSHAuthorityCreate(DescribedShape):
     private_key_type: Annotated[crypto.keys.KeyType, if_zero("ed25519")] = "ed25519"
     """Type of the private key."""
 
-    elliptic_curve: Annotated[crypto.keys.Curve | None, if_zero(None), _only_with("ecdsa")] = None
+    elliptic_curve: Annotated[crypto.keys.Curve | None, if_zero(None), _require_type("ecdsa")] = None
     """Curve of an ecdsa key. Default: nistp256."""
 
-    key_size: Annotated[Literal[2048, 4096] | None, if_zero(None), Before(_integer), _only_with("rsa")] = None
+    key_size: Annotated[Literal[2048, 4096] | None, if_zero(None), Before(_require_integer), _require_type("rsa")] = (
+        None
+    )
     """Bits of an rsa key. Default: 4096."""
 
 
@@ -93,7 +95,7 @@ def _generate(request: SSHAuthorityCreate) -> crypto.keys.PrivateKey:
             return crypto.keys.generate_ed25519()
 
 
-def _responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+def _build_responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
     return [{**plain(SshAuthority, item, call), **records.decode(SshAuthority, item).parameters()} for item in items]
 
 
@@ -124,6 +126,6 @@ RESOURCE = Authorities(
     create=SSHAuthorityCreate,
     response=SSHCertificateAuthority,
     make=make,
-    to_responses=_responses,
+    to_responses=_build_responses,
     remove=authorities.remove,
 )

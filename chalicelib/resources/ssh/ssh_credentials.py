@@ -24,19 +24,19 @@ from chalicelib.storage.client.aws import AwsError
 _MAX_ACL_BYTES = 32 * 1024  # limited so that a page of 100 credentials fits into a response of Lambda
 
 
-def _public_key(text: str) -> str:
+def _check_public_key(text: str) -> str:
     crypto.public_keys.check(text)
     return text
 
 
-def _bounded(rules: list[str]) -> list[str]:
+def _check_size(rules: list[str]) -> list[str]:
     if sum(len(rule.encode()) for rule in rules) > _MAX_ACL_BYTES:
         raise ValueError(f"must be at most {_MAX_ACL_BYTES} bytes of UTF-8 together")
     return rules
 
 
 Rule = Annotated[str, After(acl.check, {"pattern": "^(?:\\*|bind:.+)$", "format": "acl-rule"})]
-Acl = Annotated[list[Rule], entries(0, 1000), After(_bounded), if_null([])]
+Acl = Annotated[list[Rule], entries(0, 1000), After(_check_size), if_null([])]
 
 
 class CredentialChange(DescribedShape):
@@ -50,7 +50,7 @@ class CredentialChange(DescribedShape):
 
 
 class CredentialCreate(CredentialChange):
-    public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"})]
+    public_key: Annotated[str, max_bytes(16 * 1024), After(_check_public_key, {"format": "ssh-public-key"})]
     """Public key that authenticates the client: PEM or OpenSSH authorized_keys format. It is stored verbatim.
 
     rsa of 2048 to 16384 bits, ecdsa, ed25519, and their security-key forms. A key is unique in the whole service.

@@ -24,19 +24,19 @@ from chalicelib.storage.records.items import Item
 _MAX_SERIAL = 2**64 - 1
 
 
-def _serial(text: str) -> str:
+def _check_serial(text: str) -> str:
     if text and not (text.isascii() and text.isdecimal() and text[0] != "0" and int(text[:21]) <= _MAX_SERIAL):
         raise ValueError(f"must be a decimal number from 1 to {_MAX_SERIAL}, as a string")
     return text
 
 
-def _public_key(text: str) -> str:
+def _check_public_key(text: str) -> str:
     if text:
         crypto.public_keys.fingerprint(text)
     return text
 
 
-def _id_of(kind: Kind) -> After:
+def _build_id_rule(kind: Kind) -> After:
     def check(text: str) -> str:
         if text and not kind.has(text):
             raise ValueError(f"must be an id of the form {kind.prefix}_…")
@@ -51,19 +51,19 @@ _SUBJECT = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "pub
 class RevocationCreate(Shape):
     """Revokes exactly one certificate or public key."""
 
-    ssh_user_certificate_id: Annotated[str, _id_of(kinds.SSH_USER_CERTIFICATES), if_empty("")] = ""
+    ssh_user_certificate_id: Annotated[str, _build_id_rule(kinds.SSH_USER_CERTIFICATES), if_empty("")] = ""
     """A user certificate that this authority signed and that has not expired."""
 
-    ssh_host_certificate_id: Annotated[str, _id_of(kinds.SSH_HOST_CERTIFICATES), if_empty("")] = ""
+    ssh_host_certificate_id: Annotated[str, _build_id_rule(kinds.SSH_HOST_CERTIFICATES), if_empty("")] = ""
     """A host certificate that this authority signed and that has not expired."""
 
-    serial: Annotated[str, After(_serial, {"pattern": "^[1-9][0-9]{0,19}$"}), if_empty("")] = ""
+    serial: Annotated[str, After(_check_serial, {"pattern": "^[1-9][0-9]{0,19}$"}), if_empty("")] = ""
     """The serial of a certificate that this API does not store: a decimal number in a string (JavaScript lacks 64-bit
     numbers)."""
 
-    public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"}), if_empty("")] = (
-        ""
-    )
+    public_key: Annotated[
+        str, max_bytes(16 * 1024), After(_check_public_key, {"format": "ssh-public-key"}), if_empty("")
+    ] = ""
     """A public key: all its certificates are revoked. OpenSSH authorized_keys format, PEM or RFC 4716."""
 
     reason: Description = ""
@@ -117,7 +117,7 @@ class Revocations(Resource):
         )
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
-        _issuer(call)
+        _find_issuer(call)
         return super().listed(call, page)
 
     def post(self, call: Call) -> Item:
@@ -130,8 +130,8 @@ class Revocations(Resource):
                 _OTHERS,
                 {field: "must be absent unless you are an admin: name a certificate that you requested"},
             )
-        issuer = _issuer(call)
-        revocation = replace(_revocation(call.caller, issuer, field, value), reason=call.body.reason)
+        issuer = _find_issuer(call)
+        revocation = replace(_build_revocation(call.caller, issuer, field, value), reason=call.body.reason)
         try:
             return revocations.revoke(call.change, issuer, revocation)
         except AlreadyRevoked:
@@ -148,7 +148,7 @@ _OTHERS = "Only an admin may revoke keys, serials and certificates of others, an
 _ALONE = f"must be set alone: exactly one of {', '.join(_SUBJECT)} is accepted"
 
 
-def _issuer(call: Call) -> Issuer:
+def _find_issuer(call: Call) -> Issuer:
     issuer = revocations.find_issuer(call.caller.account, call.path["id"])
     if issuer is None:
         raise NotFound(f"This account has no resource with that id under {kinds.SSH_CERTIFICATE_AUTHORITIES.path}.")
@@ -164,7 +164,7 @@ def _names_own_certificate(caller: Caller, revocation: Item) -> bool:
     return False
 
 
-def _revocation(caller: Caller, issuer: Issuer, field: str, value: str) -> Revocation:
+def _build_revocation(caller: Caller, issuer: Issuer, field: str, value: str) -> Revocation:
     """Return the revocation that a request asks for. `field` is the request's field with the revoked subject.
 
     The subject is a serial, a public key or a certificate's id. Raises UnknownReference, Forbidden, InvalidRequest,

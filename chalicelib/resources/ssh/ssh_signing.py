@@ -35,7 +35,7 @@ class Certificates(OwnedResource):
         authorities, by_owner = call.caller.readable_ids(self.kind), super().selection(call)
         if authorities is None:
             return by_owner
-        return lambda item: _authority_of(item) in authorities and (by_owner is None or by_owner(item))
+        return lambda item: _read_authority_id(item) in authorities and (by_owner is None or by_owner(item))
 
 
 def check_access(call: Call, item: Item) -> None:
@@ -45,7 +45,7 @@ def check_access(call: Call, item: Item) -> None:
     that they requested or made.
     """
     if call.caller.limits.scopes:
-        call.caller.require(scopes.of_authority(call.method, kinds.of(item.id), _authority_of(item)))
+        call.caller.require(scopes.of_authority(call.method, kinds.of(item.id), _read_authority_id(item)))
     if call.method == "DELETE" and not is_own(call.caller, item):
         raise Forbidden("Only an admin may delete certificates that others requested.")
 
@@ -59,7 +59,7 @@ def is_own(caller: Caller, certificate: Item) -> bool:
     return caller.acts_for_all or owner_of(certificate) == caller.id or bool(maker and maker == caller.key)
 
 
-def _authority_of(item: Item) -> str:
+def _read_authority_id(item: Item) -> str:
     return str(item.body.get("ssh_certificate_authority_id", ""))
 
 

@@ -25,7 +25,7 @@ _MAX_ENTRIES = 500_000
 _TOO_LARGE = "These lists are too large for one answer: request fewer of them at once."
 
 
-def _ids(text: str) -> list[str]:
+def _split_ids(text: str) -> list[str]:
     ids = text.split(",")
     if len(ids) > _MAX_ALSO or not all(map(_KIND.has, ids)):
         raise ValueError(f"must be 1 to {_MAX_ALSO} ids of the form {_KIND.prefix}_…, separated by commas")
@@ -33,7 +33,7 @@ def _ids(text: str) -> list[str]:
 
 
 _ALSO = After(
-    _ids,
+    _split_ids,
     {
         "type": "string",
         "pattern": f"^{_KIND.prefix}_[0-9A-Za-z]{{27}}(,{_KIND.prefix}_[0-9A-Za-z]{{27}}){{0,{_MAX_ALSO - 1}}}$",
@@ -52,14 +52,14 @@ def krl(call: Call) -> Binary:
     list_heads = revocation_lists.read_each(authority_ids)
     heads = [head for head in list_heads if head]
     if len(heads) < len(list_heads) or len({head.account for head in heads}) > 1:
-        raise _missing()
+        raise _build_not_found()
     stamps = ",".join(f"{head.authority}:{head.stamp}" for head in heads)
     return Binary(hashlib.sha256(stamps.encode()).hexdigest()[:32], lambda: _list(heads))
 
 
 def public_key(call: Call) -> Static:
     """The public key of an authority in one line, for TrustedUserCAKeys of sshd and `@cert-authority` of ssh."""
-    line = _head(call.path["id"]).public_key
+    line = _read_head(call.path["id"]).public_key
     return Static(f"{line}\n", {"Content-Type": TEXT, "Cache-Control": "no-cache"})
 
 
@@ -72,14 +72,14 @@ def _list(heads: list[Head]) -> bytes:
     return content
 
 
-def _head(id: str) -> Head:
+def _read_head(id: str) -> Head:
     head = revocation_lists.read(id)
     if head is None:
-        raise _missing()
+        raise _build_not_found()
     return head
 
 
-def _missing() -> NotFound:
+def _build_not_found() -> NotFound:
     return NotFound(f"This account has no resource with that id under {_KIND.path}.")
 
 

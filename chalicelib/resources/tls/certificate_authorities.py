@@ -16,14 +16,16 @@ from chalicelib.schema.rules import Plain
 _MAX_CA = 16  # the most KiB of PEM text
 
 
-def _authority(value: Any) -> crypto.authorities.Authority:
+def _parse_authority(value: Any) -> crypto.authorities.Authority:
     if not isinstance(value, str):
         raise ValueError("must be a string in PEM format")
     return crypto.authorities.read(value, _MAX_CA * 1024)
 
 
 class AuthorityCreate(DescribedShape):
-    ca_pem: Annotated[crypto.authorities.Authority, Plain(_authority, {"minLength": 1, "format": "ca-certificate"})]
+    ca_pem: Annotated[
+        crypto.authorities.Authority, Plain(_parse_authority, {"minLength": 1, "format": "ca-certificate"})
+    ]
     f"""PEM of exactly one CA certificate, at most {_MAX_CA} KiB. It may be expired. Text around it is dropped."""
 
 

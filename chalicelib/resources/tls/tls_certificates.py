@@ -28,18 +28,18 @@ _IN_USE = (
 )
 
 
-def _pem(value: Any) -> str:
+def _require_pem(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be a string in PEM format")
     return value
 
 
-def _chain(value: Any) -> crypto.chains.Chain:
-    return crypto.chains.read(_pem(value), _MAX_CHAIN * 1024)
+def _parse_chain(value: Any) -> crypto.chains.Chain:
+    return crypto.chains.read(_require_pem(value), _MAX_CHAIN * 1024)
 
 
-def _private_key(value: Any) -> crypto.keys.PrivateKey:
-    return crypto.private_keys.read(_pem(value))
+def _parse_private_key(value: Any) -> crypto.keys.PrivateKey:
+    return crypto.private_keys.read(_require_pem(value))
 
 
 def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> crypto.keys.PrivateKey:
@@ -50,13 +50,15 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
 
 
 class TLSCreate(DescribedShape):
-    certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"minLength": 1, "format": "certificate-chain"})]
+    certificate_pem: Annotated[
+        crypto.chains.Chain, Plain(_parse_chain, {"minLength": 1, "format": "certificate-chain"})
+    ]
     f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB together.
     A leaf that requires OCSP stapling (must-staple) is rejected."""
 
     private_key_pem: Annotated[
         crypto.keys.PrivateKey,
-        Plain(_private_key, {"format": "private-key", "writeOnly": True}),
+        Plain(_parse_private_key, {"format": "private-key", "writeOnly": True}),
         WithData(_is_of_the_leaf),
     ]
     """Private key of the leaf in PEM. It is in no response."""

@@ -59,12 +59,12 @@ class Tunnel(Shape):
     """The tunnel group backend that the tunnel serves now: the oldest that matches its labels; absent if none does."""
 
 
-def _responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+def _build_responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
     groups = backends.find_groups(call.caller.account, items)
-    return [_response(item, groups.get(item.id), call) for item in items]
+    return [_build_response(item, groups.get(item.id), call) for item in items]
 
 
-def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
+def _build_response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
     """Return the response for a tunnel (SPEC 2.8). `group` is the id of its tunnel group, or None."""
     tunnel = tunnels.decode(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
@@ -97,4 +97,4 @@ class Tunnels(Resource):
         tunnels.decode(item)
 
 
-RESOURCE = Tunnels(kind=kinds.TUNNELS, stored=tunnels.StoredTunnel, response=Tunnel, to_responses=_responses)
+RESOURCE = Tunnels(kind=kinds.TUNNELS, stored=tunnels.StoredTunnel, response=Tunnel, to_responses=_build_responses)

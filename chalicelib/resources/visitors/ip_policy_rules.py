@@ -111,7 +111,7 @@ def _find_policy(caller: Caller, id: str) -> Item:
     return policy
 
 
-def _responses(items: Sequence[Item], call: Call) -> Iterable[dict[str, Any]]:
+def _build_responses(items: Sequence[Item], call: Call) -> Iterable[dict[str, Any]]:
     for item in items:
         rule = records.decode(IpPolicyRule, item)
         yield {
@@ -132,7 +132,7 @@ RESOURCE = IPPolicyRules(
     create=IPPolicyRuleCreate,
     change=IPPolicyRuleChange,
     response=IPPolicyRule,
-    to_responses=_responses,
+    to_responses=_build_responses,
     make=make,
     remove=ip_policies.remove_rule,
     errors={"POST": (UnknownReference, Conflict)},

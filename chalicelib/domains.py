@@ -15,7 +15,7 @@ WILDCARD = "*."
 PATTERN = "(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 
 
-def normal(text: str) -> str:
+def normalize(text: str) -> str:
     """Return a domain, with or without `*.`, in lower case and without a trailing dot.
 
     Raises ValueError if it is not a domain. Internationalized names must be in ASCII form, because two
@@ -42,7 +42,7 @@ def is_public_suffix(name: str) -> bool:
     return _load_suffixes().is_public(name.removeprefix(WILDCARD))
 
 
-def registrable(name: str) -> str:
+def find_registrable(name: str) -> str:
     """Return a name's registrable domain, one label below a public suffix. Return a public suffix unchanged."""
     return _load_suffixes().privatesuffix(name.removeprefix(WILDCARD)) or name
 

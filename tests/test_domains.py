@@ -27,7 +27,7 @@ ASCII = "must be a domain in its ASCII form (xn--…)"
     ],
 )
 def test_a_domain_has_one_form(text: str, name: str) -> None:
-    assert domains.normal(text) == domains.normal(name) == name
+    assert domains.normalize(text) == domains.normalize(name) == name
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_domain_has_one_form(text: str, name: str) -> None:
 )
 def test_what_is_no_domain_is_refused(text: str, rule: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(rule)}$"):
-        domains.normal(text)
+        domains.normalize(text)
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,4 @@ def test_which_names_are_public_suffixes(name: str, is_suffix: bool) -> None:
     ],
 )
 def test_the_domain_that_someone_registered(name: str, domain: str) -> None:
-    assert domains.registrable(name) == domain
+    assert domains.find_registrable(name) == domain

@@ -22,7 +22,7 @@ def _normalize(hostport: str) -> str:
     host, _, port = hostport.rpartition(":")
     if len(host) > MAX_DOMAIN:
         raise ValueError(f"must have a host of at most {MAX_DOMAIN} characters")
-    return f"{domains.normal(host)}:{port}"
+    return f"{domains.normalize(host)}:{port}"
 
 
 def _reject_duplicates(hostports: list[str]) -> list[str]:

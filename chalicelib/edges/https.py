@@ -9,7 +9,7 @@ from chalicelib.edges.hostports import HostportsOn443, Listeners
 from chalicelib.http import inline_modules
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.http.resource import plain
+from chalicelib.http.resource import show_fields
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
 from chalicelib.model.edges.edges import HttpsEdge
@@ -54,7 +54,7 @@ class HTTPSEdge(HTTPSListener, Shown):
 def _build_responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     """Yield the response of each edge. Its routes, up to 5 MB, are read only when the iterator gets to the edge."""
     for edge, route_items in zip(items, edges.read_routes(items), strict=True):
-        response = plain(HttpsEdge, edge, call)
+        response = show_fields(HttpsEdge, edge, call)
         if not response["keep_headers"]:
             del response["keep_headers"]
         yield {**response, "routes": [*routes.RESOURCE.responses(route_items, call)]}
@@ -67,7 +67,7 @@ RESOURCE = Listeners(
     stored=HttpsEdge,
     create=HTTPSListener,
     change=HTTPSEdgeChange,
-    response=inline_modules.shown(HTTPSEdge, _MODULES),
+    response=inline_modules.build_response_shape(HTTPSEdge, _MODULES),
     to_responses=_build_responses,
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,

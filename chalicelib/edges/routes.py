@@ -66,7 +66,7 @@ _MODULES = modules.of(kinds.HTTPS_EDGE_ROUTES)
 class RouteResource(EditableResource):
     """Routes. An edge has at most 100, because its response contains them all."""
 
-    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+    def list_items(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         edge = table.read(*_build_edge_reference(self.scope(call)).target)
         if edge is None:
             raise NotFound(_NO_EDGE)
@@ -100,7 +100,7 @@ RESOURCE = RouteResource(
     stored=Route,
     create=RouteCreate,
     change=RouteChange,
-    response=inline_modules.shown(HTTPSEdgeRoute, _MODULES),
+    response=inline_modules.build_response_shape(HTTPSEdgeRoute, _MODULES),
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
 )

@@ -27,7 +27,7 @@ RESOURCE = Listeners(
     stored=Edge,
     create=TCPListener,
     change=TCPListener,
-    response=inline_modules.shown(TCPEdge, _MODULES),
+    response=inline_modules.build_response_shape(TCPEdge, _MODULES),
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
 )

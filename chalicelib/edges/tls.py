@@ -27,7 +27,7 @@ RESOURCE = Listeners(
     stored=Edge,
     create=TLSListener,
     change=TLSListener,
-    response=inline_modules.shown(TLSEdge, _MODULES),
+    response=inline_modules.build_response_shape(TLSEdge, _MODULES),
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
 )

@@ -202,7 +202,7 @@ def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None
         raise Forbidden("The body names a resource that this API key must not read.", named)
 
 
-def admins(caller: Caller) -> None:
+def require_admin(caller: Caller) -> None:
     """Raise Forbidden unless the caller is an admin. Only admins may see and change bots."""
     caller.require_admin("see and change bots")
 

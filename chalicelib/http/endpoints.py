@@ -285,7 +285,7 @@ def _check(
         content, body_errors, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
     parameters, query_errors = messages.check_query(endpoint.query, sent) if sent else ({}, {})
     if errors := body_errors | query_errors:
-        raise oauth.invalid(errors, values) if endpoint.is_oauth else InvalidRequest.of(errors)
+        raise oauth.build_error(errors, values) if endpoint.is_oauth else InvalidRequest.of(errors)
     if content and who.limits.scopes:
         auth.admit_references(who, content.fields_set(), at)
     return content, parameters

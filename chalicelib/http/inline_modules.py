@@ -12,19 +12,19 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
 
-def requested(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
+def build_request_shape(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
     """Return a request shape with a field for each module. Null and an absent field both leave the module unchanged."""
     types = {module.name: module.shape | None for module in modules}
     return type(shape.__name__, (shape,), {"__annotations__": types, **dict.fromkeys(types)}) if types else shape
 
 
-def shown(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
+def build_response_shape(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
     """Return a response shape with a field for each module."""
     types = {module.name: module.response | None for module in modules}
     return type(shape.__name__, (shape,), {"__doc__": shape.__doc__, "__annotations__": types})
 
 
-def responses(modules: tuple[Module, ...], item: Item, call: Call) -> dict[str, Any]:
+def build_responses(modules: tuple[Module, ...], item: Item, call: Call) -> dict[str, Any]:
     """Return the responses of an item's modules by name. A module that is not set is None. Raises aws.Unavailable."""
     return {module.name: module.show(item, call) if module.name in item.modules else None for module in modules}
 

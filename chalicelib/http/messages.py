@@ -52,13 +52,13 @@ def read_body(
     The prefix is "module." if the client has put a module into {"module": {…}}, else "". `template` is the path of the
     endpoint, `path` has the values of its variables.
     """
-    values, misplaced = without_ids(method, template, path, values)
+    values, misplaced = remove_ids(method, template, path, values)
     at = ""
     match method:
         case "PATCH":
             values = changes(shape, values)
         case "PUT":
-            values, at = unwrapped(values)
+            values, at = unwrap(values)
     content, wrong = read(shape, values, path)
     return content, {**misplaced, **{f"{at}{field}": rule for field, rule in wrong.items()}}, at
 
@@ -77,7 +77,7 @@ def check_query(parameters: Parameters, sent: Mapping[str, list[str]]) -> tuple[
         try:
             values[name] = _read_parameter(parameters, name, sent[name])
         except ValueError as error:
-            wrong[validation_errors.dotted([name])] = str(error)
+            wrong[validation_errors.join_path([name])] = str(error)
     return values, wrong
 
 
@@ -85,7 +85,7 @@ def _read_parameter(parameters: Parameters, name: str, texts: list[str]) -> Any:
     if len(texts) > 1:
         raise ValueError("must be sent only once")
     if name not in parameters:
-        raise ValueError(validation_errors.unknown(parameters))
+        raise ValueError(validation_errors.describe_unknown(parameters))
     return parameters[name].check(texts[0])
 
 
@@ -98,7 +98,7 @@ def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None or name not in known}
 
 
-def without_ids(
+def remove_ids(
     method: str, template: str, path: Mapping[str, str], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a body without ids that repeat the path. Ids that differ from the path become validation errors.
@@ -113,7 +113,7 @@ def without_ids(
     return {name: value for name, value in values.items() if name not in ids_by_field}, wrong
 
 
-def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def unwrap(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the module in the body of a PUT. Also return the prefix of its fields' dotted paths.
 
     Some clients send {"module": {…}}: then the prefix is "module.", else "".

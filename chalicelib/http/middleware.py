@@ -211,7 +211,7 @@ def error_response(error: ApiError, operation_id: str, *, is_oauth: bool = False
         "msg": error.message,
         "details": {**error.details, "operation_id": operation_id},
     }
-    content = oauth.with_fields(error, content) if is_oauth else content
+    content = oauth.add_fields(error, content) if is_oauth else content
     response = Response(messages.text(content), status_code=error.status)
     oauth_headers = oauth.HEADERS if is_oauth else {}
     response.headers.update({"Content-Type": "application/json", **oauth_headers, **error.headers})

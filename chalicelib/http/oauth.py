@@ -62,7 +62,7 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
     return {name: value for name, value in messages.parse(raw, media_type).items() if value not in (None, "")}
 
 
-def invalid(wrong: Mapping[str, str], values: Mapping[str, Any]) -> InvalidRequest:
+def build_error(wrong: Mapping[str, str], values: Mapping[str, Any]) -> InvalidRequest:
     """Return the error for wrong parameters. `wrong` maps the dotted path of each to the rule that its value breaks."""
     if GRANT_TYPE in wrong and values.get(GRANT_TYPE):
         return UnsupportedGrantType(f"'{GRANT_TYPE}' {wrong[GRANT_TYPE]}.", {GRANT_TYPE: wrong[GRANT_TYPE]})
@@ -70,7 +70,7 @@ def invalid(wrong: Mapping[str, str], values: Mapping[str, Any]) -> InvalidReque
     return InvalidScope(f"'scope' {wrong['scope']}.", wrong) if only_scope else InvalidRequest.of(wrong)
 
 
-def with_fields(error: ApiError, body: Mapping[str, Any]) -> dict[str, Any]:
+def add_fields(error: ApiError, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of an error with the fields of RFC 6749."""
     name = error.error if isinstance(error, OAuthError) else _SERVER_ERRORS.get(error.status, "invalid_request")
     text = _replace_characters(error.message)

@@ -72,7 +72,7 @@ class Listed(Shape):
     """Absolute URL of the next page; null on the last page."""
 
 
-def listed(array: str, entry: type[Shape]) -> type[Shape]:
+def build_shape(array: str, entry: type[Shape]) -> type[Shape]:
     """Return the shape of a page of a list. The field with the name `array` has the entries of the page."""
     return type("Listed", (Listed,), {"__annotations__": {array: list[entry]}})  # type: ignore[valid-type]
 
@@ -100,7 +100,7 @@ def text(
     return f'{{"{array}":[{",".join(shown)}],{messages.text(uris)[1:]}'
 
 
-def last(items: Sequence[Item]) -> str:
+def find_last_id(items: Sequence[Item]) -> str:
     """Return the id of the last item. Return "" if there are no items."""
     return items[-1].id if items else ""
 
@@ -118,9 +118,9 @@ def _take_fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]
         if entry is None:
             return shown, ""
         written = messages.text(entry)
-        largest = max(largest, sizes.encoded(written))
-        if shown and size + sizes.encoded(written) >= sizes.MAX_ANSWER:
+        largest = max(largest, sizes.measure_encoded(written))
+        if shown and size + sizes.measure_encoded(written) >= sizes.MAX_ANSWER:
             break
         shown.append(written)
-        last_id, size = entry["id"], size + sizes.encoded(written)
+        last_id, size = entry["id"], size + sizes.measure_encoded(written)
     return shown, last_id

@@ -42,12 +42,12 @@ def serve_files(app: Chalice, files: Files, is_open: Collection[str]) -> None:
 
 
 @cache
-def endpoints_of(file: str) -> Mapping[tuple[str, str], Endpoint]:
+def load_endpoints(file: str) -> Mapping[tuple[str, str], Endpoint]:
     """Import a file and return its endpoints by method and path."""
-    return {(endpoint.method, endpoint.path): endpoint for route in routes_of(file) for endpoint in route.endpoints()}
+    return {(endpoint.method, endpoint.path): endpoint for route in load_routes(file) for endpoint in route.endpoints()}
 
 
-def routes_of(file: str) -> tuple[Routes, ...]:
+def load_routes(file: str) -> tuple[Routes, ...]:
     """Import a file and return the objects that declare its endpoints.
 
     These are the RESOURCE, ROUTES and MODULES of the file, if any.
@@ -64,7 +64,7 @@ def _build_view(app: Chalice, file: str, method: str, path: str) -> Callable[...
 
     def view(**values: str) -> Response:
         try:
-            imported = endpoints.make_view(app, endpoints_of(file)[method, path])
+            imported = endpoints.make_view(app, load_endpoints(file)[method, path])
         except Exception as error:
             raise Raised from error
         app.routes[path][method].view_function = imported

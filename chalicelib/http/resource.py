@@ -52,7 +52,7 @@ class New:
     unseen: Mapping[str, Any] = field(default_factory=dict)
 
 
-def plain(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
+def show_fields(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
     """Return the stored fields as the response."""
     shown = records.decode(stored, item).to_record()
     return {"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **shown}
@@ -81,7 +81,7 @@ class Resource:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        page = paging.listed(self.kind.array, self.response)
+        page = paging.build_shape(self.kind.array, self.response)
         parameters = paging.parameters(self.kind)
         return (
             self.endpoint("GET", self.kind.path, 200, self.list_page, query=parameters, response=page),
@@ -97,13 +97,13 @@ class Resource:
 
     def list_page(self, call: Call) -> str:
         page = Page(**call.query)
-        items, has_more = self.listed(call, page)
+        items, has_more = self.list_items(call, page)
         uri = f"{call.base_url}{self.path(call)}"
         return paging.text(
-            self.kind.array, self.responses(items, call), paging.last(items), uri, page, has_more=has_more
+            self.kind.array, self.responses(items, call), paging.find_last_id(items), uri, page, has_more=has_more
         )
 
-    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+    def list_items(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         """Return the items on a page of the list, and whether there are more.
 
         Raises aws.Unavailable, and NotFound if the parent in the path, such as the edge of routes, does not exist.
@@ -126,7 +126,7 @@ class Resource:
         """Return the response that shows an item, with its modules."""
         if self.to_responses or self.modules:
             return next(self._build_responses([item], call))
-        return plain(self.stored, item, call)
+        return show_fields(self.stored, item, call)
 
     def responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         """Yield the responses of the entries of a list. Malformed entries are logged and left out."""
@@ -159,10 +159,12 @@ class Resource:
         Each response is made only when the iterator gets to it.
         """
         responses = (
-            self.to_responses(items, call) if self.to_responses else (plain(self.stored, item, call) for item in items)
+            self.to_responses(items, call)
+            if self.to_responses
+            else (show_fields(self.stored, item, call) for item in items)
         )
         for response, item in zip(responses, items, strict=True):
-            yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response
+            yield {**response, **inline_modules.build_responses(self.modules, item, call)} if self.modules else response
 
     def path(self, call: Call) -> str:
         """Return the URL path of the kind's list. It contains the ids of parents, such as edges, of the request."""
@@ -194,13 +196,13 @@ class EditableResource(Resource):
     @cached_property
     def creation(self) -> type[Shape]:
         """Return the shape of a POST. It has the fields of `create`, and one field for each module."""
-        return inline_modules.requested(self.create, self.modules)
+        return inline_modules.build_request_shape(self.create, self.modules)
 
     @cached_property
     def alteration(self) -> type[Shape]:
         """Return the shape of a PATCH. It has the fields of `change`, and one field for each module."""
         same = self.change is self.create
-        return self.creation if same else inline_modules.requested(self.change, self.modules)
+        return self.creation if same else inline_modules.build_request_shape(self.change, self.modules)
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         shown = {"response": self.response}
@@ -254,13 +256,13 @@ class EditableResource(Resource):
         return inline_modules.set_in(item, self.modules, request) if self.modules else item, new
 
     def patch(self, call: Call) -> Item:
-        change = self.guarded(call)
-        item = changes.rewrite(change, self.scope(call), call.id, lambda item: self.changed(item, call.body))
+        change = self.guard(call)
+        item = changes.rewrite(change, self.scope(call), call.id, lambda item: self.apply_changes(item, call.body))
         if item is None:
             raise self.missing()
         return item
 
-    def changed(self, item: Item, request: Shape) -> Item:
+    def apply_changes(self, item: Item, request: Shape) -> Item:
         """Return an item with the fields and modules of a PATCH. Its unique keys and references are updated too."""
         modules = {module.name for module in self.modules}
         fields = {name: value for name, value in request.fields_set().items() if name not in modules}
@@ -278,18 +280,18 @@ class EditableResource(Resource):
         return inline_modules.set_in(changed, self.modules, request) if modules else changed
 
     def delete(self, call: Call) -> None:
-        if not self.remove(self.guarded(call), self.scope(call), call.id):
+        if not self.remove(self.guard(call), self.scope(call), call.id):
             raise self.missing()
 
-    def guarded(self, call: Call) -> Change:
+    def guard(self, call: Call) -> Change:
         """Return the request's transaction. It fails if `access` does not permit the caller to change the item."""
         access, check = self.access, call.change.check
         if access is None:
             return call.change
 
-        def both(item: Item) -> None:
+        def check_both(item: Item) -> None:
             access(call, item)
             if check:
                 check(item)
 
-        return replace(call.change, check=both)
+        return replace(call.change, check=check_both)

@@ -33,14 +33,14 @@ class OwnedResource(EditableResource):
             return super().list_page(call)
         query = dict(call.query)
         page = Page(query.pop("before_id", None), query.pop("limit", Page.limit))
-        candidates, has_more = self.listed(call, replace(page, limit=_READ))
+        candidates, has_more = self.list_items(call, replace(page, limit=_READ))
         matches = [item for item in candidates if selects(item)]
         items, is_cut = matches[: page.limit], len(matches) > page.limit
         covered_items = items if is_cut else candidates
         return paging.text(
             self.kind.array,
             self.responses(items, call),
-            paging.last(covered_items),
+            paging.find_last_id(covered_items),
             f"{call.base_url}{self.path(call)}",
             page,
             has_more=is_cut or has_more,
@@ -53,7 +53,7 @@ class OwnedResource(EditableResource):
         return (lambda item: owner_of(item) == owner) if owner else None
 
 
-def only_own(call: Call, item: Item) -> None:
+def require_owner(call: Call, item: Item) -> None:
     """Raise Forbidden if the caller changes an item of another owner without the right to do so."""
     if call.method != "GET" and not call.caller.acts_for_all and owner_of(item) != call.caller.id:
         raise Forbidden("Only an admin may change what another user or bot owns.")

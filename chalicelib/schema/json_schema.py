@@ -20,7 +20,7 @@ class Documented:
     keywords: JsonSchema
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> JsonSchema:
-        return both(handler(core), self.keywords)
+        return merge(handler(core), self.keywords)
 
 
 def at_most_bytes(limit: int) -> JsonSchema:
@@ -31,7 +31,7 @@ def at_most_bytes(limit: int) -> JsonSchema:
     return {"maxLength": limit, MAX_BYTES: limit}
 
 
-def both(schema: JsonSchema, more: JsonSchema) -> JsonSchema:
+def merge(schema: JsonSchema, more: JsonSchema) -> JsonSchema:
     """Return a schema with the keywords of two schemas. Raises ValueError if a keyword has two different values."""
     if differing := [name for name in schema.keys() & more.keys() if schema[name] != more[name]]:
         raise ValueError(f"two rules differ in {', '.join(differing)}: {schema} and {more}")

@@ -71,7 +71,7 @@ def check(
         return cast(S, model(shape).model_validate(values, context=path or {})), {}
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
-        return None, {validation_errors.dotted(detail["loc"]): _build_sentence(shape, detail) for detail in details}
+        return None, {validation_errors.join_path(detail["loc"]): _build_sentence(shape, detail) for detail in details}
 
 
 def _nest(shape: type[Shape]) -> type[Shape]:
@@ -98,8 +98,8 @@ def _insert_models(hint: Any) -> Any:
 
 def _build_sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
     if wrong["type"] == "extra_forbidden":
-        return validation_errors.unknown(_list_field_names(model(shape), wrong["loc"]))
-    return validation_errors.sentence(wrong["type"], wrong.get("ctx", {}), otherwise=wrong["msg"])
+        return validation_errors.describe_unknown(_list_field_names(model(shape), wrong["loc"]))
+    return validation_errors.describe(wrong["type"], wrong.get("ctx", {}), otherwise=wrong["msg"])
 
 
 def _list_field_names(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:

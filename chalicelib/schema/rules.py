@@ -36,7 +36,7 @@ class After:
     json_schema: JsonSchema = field(default_factory=dict)
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> JsonSchema:
-        return schemas.both(handler(core), self.json_schema)
+        return schemas.merge(handler(core), self.json_schema)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -158,7 +158,7 @@ def max_encoded(limit: int) -> After:
 
     def check(value: Any) -> Any:
         plain = value.values() if isinstance(value, Shape) else value
-        if sizes.encoded(json.dumps(plain, separators=(",", ":"))) > limit:
+        if sizes.measure_encoded(json.dumps(plain, separators=(",", ":"))) > limit:
             raise ValueError(
                 f"must be at most {limit} characters as JSON in ASCII, with each quote and backslash counted twice"
             )

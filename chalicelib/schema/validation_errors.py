@@ -24,17 +24,17 @@ _SENTENCES = {  # messages by the type of pydantic's error
 }
 
 
-def dotted(path: Iterable[int | str]) -> str:
+def join_path(path: Iterable[int | str]) -> str:
     """Return the dotted path of a field, truncated to 200 characters."""
     text = ".".join(str(step) for step in path if step != "[key]")[:_MAX_PATH]
     return text.encode(errors="backslashreplace").decode()  # escapes lone surrogates, which UTF-8 cannot encode
 
 
-def unknown(known: Iterable[str]) -> str:
+def describe_unknown(known: Iterable[str]) -> str:
     """Return the message for an unknown field or parameter. The message lists the `known` names."""
     return f"is not accepted here; accepted: {', '.join(known) or 'none'}"
 
 
-def sentence(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:
+def describe(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:
     """Return the message for an error of pydantic. `code` is the error's type; `otherwise` is for unknown types."""
     return str(context["error"]) if code == "value_error" else _SENTENCES.get(code, otherwise).format(**context)

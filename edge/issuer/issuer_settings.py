@@ -102,7 +102,7 @@ def _dns(zone: str, server: str, key: str) -> DnsSettings | None:
     if not (zone and server and key):
         raise SettingError("ACME_DNS_ZONE, ACME_DNS_SERVER and ACME_DNS_KEY belong together: set all or none.")
     try:
-        name = domains.normal(zone)
+        name = domains.normalize(zone)
     except ValueError as error:
         raise SettingError(f"ACME_DNS_ZONE={zone} is invalid: it {error}.") from None
     host, colon, port = server.rpartition(":")

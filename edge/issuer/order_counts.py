@@ -61,7 +61,7 @@ class OrderCounts:
             "issued": _set(f"issued/{domain}", bounds.issued),
             "account": _bounded(f"account/{account}", bounds.account),
             "every": _bounded(order_times.ALL.id, bounds.every),
-            "registered": _bounded(f"registered/{domains.registrable(domain)}", bounds.registered),
+            "registered": _bounded(f"registered/{domains.find_registrable(domain)}", bounds.registered),
         }
 
 

@@ -39,7 +39,7 @@ class ReadBudget:
         self._rate, self._domain_rate = float(per_second), max(1.0, per_second / _SHARE)
         self._total = _Bucket(self._rate, now)
         self._by_domain: dict[str, _Bucket] = {}
-        domains.registrable(tunnel_domain)  # loads the public suffix list now, not while a visitor waits
+        domains.find_registrable(tunnel_domain)  # loads the public suffix list now, not while a visitor waits
 
     def take(self, name: str, now: float) -> Exceeded:
         """Count the reads for a name in both budgets. If one is used up, count nothing and return which one."""
@@ -66,7 +66,7 @@ class ReadBudget:
     def _group(self, name: str) -> str:
         if domains.is_below(name, self._tunnel_domain):
             return find_base_name(name, self._tunnel_domain)
-        return domains.registrable(name)
+        return domains.find_registrable(name)
 
     def _cost(self, name: str) -> int:
         """Return how many reads a name costs.
@@ -171,7 +171,7 @@ def find_base_name(name: str, tunnel_domain: str) -> str:
 def is_host(name: str) -> bool:
     """Return whether a server name is a valid host name in normal form, and no wildcard."""
     try:
-        return domains.normal(name) == name and not name.startswith(domains.WILDCARD)
+        return domains.normalize(name) == name and not name.startswith(domains.WILDCARD)
     except ValueError:
         return False
 

@@ -251,7 +251,7 @@ def _parse_own_domain(host: str, domain: str) -> str:
     Return "" for any other text.
     """
     try:
-        name = domains.normal(host)
+        name = domains.normalize(host)
     except ValueError:
         return ""
     return "" if domains.is_below(name, domain) or name.startswith(domains.WILDCARD) else name

@@ -40,7 +40,7 @@ def text() -> str:
 def _endpoints_by_file() -> Iterator[tuple[str, list[Endpoint]]]:
     for package in (documents, edges, exchange, modules, resources):
         for file in walk_packages(package.__path__, f"{package.__name__}."):
-            if served := [*registration.endpoints_of(file.name).values()]:
+            if served := [*registration.load_endpoints(file.name).values()]:
                 yield file.name, served
 
 

@@ -130,6 +130,6 @@ def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:
     """Return the TUNNEL_DOMAIN and TCP_PORTS that parameters set. Raises CommandError."""
     domain = parameters.get("TunnelDomain", "").strip()
     try:
-        return domains.normal(domain) if domain else "", parameters.get("TcpPorts", "").strip()
+        return domains.normalize(domain) if domain else "", parameters.get("TcpPorts", "").strip()
     except ValueError as error:
         raise CommandError(f"TunnelDomain={domain} cannot be used: it {error}.") from None

@@ -8,7 +8,7 @@ import pytest
 from chalicelib import clock
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import NotFound
-from chalicelib.http.resource import plain
+from chalicelib.http.resource import show_fields
 from chalicelib.model import changes
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.resources.backends import http_response_backends
@@ -48,7 +48,7 @@ class Breaks:
         return item
 
     def show(self, item: Item, call: Call) -> dict[str, Any]:
-        return plain(HttpResponse, item, call)
+        return show_fields(HttpResponse, item, call)
 
 
 @pytest.fixture

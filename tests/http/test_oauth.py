@@ -45,9 +45,9 @@ def test_json_without_values_is_the_same() -> None:
     ],
 )
 def test_each_error_has_a_name_of_the_standard(error: ApiError, name: str) -> None:
-    assert oauth.with_fields(error, {})["error"] == name
+    assert oauth.add_fields(error, {})["error"] == name
 
 
 def test_a_description_has_the_characters_of_the_standard() -> None:
-    found = oauth.with_fields(InvalidRequest('a "b" \\ ak_… é\n'), {"msg": "x"})
+    found = oauth.add_fields(InvalidRequest('a "b" \\ ak_… é\n'), {"msg": "x"})
     assert found == {"error": "invalid_request", "error_description": "a 'b' / ak_... ??", "msg": "a 'b' / ak_... ??"}

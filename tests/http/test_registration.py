@@ -35,7 +35,7 @@ def client(admin: Client, own_log: None, monkeypatch: pytest.MonkeyPatch, tmp_pa
     for (file, _), source in zip(files.items(), (HELLO, BROKEN), strict=True):
         monkeypatch.delitem(sys.modules, file, raising=False)
         (tmp_path / f"{file}.py").write_text(source)
-    registration.endpoints_of.cache_clear()
+    registration.load_endpoints.cache_clear()
     app = Chalice(app_name="throw-away", configure_logs=False)
     middleware.wrap(app)
     registration.serve_files(app, files, is_open=())

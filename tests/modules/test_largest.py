@@ -32,7 +32,7 @@ def test_the_largest_value_takes_about_what_is_computed(admin: Client, module: M
     address = on_a_holder(admin, module)
     shown = admin.put(address, largest.make(module))
     assert shown.status == 200, f"the largest value of {module.path} is refused: write one in largest.py: {shown.text}"
-    taken = len(module.name) + 6 + sizes.encoded(json.dumps(shown.json, separators=(",", ":")))
+    taken = len(module.name) + 6 + sizes.measure_encoded(json.dumps(shown.json, separators=(",", ":")))
     computed = budgets.response_size(module)
     assert 0.5 * computed <= taken, f"{module.path} takes {taken:,} of {computed:,}: write a larger value in largest.py"
     assert taken <= computed, f"{module.path} takes {taken:,}, more than {computed:,}"

@@ -155,7 +155,7 @@ def test_its_patterns_are_read_by_ecmascript_and_by_re2_alike() -> None:
 
 def test_no_rule_of_a_field_unsays_another() -> None:
     with pytest.raises(ValueError, match="two rules differ in format"):
-        json_schema.both({"type": "string", "format": "re2"}, {"format": "networks"})
+        json_schema.merge({"type": "string", "format": "re2"}, {"format": "networks"})
 
 
 def test_every_kind_and_module_says_what_it_shows() -> None:

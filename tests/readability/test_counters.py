@@ -103,7 +103,7 @@ def test_a_file_that_two_steps_of_a_change_enter_counts_once() -> None:
 
 
 def test_calls_into_other_files_are_crossings() -> None:
-    trace = traced(lambda: (clock.now(), domains.normal("a.example"), clock.now()), "chalicelib")
+    trace = traced(lambda: (clock.now(), domains.normalize("a.example"), clock.now()), "chalicelib")
     assert trace.files == 2
     assert trace.crossings >= 2
     assert traced(clock.now, "edge").files == 0

@@ -10,4 +10,4 @@ from chalicelib.schema import sizes
 @pytest.mark.parametrize("value", ["", "a", 'a "quoted" word', "back\\slash", {"a": ['"', "\\"]}, "é\n"])
 def test_a_text_is_as_long_as_json_writes_it(value: object) -> None:
     written = json.dumps(value)
-    assert sizes.encoded(written) == len(json.dumps(written)) - 2  # the quotes around it
+    assert sizes.measure_encoded(written) == len(json.dumps(written)) - 2  # the quotes around it

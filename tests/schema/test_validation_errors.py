@@ -16,7 +16,7 @@ from chalicelib.schema import validation_errors
     ],
 )
 def test_a_path_is_dotted_short_and_utf_8(path: tuple[int | str, ...], text: str) -> None:
-    assert validation_errors.dotted(path) == text
+    assert validation_errors.join_path(path) == text
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def test_a_path_is_dotted_short_and_utf_8(path: tuple[int | str, ...], text: str
     ],
 )
 def test_an_error_has_a_sentence(code: str, context: dict[str, object], text: str) -> None:
-    assert validation_errors.sentence(code, context, otherwise="is not right") == text
+    assert validation_errors.describe(code, context, otherwise="is not right") == text
 
 
 def test_an_unknown_field_is_answered_with_the_known_ones() -> None:
-    assert validation_errors.unknown(["a", "b"]) == "is not accepted here; accepted: a, b"
-    assert validation_errors.unknown([]) == "is not accepted here; accepted: none"
+    assert validation_errors.describe_unknown(["a", "b"]) == "is not accepted here; accepted: a, b"
+    assert validation_errors.describe_unknown([]) == "is not accepted here; accepted: none"

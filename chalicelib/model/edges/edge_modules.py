@@ -41,8 +41,8 @@ class EdgeModule(Generic[S, V]):
     - `admits_ambiguous_paths` is set if no visitor can bypass the module with a path that the upstream reads
       differently.
     - `needs_plaintext` is set if TLS must end at the edge.
-    - `budget` is the maximum size of the module in a response, in characters as `sizes.encoded` counts them. `make
-      openapi` computes the size from the shape of the module's requests, and fails if it exceeds the budget.
+    - `budget` is the maximum size of the module in a response, in characters as `sizes.measure_encoded` counts them.
+      `make openapi` computes the size from the shape of the module's requests, and fails if it exceeds the budget.
     - `memory` estimates the module's memory in Envoy.
     - `excludes` names modules that an item cannot have together with this module. It suffices if one of two modules
       names the other.

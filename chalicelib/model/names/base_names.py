@@ -46,7 +46,7 @@ class OtherSettingsError(Exception):
 def domain() -> str:
     """Return TUNNEL_DOMAIN in its normal form, "" if it is unset. Raises ValueError."""
     text = os.environ.get("TUNNEL_DOMAIN", "").strip()
-    return domains.normal(text) if text else ""
+    return domains.normalize(text) if text else ""
 
 
 def ports() -> range:

@@ -35,7 +35,7 @@ def is_offered() -> bool:
 def zone() -> str:
     """Return ACME_DNS_ZONE in its normal form, "" if it is unset. Raises ValueError."""
     text = os.environ.get("ACME_DNS_ZONE", "").strip()
-    return domains.normal(text) if text else ""
+    return domains.normalize(text) if text else ""
 
 
 def find_objection(domain: str, tunnel_domain: str) -> str:

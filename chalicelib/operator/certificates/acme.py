@@ -86,7 +86,7 @@ def _describe(renewal: Renewal) -> str:
 @group.command("status", help="Show the account at the CA, orders, failures, and records to publish.")
 def _status() -> None:
     tunnel_domain = os.environ.get("TUNNEL_DOMAIN", "").strip()
-    for line in list_status(domains.normal(tunnel_domain) if tunnel_domain else "", clock.seconds()):
+    for line in list_status(domains.normalize(tunnel_domain) if tunnel_domain else "", clock.seconds()):
         print(line)
 
 
@@ -95,7 +95,7 @@ def _status() -> None:
 @reason_option
 def _renew(domain: str) -> None:
     try:
-        entry = renew(domains.normal(domain))
+        entry = renew(domains.normalize(domain))
     except ValueError as error:
         raise CommandError(f"{domain} {error}.") from None
     print(f"{domain} of {entry.account} is due at {clock.rfc3339(clock.at(entry.renewal.due_at))}")

@@ -30,7 +30,7 @@ from chalicelib.model.base import kinds
 from chalicelib.resources.accounts import key_limits, offboarding
 from chalicelib.resources.accounts.key_limits import KeyLimit, RequestedLimit
 from chalicelib.resources.accounts.offboarding import MakerOffboard
-from chalicelib.resources.owned import OwnedResource, only_own
+from chalicelib.resources.owned import OwnedResource, require_owner
 from chalicelib.schema.fields import SECRET, DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
@@ -214,7 +214,7 @@ def _choose_limits(caller: Caller, request: KeyCreate) -> KeyLimits:
         errors["allowed_networks"] = (
             f"must lie within the networks of your own key, {', '.join(limits.networks)}; {outside} does not"
         )
-    key_rates = key_limits.requested(request.limits) if request.limits else limits.rates
+    key_rates = key_limits.build_limit(request.limits) if request.limits else limits.rates
     errors |= key_limits.find_above(key_rates, limits.rates, "must be at most {}, the limit of your own key")
     if errors:
         raise Forbidden("A key cannot create a key with more rights or a later end than its own.", errors)
@@ -292,5 +292,5 @@ RESOURCE = ApiKeys(
     make=make,
     headers=NO_STORE,
     errors={"POST": (Forbidden, UnknownReference, Conflict)},
-    access=only_own,
+    access=require_owner,
 )

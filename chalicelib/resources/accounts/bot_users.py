@@ -11,7 +11,7 @@ from chalicelib.http import auth
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest
-from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.http.resource import EditableResource, New, show_fields
 from chalicelib.model.accounts import switching
 from chalicelib.model.accounts.accounts import Bot
 from chalicelib.model.base import kinds
@@ -64,7 +64,7 @@ def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
 
 
 def _build_responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    shown = [{**plain(Bot, bot, call), "active": switching.is_shown_active(bot)} for bot in bots]
+    shown = [{**show_fields(Bot, bot, call), "active": switching.is_shown_active(bot)} for bot in bots]
     return [{name: value for name, value in bot.items() if name != "admin"} for bot in shown]
 
 
@@ -75,17 +75,19 @@ class Bots(EditableResource):
         return (*super().endpoints(), offboarding.endpoint(self, OwnerOffboard))
 
     def patch(self, call: Call) -> Item:
-        bot = switching.rewrite(call.change, self.scope(call), call.id, lambda item: self.changed(item, call.body))
+        bot = switching.rewrite(
+            call.change, self.scope(call), call.id, lambda item: self.apply_changes(item, call.body)
+        )
         if bot is None:
             raise self.missing()
         return switching.update_keys(bot.account, bot.id) if {"active", "name"} & call.body.fields_set().keys() else bot
 
-    def changed(self, item: Item, request: Shape) -> Item:
+    def apply_changes(self, item: Item, request: Shape) -> Item:
         """Return the bot with the requested fields. Rules for names apply only if the name changes."""
         name = request.fields_set().get("name")
         if name and name != Bot.of(item.body).name:
             _check_name(name)
-        return switching.mark_switch(item, super().changed(item, request))
+        return switching.mark_switch(item, super().apply_changes(item, request))
 
 
 def _check_name(name: str) -> None:
@@ -108,6 +110,6 @@ RESOURCE = Bots(
         "DELETE": (Forbidden, Conflict),
     },
     to_responses=_build_responses,
-    permits=auth.admins,
+    permits=auth.require_admin,
     remove=switching.remove,
 )

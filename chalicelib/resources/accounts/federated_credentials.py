@@ -136,7 +136,7 @@ class FederatedCredentials(EditableResource):
         switching.check_new_key(creation.item)
         return creation
 
-    def changed(self, item: Item, request: Shape) -> Item:
+    def apply_changes(self, item: Item, request: Shape) -> Item:
         """Return the credential with the requested fields. Raises InvalidRequest if they contradict each other."""
         before = records.decode(FederatedCredential, item)
         fields = request.fields_set()

@@ -29,7 +29,7 @@ class KeyLimit(Shape):
     """The maximum number of requests at once."""
 
 
-def requested(limit: Any) -> dict[str, int]:
+def build_limit(limit: Any) -> dict[str, int]:
     """Return a requested limit as the record stores it. The default burst is the number of requests in one second."""
     per_second = limit.requests_per_second
     return {rates.REQUESTS: per_second, rates.BURST: limit.burst or per_second}

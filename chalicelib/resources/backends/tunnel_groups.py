@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict
-from chalicelib.http.resource import EditableResource, plain
+from chalicelib.http.resource import EditableResource, show_fields
 from chalicelib.model.base import kinds, records
 from chalicelib.model.edges import backends
 from chalicelib.model.edges.backends import TunnelGroup
@@ -42,7 +42,7 @@ def _build_responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]
     )
     return [
         {
-            **plain(TunnelGroup, group, call),
+            **show_fields(TunnelGroup, group, call),
             "tunnels": [messages.ref(call.base_url, id) for id in members[group.id]],
         }
         for group in groups

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict
-from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.http.resource import EditableResource, New, show_fields
 from chalicelib.model.base import kinds
 from chalicelib.model.names import base_names
 from chalicelib.model.names.reservations import ReservedAddr
@@ -51,7 +51,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
 
 def _build_responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in items:
-        response = plain(ReservedAddr, item, call)
+        response = show_fields(ReservedAddr, item, call)
         if not response["proxy_protocol"]:
             del response["proxy_protocol"]
         yield response

@@ -10,7 +10,7 @@ from chalicelib.http import messages
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, CreatedItem, Endpoint
 from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
-from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.http.resource import EditableResource, New, show_fields
 from chalicelib.model.base import kinds, records
 from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.names import bans, base_names, proof_checks, proofs, renewal_schedule, reservations
@@ -34,7 +34,7 @@ from chalicelib.storage.records.references import replace_references
 
 
 def _normalize_domain(text: str) -> str:
-    name = domains.normal(text)
+    name = domains.normalize(text)
     if not base_names.is_below(name) and domains.is_public_suffix(name):
         raise ValueError("must not be a public suffix: the names below it belong to different owners")
     return name
@@ -159,7 +159,7 @@ def _build_responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, An
         stored = records.decode(ReservedDomain, item)
         unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
         hidden = {"certificate_id", "issued_certificate_id", "proof", *unset}
-        fields = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
+        fields = {name: value for name, value in show_fields(ReservedDomain, item, call).items() if name not in hidden}
         proof = stored.progress
         yield {
             **fields,
@@ -202,14 +202,14 @@ class ReservedDomains(EditableResource):
         )
 
     def patch(self, call: Call) -> Item:
-        return self._rewrite(call, lambda item: self.changed(item, call.body))
+        return self._rewrite(call, lambda item: self.apply_changes(item, call.body))
 
-    def changed(self, item: Item, request: Shape) -> Item:
+    def apply_changes(self, item: Item, request: Shape) -> Item:
         """Return a reserved domain with the requested fields.
 
         Raises InvalidRequest if the domain cannot have the requested certificate or certificate policy.
         """
-        changed = super().changed(item, request)
+        changed = super().apply_changes(item, request)
         fields = request.fields_set()
         if fields.get("certificate_id"):
             changed = replace(changed, body=_remove_mark(changed.body))

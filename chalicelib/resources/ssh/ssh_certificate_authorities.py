@@ -12,7 +12,7 @@ from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Forbidden
-from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.http.resource import EditableResource, New, show_fields
 from chalicelib.model.base import kinds, records
 from chalicelib.model.ssh import authorities
 from chalicelib.model.ssh.authorities import SshAuthority
@@ -96,7 +96,9 @@ def _generate(request: SSHAuthorityCreate) -> crypto.keys.PrivateKey:
 
 
 def _build_responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [{**plain(SshAuthority, item, call), **records.decode(SshAuthority, item).parameters()} for item in items]
+    return [
+        {**show_fields(SshAuthority, item, call), **records.decode(SshAuthority, item).parameters()} for item in items
+    ]
 
 
 def permit(caller: Caller) -> None:

@@ -16,7 +16,7 @@ from chalicelib.model.accounts import switching
 from chalicelib.model.base import kinds
 from chalicelib.model.ssh import acl
 from chalicelib.model.ssh.credentials import SshCredential
-from chalicelib.resources.owned import OwnedResource, only_own
+from chalicelib.resources.owned import OwnedResource, require_owner
 from chalicelib.schema.fields import DescribedShape, OwnerId, TracedShape
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 from chalicelib.storage.client.aws import AwsError
@@ -91,5 +91,5 @@ RESOURCE = SshCredentials(
     response=SSHCredential,
     make=make,
     errors={"POST": (Forbidden, UnknownReference, Conflict)},
-    access=only_own,
+    access=require_owner,
 )

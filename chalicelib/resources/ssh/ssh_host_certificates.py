@@ -69,14 +69,14 @@ class SSHHostCertificate(DescribedShape, TracedShape):
 
 
 def make(caller: Caller, id: str, request: HostCreate) -> New:
-    signer = ssh_signing.signer(caller, kinds.SSH_HOST_CERTIFICATES, request)
+    signer = ssh_signing.find_signer(caller, kinds.SSH_HOST_CERTIFICATES, request)
     bounds = policies.read_bounds(signer.authority, "host")
     created_at = ids.created_at(id)
     certificate = crypto.ssh_certificates.HostCertificate(
-        **ssh_signing.common(id, created_at, request, bounds, LIFETIME)
+        **ssh_signing.build_common_fields(id, created_at, request, bounds, LIFETIME)
     )
     ssh_signing.check(certificate, bounds, caller, created_at)
-    return ssh_signing.signed(IssuedCertificate, certificate, signer, request)
+    return ssh_signing.sign(IssuedCertificate, certificate, signer, request)
 
 
 RESOURCE = ssh_signing.Certificates(

@@ -116,9 +116,9 @@ class Revocations(Resource):
             self.endpoint("DELETE", self.kind.item_path, 204, self.delete),
         )
 
-    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+    def list_items(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         _find_issuer(call)
-        return super().listed(call, page)
+        return super().list_items(call, page)
 
     def post(self, call: Call) -> Item:
         named = {name: value for name, value in call.body.values().items() if value and name in _SUBJECT}

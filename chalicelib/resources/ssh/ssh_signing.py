@@ -28,7 +28,7 @@ from chalicelib.storage.records.items import Item
 class Certificates(OwnedResource):
     """SSH certificates. A scope of an API key can permit only one authority's certificates, by the authority's id."""
 
-    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+    def list_items(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         return table.page(self.scope(call), before=page.before_id, count=page.limit)
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:
@@ -75,7 +75,7 @@ class Signer:
     has_revoked_key: bool
 
 
-def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
+def find_signer(caller: Caller, kind: Kind, request: Any) -> Signer:
     """Return the signer of a requested certificate: the authority that the request names.
 
     Raises UnknownReference, aws.Unavailable; Forbidden if the caller's key lacks the scope; Conflict if the authority
@@ -97,7 +97,9 @@ def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
     return Signer(authority, fingerprint, has_revoked_key)
 
 
-def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:
+def build_common_fields(
+    id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta
+) -> dict[str, Any]:
     """Return the fields that user and host certificates have in common.
 
     The key id is the id of the resource, and the serial is random. `valid_until` is by default the time of creation
@@ -141,7 +143,7 @@ def _name_of(caller: Caller) -> str | None:
     return records.decode(User, owner).name if owner else None
 
 
-def signed(
+def sign(
     stored: type[IssuedCertificate],
     certificate: "crypto.ssh_certificates.Certificate",
     signer: Signer,

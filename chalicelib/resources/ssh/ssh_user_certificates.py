@@ -105,7 +105,7 @@ def make_within(lifetime: timedelta | None, caller: Caller, id: str, request: Us
     """Return a new certificate. With `lifetime`, it must end within this time from now."""
     if wrong := ssh_fields.check_bind(request.extensions):
         raise InvalidRequest.of(wrong)
-    signer = ssh_signing.signer(caller, kinds.SSH_USER_CERTIFICATES, request)
+    signer = ssh_signing.find_signer(caller, kinds.SSH_USER_CERTIFICATES, request)
     bounds = policies.read_bounds(signer.authority, "user")
     asked = request.critical_options.fields_set() if request.critical_options else {}
     options: dict[str, Any] = {
@@ -114,13 +114,13 @@ def make_within(lifetime: timedelta | None, caller: Caller, id: str, request: Us
     }
     created_at = ids.created_at(id)
     default = min(lifetime, policies.default_lifetime(bounds, lifetime)) if lifetime else LIFETIME
-    common = ssh_signing.common(id, created_at, request, bounds, default)
+    common = ssh_signing.build_common_fields(id, created_at, request, bounds, default)
     if lifetime and common["valid_until"] > created_at + lifetime:
         seconds = int(lifetime.total_seconds())
         raise InvalidRequest.of({"valid_until": f"must be at most {seconds} seconds from now"})
     certificate = crypto.ssh_certificates.UserCertificate(**common, **options)
     ssh_signing.check(certificate, bounds, caller, created_at)
-    return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
+    return ssh_signing.sign(IssuedUserCertificate, certificate, signer, request, **options)
 
 
 RESOURCE = ssh_signing.Certificates(

@@ -77,13 +77,13 @@ def _build_response(item: Item, group: str | None, call: Call) -> dict[str, Any]
 class Tunnels(Resource):
     """Online tunnels of both types: agent-initiated tunnels, and tunnels for backends."""
 
-    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+    def list_items(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         """Return the online tunnels on a page of the list, and whether there may be more."""
-        items, has_more = super().listed(call, page)
+        items, has_more = super().list_items(call, page)
         online = online_tunnels.keep_online(items)
         count = page.limit + (len(online) < len(items))  # one item beyond the page proves that another page follows
         while has_more and len(online) < count:
-            items, has_more = super().listed(call, replace(page, before_id=items[-1].id))
+            items, has_more = super().list_items(call, replace(page, before_id=items[-1].id))
             online += online_tunnels.keep_online(items)
         return online[: page.limit], has_more or len(online) > page.limit
 

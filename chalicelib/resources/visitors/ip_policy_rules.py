@@ -80,13 +80,13 @@ class IPPolicyRules(EditableResource):
         return CreatedItem(item, new.once)
 
     def patch(self, call: Call) -> Item:
-        change = self.guarded(call)
+        change = self.guard(call)
 
         def attempt() -> Item | None:
             rule = table.read(self.scope(call), call.id)
             if rule is None:
                 raise self.missing()
-            return ip_policies.change_rule(change, rule, self.changed(rule, call.body))
+            return ip_policies.change_rule(change, rule, self.apply_changes(rule, call.body))
 
         item = writes.retried(attempt)
         if item is None:

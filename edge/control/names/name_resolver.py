@@ -127,7 +127,7 @@ class NameResolver:
 
     def _owner_item_keys(self, host: str) -> list[ItemKey]:
         try:
-            is_normal = domains.normal(host) == host and not host.startswith(domains.WILDCARD)
+            is_normal = domains.normalize(host) == host and not host.startswith(domains.WILDCARD)
         except ValueError:
             is_normal = False
         return name_keys.list_owner_item_keys(host, self._tunnel_domain) if is_normal else []

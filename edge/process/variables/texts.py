@@ -41,7 +41,7 @@ def ports(text: str) -> range:
 def domain(text: str) -> str:
     """Parse TUNNEL_DOMAIN. Return the domain in its normal form."""
     try:
-        return domains.normal(text.strip())
+        return domains.normalize(text.strip())
     except ValueError as error:
         raise InvalidText(f"TUNNEL_DOMAIN={text} is invalid: it {error}.") from None
 

@@ -81,7 +81,7 @@ class Largest:
         if choices := words.get("allOf") or words.get("anyOf") or words.get("oneOf"):
             return max(map(self.size, choices))
         if "enum" in words or "const" in words:
-            return max(sizes.encoded(json.dumps(choice)) for choice in words.get("enum", [words.get("const")]))
+            return max(sizes.measure_encoded(json.dumps(choice)) for choice in words.get("enum", [words.get("const")]))
         match words.get("type"):
             case "string":
                 return self.text(words)

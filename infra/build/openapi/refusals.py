@@ -200,4 +200,4 @@ def _body(refusal: ApiError) -> Words:
 
 
 def _oauth_body(refusal: ApiError) -> Words:
-    return oauth.with_fields(refusal, _body(refusal))
+    return oauth.add_fields(refusal, _body(refusal))

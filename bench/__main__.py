@@ -67,7 +67,7 @@ def main() -> None:
     if options.keep and options.figures:
         parser.error("only a result of all figures is kept")
     try:
-        measured = _all_measured(options.figures or FIGURES)
+        measured = _measure_all(options.figures or FIGURES)
     except CommandError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
@@ -81,15 +81,15 @@ def main() -> None:
         sys.exit(f"These figures could not be measured: {', '.join(failed)}. All others are in {_TABLE}.")
 
 
-def _all_measured(names: Sequence[str]) -> dict[str, Result]:
+def _measure_all(names: Sequence[str]) -> dict[str, Result]:
     """Start the engines and return the results of the figures. Raises CommandError."""
     logging.disable(logging.INFO)  # logs of the requests that fill the stores
     sizes = engines.SIZES if "growth" in names else ()  # other figures need no filled stores
     measured: dict[str, Result] = {}
     _write_table([])
-    with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
+    with TemporaryDirectory() as folder, engines.start(Path(folder), sizes) as setting:
         for name in names:
-            measured[name] = _measured(name, setting)
+            measured[name] = _measure(name, setting)
             _write_table(measured.values())
     return measured
 
@@ -99,10 +99,10 @@ def _write_table(measured: Iterable[Result]) -> None:
     _TABLE.write_text(f"{results.table([row for result in measured for row in result.rows])}\n\n{_machine()}\n")
 
 
-def _measured(name: str, setting: Setting) -> Result:
+def _measure(name: str, setting: Setting) -> Result:
     """Return the result of a figure. Print an error and continue, so that the others are measured."""
     began = time.monotonic()
-    result = fresh.measured(name, setting)
+    result = fresh.measure(name, setting)
     if isinstance(result, BaseException):
         traceback.print_exception(result)
         result = results.failure(name)

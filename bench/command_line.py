@@ -52,7 +52,7 @@ class Machine:
 def measure(setting: Setting) -> Result:
     if edge.ENVOY is None or not (ROOT / ".venv-cli").exists():
         raise CommandError("An environment is missing: run 'make .venv-edge/ready .venv-cli/ready'.")
-    with TemporaryDirectory() as named, _started(Path(named), setting) as machine:
+    with TemporaryDirectory() as named, _start(Path(named), setting) as machine:
         return Result([*_requests(machine), _first_answer(machine), _memory(machine)])
 
 
@@ -160,7 +160,7 @@ def _cpu(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def _started(folder: Path, setting: Setting) -> Iterator[Machine]:
+def _start(folder: Path, setting: Setting) -> Iterator[Machine]:
     """Run the API, an edge, an upstream, and a user who has signed in. Their profile names an authority."""
     ports = {name: engines.free_port() for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT", "METRICS_PORT")}
     upstream, alone, secure = (engines.free_port() for _ in range(3))

@@ -55,7 +55,7 @@ def counted(act: Callable[[], object]) -> Units:
         if call.kind == "read":
             total += Units(reads=units.of(call)[0])
         elif call.kind == "write":
-            total += Units(writes=sum(_written(action, before, after) for action in _actions(call)))
+            total += Units(writes=sum(_count_written(action, before, after) for action in _actions(call)))
     return total
 
 
@@ -83,7 +83,7 @@ def _actions(call: calls.Call) -> list[Mapping[str, Any]]:
     return [{"factor": 1, call.operation.removesuffix("Item"): call.parameters}]
 
 
-def _written(action: Mapping[str, Any], before: Items, after: Items) -> int:
+def _count_written(action: Mapping[str, Any], before: Items, after: Items) -> int:
     """Return the units of a write, including indexes. The larger of both versions of the item counts."""
     ((_, request),) = ((name, value) for name, value in action.items() if name != "factor")
     key = request.get("Key") or request["Item"]

@@ -98,14 +98,14 @@ def measure(_setting: Setting) -> Result:
         raise CommandError("The environment of the edge is missing: run 'make .venv-edge/ready'.")
     with TemporaryDirectory() as named:
         folder, ports = Path(named), Ports(*(engines.free_port() for _ in range(11)))
-        with _started(folder, ports) as (ours, sshd):
+        with _start(folder, ports) as (ours, sshd):
             tunnels, tcp, passed = (ours.tunnel, sshd.tunnel), (ours.tcp, sshd.tcp), (ours.passed, sshd.passed)
             rows = [
-                *_through("keep-alive requests through the gateway", 0.5, tunnels, _send_persistent),
-                *_through("new channels through the gateway", 0.3, tunnels, _reconnecting),
-                *_through("downloads through the gateway", 0.5, tunnels, _fetched, LARGE, _mb),
-                *_through("downloads through a port", 0.8, tcp, _fetched, LARGE, _mb),
-                *_through("downloads of TLS passed through", 0.8, passed, _fetched, LARGE, _mb),
+                *_compare_rates("keep-alive requests through the gateway", 0.5, tunnels, _send_persistent),
+                *_compare_rates("new channels through the gateway", 0.3, tunnels, _send_reconnecting),
+                *_compare_rates("downloads through the gateway", 0.5, tunnels, _download, LARGE, _mb),
+                *_compare_rates("downloads through a port", 0.8, tcp, _download, LARGE, _mb),
+                *_compare_rates("downloads of TLS passed through", 0.8, passed, _download, LARGE, _mb),
                 _sign_ins(folder, ours, sshd),
                 _chain(ports),
                 _first_answer(folder, ports),
@@ -114,7 +114,7 @@ def measure(_setting: Setting) -> Result:
             return Result(rows, _points(ports))
 
 
-def _through(
+def _compare_rates(
     name: str,
     bound: float,
     routes: tuple[Route, Route],
@@ -143,7 +143,7 @@ def _sign_ins(folder: Path, ours: Gateway, sshd: Gateway) -> Row:
     async def sign_in(gateway: Gateway) -> float:
         began = time.perf_counter()
         for number in range(SIGN_INS):
-            (await _bound(folder, gateway, f"in{number}")).abort()
+            (await _bind(folder, gateway, f"in{number}")).abort()
         return SIGN_INS / (time.perf_counter() - began)
 
     actions = [lambda gateway=gateway: asyncio.run(sign_in(gateway)) for gateway in (ours, sshd)]
@@ -175,12 +175,12 @@ def _memory(folder: Path, ours: Gateway, sshd: Gateway) -> Row:
 
 
 async def _idle(folder: Path, gateway: Gateway) -> int:
-    before = _resident(gateway.pid)
+    before = _measure_resident(gateway.pid)
     clients = []
     for first in range(0, TUNNELS, AT_ONCE):
         names = (f"idle{number}" for number in range(first, first + AT_ONCE))
-        clients += await asyncio.gather(*(_bound(folder, gateway, name) for name in names))
-    added = _resident(gateway.pid) - before
+        clients += await asyncio.gather(*(_bind(folder, gateway, name) for name in names))
+    added = _measure_resident(gateway.pid) - before
     for client in clients:
         client.abort()
     await asyncio.sleep(1)
@@ -211,16 +211,16 @@ def _send_persistent(url: str, clients: int = CLIENTS, seconds: int = SECONDS) -
     return load.measure_persistent(url, path="/", headers=_DEMO, clients=clients, seconds=seconds, threads=_THREADS)
 
 
-def _reconnecting(url: str) -> tuple[int, float]:
+def _send_reconnecting(url: str) -> tuple[int, float]:
     base: dict[str, Any] = {"path": "/", "headers": _DEMO, "clients": CLIENTS, "seconds": SECONDS}
-    return load.answered(url, **base, reconnect=True, threads=_THREADS)
+    return load.measure(url, **base, reconnect=True, threads=_THREADS)
 
 
-def _fetched(url: str) -> tuple[int, float]:
-    return load.fetched(url, path="/large", clients=4, count=DOWNLOADS)
+def _download(url: str) -> tuple[int, float]:
+    return load.measure_downloads(url, path="/large", clients=4, count=DOWNLOADS)
 
 
-async def _bound(folder: Path, gateway: Gateway, name: str) -> asyncssh.SSHClientConnection:
+async def _bind(folder: Path, gateway: Gateway, name: str) -> asyncssh.SSHClientConnection:
     """Sign in and bind a further tunnel. Return the client."""
     keys = [str(folder / "key")]
     client = await asyncssh.connect(
@@ -230,7 +230,7 @@ async def _bound(folder: Path, gateway: Gateway, name: str) -> asyncssh.SSHClien
     return client
 
 
-def _family(pid: int) -> list[psutil.Process]:
+def _list_processes(pid: int) -> list[psutil.Process]:
     """Return a process and its descendants: sshd has one for each connection."""
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]
@@ -239,7 +239,7 @@ def _family(pid: int) -> list[psutil.Process]:
 def _cpu(pid: int) -> float:
     """Return the CPU seconds of a server, including its ended children."""
     total = 0.0
-    for process in _family(pid):
+    for process in _list_processes(pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
             total += times.user + times.system
@@ -248,8 +248,8 @@ def _cpu(pid: int) -> float:
     return total
 
 
-def _resident(pid: int) -> int:
-    return sum(process.memory_full_info().uss for process in _family(pid))
+def _measure_resident(pid: int) -> int:
+    return sum(process.memory_full_info().uss for process in _list_processes(pid))
 
 
 def write_upstream(folder: Path, upstream: int, alone: int, secure: int) -> Path:
@@ -265,7 +265,7 @@ def write_upstream(folder: Path, upstream: int, alone: int, secure: int) -> Path
 
 
 @contextlib.contextmanager
-def _started(folder: Path, ports: Ports) -> Iterator[tuple[Gateway, Gateway]]:
+def _start(folder: Path, ports: Ports) -> Iterator[tuple[Gateway, Gateway]]:
     """Run the upstream, both gateways with a client each, and the edge's Envoy."""
     for name in ("key", "host"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)

@@ -29,7 +29,7 @@ _OVERLAP = 65  # seconds after which a new host does not try an edge that was cr
 
 def measure(_setting: Setting) -> Result:
     """Stop control, and then the store, which no other figure uses."""
-    with TemporaryDirectory() as folder, _running_cloud(Path(folder)) as cloud:
+    with TemporaryDirectory() as folder, _run_cloud(Path(folder)) as cloud:
         os.environ.update(TABLE_NAME=_TABLE, KEY_ID=f"alias/{_TABLE}", TUNNEL_DOMAIN=_DOMAIN)
         data_stack.deploy(_TABLE, {})
         tenants = [Tenant(f"account-{number}", _DOMAIN) for number in range(_LOADED + _COLD)]
@@ -41,7 +41,7 @@ def measure(_setting: Setting) -> Result:
 
 
 @contextmanager
-def _running_cloud(folder: Path) -> Iterator[Cloud]:
+def _run_cloud(folder: Path) -> Iterator[Cloud]:
     """Run a cloud, and use it in this process."""
     cloud = Cloud(folder, engines.free_port(), PERSIST_STATE="0")
     cloud.start()
@@ -68,11 +68,11 @@ def _stop_control(host: Host, tenants: Sequence[Tenant], edges: Sequence[Served]
     calls = _count_calls(host)
     bound = idle + _CHANGE * _LOADED
     return [
-        _all_served(f"visits of loaded names while control is stopped for {_STOPPED} s", statuses),
+        _require_served(f"visits of loaded names while control is stopped for {_STOPPED} s", statuses),
         results.at_most(
             1, f"store calls after it: idle, and {_CHANGE} for a loaded account", calls, bound, results.number
         ),
-        _all_served("loaded names after it", _visit(host, edges[:_LOADED])),
+        _require_served("loaded names after it", _visit(host, edges[:_LOADED])),
     ]
 
 
@@ -89,7 +89,7 @@ def _stop_store(host: Host, cloud: Cloud, edges: Sequence[Served]) -> list[Row]:
     times += _measure_refusals(host, islice(cold, _REFUSALS))
     statuses += _visit(host, loaded)
     return [
-        _all_served("visits of loaded names while the store is away", statuses),
+        _require_served("visits of loaded names while the store is away", statuses),
         results.at_most(1, "the slowest refusal of a cold name: 1 s", max(times), 1, results.ms),
     ]
 
@@ -122,6 +122,6 @@ def _count_calls(host: Host) -> int:
     return host.count_calls() - calls
 
 
-def _all_served(figure: str, statuses: Sequence[str]) -> Row:
+def _require_served(figure: str, statuses: Sequence[str]) -> Row:
     served = statuses.count("200")
     return results.exactly(figure, f"{served:,}", f"{len(statuses):,}", served / len(statuses))

@@ -56,8 +56,8 @@ def _visit(host: Host, heavy: Sequence[str], paths: Sequence[str], other_names: 
     figure = f"memory of {_EDGES * _ROUTES:,} visited routes of one account: a tenth of MAX_LOADED_MIB"
     return [
         results.at_most(_MOST, figure, more, _SHARE, results.mib),
-        _all_served("loaded names of others beside them", statuses),
-        _all_served("cold names of others beside them", first),
+        _require_served("loaded names of others beside them", statuses),
+        _require_served("cold names of others beside them", first),
     ]
 
 
@@ -66,6 +66,6 @@ def _make_agent() -> str:
     return "".join(random.choices("ab", k=500))
 
 
-def _all_served(figure: str, statuses: Sequence[str]) -> Row:
+def _require_served(figure: str, statuses: Sequence[str]) -> Row:
     served = statuses.count("200")
     return results.exactly(figure, f"{served:,}", f"{len(statuses):,}", served / len(statuses))

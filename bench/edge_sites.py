@@ -51,12 +51,12 @@ class Edge:
 
     def certificate(self, name: str) -> bytes:
         """Return the certificate that is served for a name, or b""."""
-        with contextlib.suppress(OSError), _connected(self.port, name) as secure:
+        with contextlib.suppress(OSError), _connect(self.port, name) as secure:
             return secure.getpeercert(binary_form=True) or b""
         return b""
 
     def status(self, name: str) -> str:
-        with contextlib.suppress(OSError, IndexError), _connected(self.port, name) as secure:
+        with contextlib.suppress(OSError, IndexError), _connect(self.port, name) as secure:
             secure.sendall(f"GET / HTTP/1.1\r\nhost: {name}\r\n\r\n".encode())
             return secure.recv(1000).decode().split(" ")[1]
         return ""
@@ -68,9 +68,9 @@ def measure(_setting: Setting) -> Result:
 
 def _rows(count: int) -> list[Row]:
     named = f"with {count:,} certificates and accounts"
-    with TemporaryDirectory() as folder, _running(Path(folder), count) as edge:
+    with TemporaryDirectory() as folder, _run(Path(folder), count) as edge:
         time.sleep(SETTLING)
-        idle = _idle(edge, IDLE)
+        idle = _measure_idle(edge, IDLE)
 
         def uploaded(number: int) -> Callable[[], bool]:
             name = f"s{number}.tunnels.localhost"
@@ -86,9 +86,9 @@ def _rows(count: int) -> list[Row]:
             edge.change("bad", 50 + number)
             return uploaded(20 + number)
 
-        upload, by_upload = _live(edge, uploaded)
-        opening, by_opening = _live(edge, opened)
-        beside, _ = _live(edge, beside_a_bad_one)
+        upload, by_upload = _measure_live(edge, uploaded)
+        opening, by_opening = _measure_live(edge, opened)
+        beside, _ = _measure_live(edge, beside_a_bad_one)
         return [
             results.at_most(1, f"start {named}: two seconds", edge.encoded + edge.started, 2, results.ms),
             results.at_most(1, f"an upload is live {named}: 0.7 s", upload, 0.7, results.ms),
@@ -101,11 +101,11 @@ def _rows(count: int) -> list[Row]:
         ]
 
 
-def _live(edge: Edge, make: Callable[[int], Callable[[], bool]]) -> tuple[float, float]:
+def _measure_live(edge: Edge, make: Callable[[int], Callable[[], bool]]) -> tuple[float, float]:
     """Return the seconds until a change is live, and control's additional CPU seconds."""
     times, costs = [], []
     for number in range(CHANGES):
-        idle = _idle(edge, 1)  # measured for each change, because it is higher just after the start
+        idle = _measure_idle(edge, 1)  # measured for each change, because it is higher just after the start
         before, began = edge.used(), time.perf_counter()
         is_live = make(number)
         while not is_live():
@@ -116,7 +116,7 @@ def _live(edge: Edge, make: Callable[[int], Callable[[], bool]]) -> tuple[float,
     return median(times), median(costs)
 
 
-def _idle(edge: Edge, seconds: float) -> float:
+def _measure_idle(edge: Edge, seconds: float) -> float:
     """Return the CPU seconds of control in a second without a change."""
     before, began = edge.used(), time.perf_counter()
     time.sleep(seconds)
@@ -124,7 +124,7 @@ def _idle(edge: Edge, seconds: float) -> float:
 
 
 @contextlib.contextmanager
-def _running(folder: Path, count: int) -> Iterator[Edge]:
+def _run(folder: Path, count: int) -> Iterator[Edge]:
     port, http_port = engines.free_port(), engines.free_port()
     command = [sys.executable, "-m", "bench.sites_server", str(folder), str(port), str(http_port), str(count)]
     pipe = subprocess.PIPE
@@ -141,7 +141,7 @@ def _running(folder: Path, count: int) -> Iterator[Edge]:
 
 
 @contextlib.contextmanager
-def _connected(port: int, name: str) -> Iterator[ssl.SSLSocket]:
+def _connect(port: int, name: str) -> Iterator[ssl.SSLSocket]:
     context = ssl._create_unverified_context()
     with socket.create_connection((HOST, port), 5) as raw, context.wrap_socket(raw, server_hostname=name) as secure:
         yield secure

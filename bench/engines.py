@@ -54,7 +54,7 @@ class Setting:
 
 
 @contextmanager
-def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
+def start(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
     """Run all engines, with stores of the given sizes. The environment names the embedded cloud."""
     for name in _SETTINGS:
         os.environ.pop(name, None)

@@ -10,7 +10,7 @@ from bench.results import Result
 from infra.local import signals
 
 
-def measured(name: str, setting: Setting) -> Result | BaseException:
+def measure(name: str, setting: Setting) -> Result | BaseException:
     """Return the result of a figure, or its error. Its output, including the service's log, is dropped."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin) as pool:
         try:

@@ -23,7 +23,7 @@ def measure(setting: Setting) -> Result:
     timed: list[Row] = []
     points: list[Point] = []
     smallest, *larger_sizes = setting.stores
-    with _redirected(setting) as choose:
+    with _redirect(setting) as choose:
         for name, operation in _operations(setting).items():
             traces = {size: _record_calls(choose, operation, size) for size in setting.stores}
             times = _times(choose, operation, traces)
@@ -31,7 +31,9 @@ def measure(setting: Setting) -> Result:
                 points.append(Point("latency", name, size, ours * 1000))
                 points.append(Point("latency", f"{name}, raw call", size, raw * 1000))
             for size in larger_sizes:
-                counted.append(_counted(f"{name}, {size:,} items, counted: 1,000", traces[size], traces[smallest]))
+                counted.append(
+                    _compare_calls(f"{name}, {size:,} items, counted: 1,000", traces[size], traces[smallest])
+                )
                 grown = [after / before for after, before in zip(times[size], times[smallest], strict=True)]
                 figure = f"{name}, {size:,} items: {smallest:,}, its raw call's growth"
                 timed.append(results.at_most(1.1, figure, grown[0], grown[1], results.growth))
@@ -39,7 +41,7 @@ def measure(setting: Setting) -> Result:
 
 
 @contextmanager
-def _redirected(setting: Setting) -> Iterator[Callable[[int], None]]:
+def _redirect(setting: Setting) -> Iterator[Callable[[int], None]]:
     """Yield a function that redirects all calls of the service's client to the store of a size."""
     address = next(iter(setting.stores.values()))
 
@@ -95,7 +97,7 @@ def _times(
     return dict(zip(traces, zip(taken[::2], taken[1::2], strict=True), strict=True))
 
 
-def _counted(figure: str, trace: list[Call], smaller_trace: list[Call]) -> Row:
+def _compare_calls(figure: str, trace: list[Call], smaller_trace: list[Call]) -> Row:
     ratio = max(now / then for now, then in zip(_counts(trace), _counts(smaller_trace), strict=True))
     return results.exactly(figure, _describe(trace), _describe(smaller_trace), ratio)
 

@@ -23,7 +23,7 @@ _LOOPBACK = Path(__file__).with_name("loopback.lua")
 _WRK_OUTPUT = re.compile(r"(\d+) requests in ([\d.]+)s")
 
 
-def answered(
+def measure(
     base_url: str,
     *,
     path: str,
@@ -58,7 +58,7 @@ def answered(
     if report["errors"] or statuses != (set() if reconnect else {str(status)}):
         raise RuntimeError(f"{path} answered with {statuses}, and {report['errors']} errors")
     if reconnect:
-        answered(base_url, path=path, headers=headers, clients=1, seconds=1, body=body, status=status)
+        measure(base_url, path=path, headers=headers, clients=1, seconds=1, body=body, status=status)
     # Only this counter includes an answer after which autocannon closes the connection.
     return report["requests"]["sent" if reconnect else "total"], report["duration"]
 
@@ -87,7 +87,7 @@ def measure_persistent(
     return int(match[1]), float(match[2])
 
 
-def fetched(base_url: str, *, path: str, clients: int, count: int) -> tuple[int, float]:
+def measure_downloads(base_url: str, *, path: str, clients: int, count: int) -> tuple[int, float]:
     """Return the number of GETs over persistent connections and the seconds, by curl.
 
     The URL's host is the TLS server name. Any certificate is accepted.
@@ -110,8 +110,8 @@ def fetched(base_url: str, *, path: str, clients: int, count: int) -> tuple[int,
 
 
 def rate(base_url: str, **request: Any) -> float:
-    """Return requests per second, with the parameters of `answered`."""
-    count, seconds = answered(base_url, **request)
+    """Return requests per second, with the parameters of `measure`."""
+    count, seconds = measure(base_url, **request)
     return count / seconds
 
 

@@ -27,11 +27,11 @@ def measure(setting: Setting) -> Result:
     with package.unpacked() as python:
         command = [*python, _OURS, *map(json.dumps, _events(setting))]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as function:
-            before, after = _after(FIRST, function), _after(LAST - FIRST, function)
+            before, after = _measure_after(FIRST, function), _measure_after(LAST - FIRST, function)
     return Result([results.at_most(1.05, f"memory after {LAST:,} requests: after {FIRST}", after, before, results.mib)])
 
 
-def _after(count: int, function: subprocess.Popen[str]) -> int:
+def _measure_after(count: int, function: subprocess.Popen[str]) -> int:
     """Return the resident bytes of the function after `count` more requests."""
     assert function.stdin
     assert function.stdout

@@ -52,7 +52,7 @@ def measure(_setting: Setting) -> Result:
     _create_edge(token, _PLAIN, {"/": {}})
     _create_edge(token, _MANAGED, {"/": {"oauth": {"provider": {"gitlab": {}}}}})
     with fake_providers.serve() as providers:
-        with _running(providers) as (host, service):
+        with _run(providers) as (host, service):
             rows = [*_measure_envoy(host), _measure_asks(host), _measure_checks(host, service), _measure_sign_in(host)]
             rows.append(_measure_changes(host, lambda body: _put(token, module, body)))
             rows.append(_measure_managed(host))
@@ -76,7 +76,7 @@ def _measure_round(host: Host, browser: Browser, name: str, path: str) -> float:
     """Return Envoy's CPU seconds of a request."""
     connection = Http2(host, name)
     try:
-        headers = {"cookie": _with_new_token(connection, browser)} if name == _APP else {"cookie": "theme=dark"}
+        headers = {"cookie": _build_cookie(connection, browser)} if name == _APP else {"cookie": "theme=dark"}
         connection.get(path, headers, 100)
         before = host.envoy_cpu
         connection.get(path, headers, _REQUESTS)
@@ -85,7 +85,7 @@ def _measure_round(host: Host, browser: Browser, name: str, path: str) -> float:
         connection.close()
 
 
-def _with_new_token(connection: Http2, browser: Browser) -> str:
+def _build_cookie(connection: Http2, browser: Browser) -> str:
     """Return the Cookie header with a session token that has just been made."""
     browser.cookies = {name: value for name, value in browser.cookies.items() if "session." not in name}
     (headers,) = connection.get_any("/", {"cookie": browser.cookie})
@@ -178,7 +178,7 @@ def _measure_memory(token: str, providers: FakeProviders) -> Row:
 
 def _read_memory(providers: FakeProviders) -> int:
     """Return the bytes that the Envoy of a new host has allocated with all special names."""
-    with _running(providers) as (host, _):
+    with _run(providers) as (host, _):
         edge_host.wait_until(lambda: _count_listeners(host) > 2 * _EDGES)
         time.sleep(_SETTLING)
         return host.allocated()
@@ -211,7 +211,7 @@ def _put(token: str, path: str, module: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _running(providers: FakeProviders) -> Iterator[tuple[Host, int]]:
+def _run(providers: FakeProviders) -> Iterator[tuple[Host, int]]:
     """Run a host and its sign-in service. Yield the host and the service's process id."""
     with edge_host.running(MAX_COLD_READS="5000", MAX_REQUESTS_PER_VISITOR="1000000") as host:
         endpoints = host.folder / "endpoints.json"

@@ -38,13 +38,14 @@ _begin = _fork.Barrier(WRITERS)
 
 
 def measure(setting: Setting) -> Result:
-    [body] = _forked(_authority, [setting.token])  # forked, since later forks must not share a connection to the store
+    # this call is forked too, because later forks must not share a connection to the store
+    [body] = _fork_all(_authority, [setting.token])
     work = setting.token, body
-    counts = sum(_forked(_write, [work] * WRITERS), Counter[str]())
+    counts = sum(_fork_all(_write, [work] * WRITERS), Counter[str]())
     return Result([_row(f"{WRITERS} processes, embedded cloud", counts), _threads(setting), *_units(*work)])
 
 
-def _forked(act: Callable[[T], R], values: Sequence[T]) -> list[R]:
+def _fork_all(act: Callable[[T], R], values: Sequence[T]) -> list[R]:
     """Call a function in one process per value. Return the results. Raises TimeoutError after two minutes."""
     pool = _fork.Pool(len(values))
     try:
@@ -119,7 +120,7 @@ def _rows(head: str, spent: Mapping[str, int], maximum: int) -> list[Row]:
     """Return a row for each kind of key, with the maximum of its keys."""
     kinds: dict[str, list[int]] = {}
     for key, count in spent.items():
-        kinds.setdefault(_named(key), []).append(count)
+        kinds.setdefault(_generalize(key), []).append(count)
     return [
         results.at_most(1, f"{head}: {kind}", max(counts), maximum, lambda count: f"{count:,.0f} units")
         for kind, counts in sorted(kinds.items())
@@ -136,7 +137,7 @@ def _read(call: Call) -> dict[str, int]:
     return {}
 
 
-def _named(key: str) -> str:
+def _generalize(key: str) -> str:
     """Return a key without ids, and with N for the number of a shard."""
     without = re.sub(r"[a-z]+_[0-9A-Za-z]{27}|(?<=token#)\w+", "…", key)
     return re.sub(r"(?<=[/#])[0-9]+$", "N", without)

@@ -30,7 +30,7 @@ def measure(setting: Setting) -> Result:
     rows: list[Row] = []
     points: list[Point] = []
     for count in COUNTS:
-        ours, keygen, size, keygen_size, unchanged = _measured(setting, count)
+        ours, keygen, size, keygen_size, unchanged = _measure(setting, count)
         figure = f"{count:,} revocation{'s' * (count > 1)}"
         rows.append(results.reported(f"{figure}, CPU: ssh-keygen -k", ours, keygen, results.ms))
         rows.append(results.at_most(1.01, f"{figure}, size: ssh-keygen -k", size, keygen_size, results.kib))
@@ -42,12 +42,12 @@ def measure(setting: Setting) -> Result:
     rows.append(results.at_most(1, "… the longest, in base64: what Lambda answers", sent, MOST_BYTES, results.mib))
     rows.append(results.exactly("… the longest, unchanged: the fewest calls", unchanged, "304, 1 read", 1))
     rows.append(
-        results.exactly("10 full lists together, refused: the fewest calls", _merged(setting), "409, 1 read", 1)
+        results.exactly("10 full lists together, refused: the fewest calls", _measure_merged(setting), "409, 1 read", 1)
     )
     return Result(rows, points)
 
 
-def _merged(setting: Setting) -> str:
+def _measure_merged(setting: Setting) -> str:
     """Return the status and calls of a request for ten lists with heads of full lists."""
     ids = [requests.create("/ssh_certificate_authorities", setting.token, {})["id"] for _ in range(10)]
     for id in ids:
@@ -57,7 +57,7 @@ def _merged(setting: Setting) -> str:
     return f"{status}, {', '.join(f'1 {call.kind}' for call in trace)}"
 
 
-def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str]:
+def _measure(setting: Setting, count: int) -> tuple[float, float, int, int, str]:
     """Measure a list of `count` serials.
 
     Return the CPU seconds of service and ssh-keygen, the bytes of both lists, and the calls for an unchanged list.

@@ -40,7 +40,7 @@ def measure(_setting: Setting) -> Result:
     token = accounts.create_account("rules", "admin")[2]
     cases = _make_cases(token)
     _create_edge(token, cases)
-    with _running() as host:
+    with _run() as host:
         edge_host.wait_until(lambda: host.visit(_NAME) == "200")
         rows = [_compare(host, name, case) for name, case in cases.items()]
     return Result([*rows, circuits.compare()])
@@ -91,7 +91,7 @@ def _measure_round(host: Host, path: str, headers: Mapping[str, str]) -> float:
 
 
 @contextlib.contextmanager
-def _running() -> Iterator[Host]:
+def _run() -> Iterator[Host]:
     """Run a host and its sign-in service."""
     with edge_host.running(MAX_COLD_READS="5000", MAX_REQUESTS_PER_VISITOR="1000000") as host:
         command = sys.executable, "-m", "edge", "sign-in"

@@ -20,15 +20,15 @@ def of(call: Call) -> tuple[int, int]:
     """Return the units that a call reads and writes."""
     match call.operation:
         case "GetItem":
-            return _each(4096, [call.answer.get("Item", {})]), 0
+            return _count_units(4096, [call.answer.get("Item", {})]), 0
         case "BatchGetItem":
             records = [item for items in call.answer["Responses"].values() for item in items]
             asked = sum(len(request["Keys"]) for request in call.parameters["RequestItems"].values())
-            return _each(4096, records) + asked - len(records), 0  # a missing item costs one unit
+            return _count_units(4096, records) + asked - len(records), 0  # a missing item costs one unit
         case "Query":
-            return _each(4096, [{"all": {"L": [{"M": item} for item in call.answer["Items"]]}}]), 0
+            return _count_units(4096, [{"all": {"L": [{"M": item} for item in call.answer["Items"]]}}]), 0
         case "TransactWriteItems":
-            return 0, sum(_written(action) for action in call.parameters["TransactItems"])
+            return 0, sum(_count_written(action) for action in call.parameters["TransactItems"])
     if call.service == "kms":
         return 0, 0
     raise ValueError(f"The units of {call.operation} are not known.")
@@ -47,18 +47,18 @@ def of_write(item: Mapping[str, Any], *, factor: int, is_check: bool) -> int:
 
     A check of a condition is charged as a write, but changes no index.
     """
-    each = _each(1024, [item])
+    each = _count_units(1024, [item])
     return factor * each + (0 if is_check else each * sum(name in item for name in _INDEXES))
 
 
 def of_item(item: Mapping[str, Any]) -> dict[str, int]:
     """Return an item's units in a transaction, by key. A KB costs two in the table, one in each index."""
-    each = _each(1024, [item])
+    each = _count_units(1024, [item])
     indexes = {f"{name}={item[name]['S']}": each for name in _INDEXES if name in item}
     return {item["scope"]["S"]: 2 * each, **indexes}
 
 
-def _written(action: Mapping[str, Any]) -> int:
+def _count_written(action: Mapping[str, Any]) -> int:
     """Return the units of one action in a transaction. An update costs the whole item."""
     return sum(of_item(_item(action)).values())
 
@@ -73,7 +73,7 @@ def _item(action: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**request["Key"], **answer.get("Item", {})}
 
 
-def _each(step: int, items: Sequence[Mapping[str, Any]]) -> int:
+def _count_units(step: int, items: Sequence[Mapping[str, Any]]) -> int:
     return sum(max(1, math.ceil(_size(item) / step)) for item in items)
 
 

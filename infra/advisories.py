@@ -34,7 +34,7 @@ _VULNERABLE = Pin("PyPI", "jinja2", "2.4.1")
 def main(service: str = _SERVICE) -> None:
     """Print all advisories. Exit with status 1 if there are any or a lookup fails."""
     try:
-        pins_to_check = pinned(ROOT)
+        pins_to_check = list_pins(ROOT)
         ids_by_pin = advisories(service, pins_to_check)
     except CommandError as error:
         sys.exit(str(error))
@@ -44,14 +44,14 @@ def main(service: str = _SERVICE) -> None:
     sys.exit(message if ids_by_pin else print(f"None of {len(pins_to_check)} packages has a known advisory."))
 
 
-def pinned(root: Path) -> list[Pin]:
+def list_pins(root: Path) -> list[Pin]:
     """Return the packages that a folder's requirements and npm locks pin.
 
     Raises CommandError if a file pins none.
     """
     all_pins: set[Pin] = set()
     for file in (*root.glob("requirements*.txt"), *root.glob("requirements/*.txt"), *_lock_files(root)):
-        pins = {*(_in_lock(file) if file.suffix == ".json" else _in_requirements(file))}
+        pins = {*(_read_lock(file) if file.suffix == ".json" else _read_requirements(file))}
         if not pins:
             raise CommandError(f"{file.relative_to(root)} pins no package that can be looked up.")
         all_pins |= pins
@@ -63,11 +63,11 @@ def _lock_files(root: Path) -> Iterator[Path]:
         yield from (file for file in root.glob(f"{folder}/**/package-lock.json") if "node_modules" not in file.parts)
 
 
-def _in_requirements(file: Path) -> Iterator[Pin]:
+def _read_requirements(file: Path) -> Iterator[Pin]:
     yield from (Pin("PyPI", *match) for match in _PIN.findall(file.read_text()))
 
 
-def _in_lock(file: Path) -> Iterator[Pin]:
+def _read_lock(file: Path) -> Iterator[Pin]:
     packages: Mapping[str, Any] = json.loads(file.read_text())["packages"]
     for path, package in packages.items():
         if path:  # npm lists the project itself too, under the path ""

@@ -125,7 +125,7 @@ def _find_uv() -> str:
         _fetch_uv(has_pip=pip.returncode == 0)
     except _InstallError as failed:
         if failed.unreachable:
-            raise _as_command_error("uv", failed) from failed
+            raise _build_command_error("uv", failed) from failed
     return fetched if _runs(fetched, "--version") else ""
 
 
@@ -148,7 +148,7 @@ def _make(environment: Environment, uv: str, base: str) -> None:
         if not (uv and _install_with_uv(environment, uv, base)):
             _install_with_pip(environment, base)
     except _InstallError as failed:
-        raise _as_command_error(environment.purpose, failed) from failed
+        raise _build_command_error(environment.purpose, failed) from failed
     for marker in filter(None, (environment.also, environment.marker)):
         (ROOT / marker).touch()
 
@@ -215,7 +215,7 @@ def _network_fault(output: str) -> str:
     return _NO_ANSWER if _TIMEOUTS.search(output) else broken[0].lower() if broken else ""
 
 
-def _as_command_error(purpose: str, failed: _InstallError) -> CommandError:
+def _build_command_error(purpose: str, failed: _InstallError) -> CommandError:
     """Return the error to print. It has the last errors of uv or pip, unless the registry was unreachable."""
     if failed.unreachable:
         return CommandError(

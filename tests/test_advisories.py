@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from infra.advisories import pinned
+from infra.advisories import list_pins
 from tests.conftest import ROOT, free_port
 
 # In the form that OSV documents for a batch: an advisory has an id and the time of its last change.
@@ -63,7 +63,7 @@ def look(service: str) -> tuple[int, str, str]:
 
 def test_all_that_is_pinned_for_any_python_and_in_any_lock_file_is_looked_up() -> None:
     with osv({"jinja2 2.4.1": KNOWN}) as (service, asked):
-        count = len(pinned(ROOT))
+        count = len(list_pins(ROOT))
         assert look(service) == (0, f"None of {count} packages has a known advisory.\n", "")
     assert len(asked) == count + 1 > 200
     names = {(query["package"]["ecosystem"], query["package"]["name"]) for query in asked}
@@ -72,7 +72,7 @@ def test_all_that_is_pinned_for_any_python_and_in_any_lock_file_is_looked_up() -
 
 
 def test_an_advisory_fails_and_is_named() -> None:
-    asked = pinned(ROOT)
+    asked = list_pins(ROOT)
     urllib3 = next(pin for pin in asked if pin.name == "urllib3")
     with osv({"jinja2 2.4.1": KNOWN, f"urllib3 {urllib3.version}": URLLIB3}) as (service, _):
         status, told, err = look(service)
@@ -91,7 +91,7 @@ def test_a_service_that_looks_nothing_up_fails() -> None:
 
 def test_a_service_that_leaves_something_out_fails() -> None:
     with osv({"jinja2 2.4.1": KNOWN}, lost=1) as (service, _):
-        count = len(pinned(ROOT)) + 1
+        count = len(list_pins(ROOT)) + 1
         assert look(service) == (
             1,
             "",
@@ -108,7 +108,7 @@ def test_a_service_that_cannot_be_asked_fails(path: str) -> None:
 
 def test_a_file_that_pins_nothing_is_not_passed_over(tmp_path: Any) -> None:
     (tmp_path / "requirements.txt").write_text("cryptography>=40\n")
-    script = f"from infra.advisories import pinned; import pathlib; pinned(pathlib.Path({str(tmp_path)!r}))"
+    script = f"from infra.advisories import list_pins; import pathlib; list_pins(pathlib.Path({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.stderr.splitlines()[-1].endswith(
         "CommandError: requirements.txt pins no package that can be looked up."

@@ -19,10 +19,10 @@ _COMMON = {field.name for field in fields(Described)}
 
 def main() -> None:
     """Write the table into the page."""
-    PAGE.write_text(with_table(PAGE.read_text()))
+    PAGE.write_text(insert_table(PAGE.read_text()))
 
 
-def with_table(page: str) -> str:
+def insert_table(page: str) -> str:
     """Return the page with a new table of all stored kinds of resources."""
     rows = [_row(kind) for kind in kinds.TABLE if fields(kind.stored_type)]
     table = ["| Scope | Ids | Fields of `body` | Modules |", "|---|---|---|---|", *sorted(rows)]

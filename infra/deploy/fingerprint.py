@@ -16,7 +16,7 @@ _IGNORED = {"__pycache__", "deployments", "deployed"}
 _FILE = "fingerprint.json"
 
 
-def of_inputs(*choices: str) -> str:
+def compute(*choices: str) -> str:
     """Return the digest of a package's inputs, including this Python's version."""
     digest = hashlib.sha256(repr((choices, sys.version)).encode())
     for file in sorted(_files()):

@@ -46,7 +46,7 @@ RESPONSES: dict[str, ApiError] = {
 }
 
 
-def in_definition() -> dict[str, Any]:
+def build_extension() -> dict[str, Any]:
     """Return the error responses as an extension of the API's OpenAPI definition.
 
     Separate resources of the stack could miss the first deployment of the API. A part of its definition cannot.
@@ -63,8 +63,8 @@ def in_definition() -> dict[str, Any]:
     }
 
 
-def as_resources() -> dict[str, Any]:
-    """Return the error responses as resources of a stack, for emulated clouds that ignore `in_definition`."""
+def build_resources() -> dict[str, Any]:
+    """Return the error responses as resources of a stack, for emulated clouds that ignore `build_extension`."""
     return {
         f"Response{name.title().replace('_', '')}": {
             "Type": "AWS::ApiGateway::GatewayResponse",
@@ -76,7 +76,7 @@ def as_resources() -> dict[str, Any]:
                 "ResponseTemplates": response["responseTemplates"],
             },
         }
-        for name, response in in_definition().items()
+        for name, response in build_extension().items()
     }
 
 

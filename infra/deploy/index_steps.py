@@ -22,7 +22,7 @@ def of(deployed: str, template: str) -> list[str]:
         states.append({other: index for other, index in states[-1].items() if other != name})
     for name in (name for name in after if name not in before):
         states.append({**states[-1], name: after[name]})
-    return [*(_with_indexes(target, state) for state in states[1:-1]), template]
+    return [*(_set_indexes(target, state) for state in states[1:-1]), template]
 
 
 def _table(template: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _indexes(template: Mapping[str, Any]) -> dict[str, Any]:
     return {index["IndexName"]: index for index in _table(template).get("GlobalSecondaryIndexes", ())}
 
 
-def _with_indexes(template: Mapping[str, Any], indexes: Mapping[str, Any]) -> str:
+def _set_indexes(template: Mapping[str, Any], indexes: Mapping[str, Any]) -> str:
     """Return a template in which the table has only these indexes.
 
     The template defines only attributes that are keys, because DynamoDB refuses definitions of other attributes.

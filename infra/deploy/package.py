@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the folder for the package (default: build/<stage>)")
     options = parser.parse_args()
     out = options.out or ROOT / "build" / options.stage
-    inputs = fingerprint.of_inputs(options.stage, options.arch)
+    inputs = fingerprint.compute(options.stage, options.arch)
     archive, is_current = out / "deployment.zip", fingerprint.is_current(out, inputs)
     try:
         if not is_current:
@@ -94,13 +94,13 @@ def _config(stage: str) -> dict[str, Any]:
 def _copy_sources(config: dict[str, Any], sources: Path) -> None:
     for name in _SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, sources / name, ignore=_ignored)
+            shutil.copytree(ROOT / name, sources / name, ignore=_list_ignored)
         else:
             shutil.copy2(ROOT / name, sources / name)
     (sources / ".chalice" / "config.json").write_text(json.dumps(config))
 
 
-def _ignored(folder: str, names: list[str]) -> set[str]:
+def _list_ignored(folder: str, names: list[str]) -> set[str]:
     """Return the names in a folder that the package does not contain."""
     path = Path(folder).relative_to(ROOT)
     return {name for name in names if name in ("__pycache__", "deployments") or (path / name).as_posix() in _OPERATOR}
@@ -170,11 +170,11 @@ def _complete(out: Path) -> None:
     stack: dict[str, Any] = yaml_parse(merged.read_text())
     merged.unlink()
     definition = stack["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
-    definition["x-amazon-apigateway-gateway-responses"] = gateway_responses.in_definition()
+    definition["x-amazon-apigateway-gateway-responses"] = gateway_responses.build_extension()
     _call_aliases(definition)
-    stack["Resources"].update(gateway_responses.as_resources())
+    stack["Resources"].update(gateway_responses.build_resources())
     (out / "sam.json").write_text(json.dumps(stack, indent=1, sort_keys=True))
-    (out / "translated.json").write_text(json.dumps(_translated(stack), indent=1, sort_keys=True))
+    (out / "translated.json").write_text(json.dumps(_translate(stack), indent=1, sort_keys=True))
 
 
 def _call_aliases(value: Any) -> None:
@@ -187,7 +187,7 @@ def _call_aliases(value: Any) -> None:
             _call_aliases(child)
 
 
-def _translated(stack: dict[str, Any]) -> dict[str, Any]:
+def _translate(stack: dict[str, Any]) -> dict[str, Any]:
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
     for name in ("APIHandler", "Authorizer"):  # a placeholder, because SAM translates only functions with a URL
         stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"

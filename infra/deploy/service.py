@@ -48,13 +48,13 @@ def deploy(
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     table_parameters = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
     accepted = template["Parameters"]
-    known = _renamed({**_OF_OLDER_STACKS, **deployed}, accepted) if deployed else {}
+    known = _rename({**_OF_OLDER_STACKS, **deployed}, accepted) if deployed else {}
     unchanged = {parameter: known[parameter] for parameter in accepted if parameter in known}
     changed = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
-    values = {**table_parameters, **unchanged, **_renamed(changed, accepted)}
+    values = {**table_parameters, **unchanged, **_rename(changed, accepted)}
     if values.get("SnapStart") == "on":
         _require_snapshots(template)
-    body = _with_new_versions(json.dumps(template), values)
+    body = _renew_versions(json.dumps(template), values)
     api = stacks.deploy(body, f"{name}-api", values, bucket=bucket, role=role, tags=tags)
     return {**data, **values, **api}
 
@@ -82,7 +82,7 @@ def _require_snapshots(template: Mapping[str, Any]) -> None:
         )
 
 
-def _with_new_versions(template: str, values: Mapping[str, str]) -> str:
+def _renew_versions(template: str, values: Mapping[str, str]) -> str:
     """Return a template in which functions get new versions if the code, a setting or the template has changed.
 
     A version is a copy of a function that never changes. CloudFormation makes a version only for a new name.
@@ -120,7 +120,7 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
             return base_names.compare_settings(_settings(deployed), settings) if deployed else ""
 
 
-def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
+def _rename(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
     """Rename the parameter RecordFormat or RecordsEdition to the name that the template accepts."""
     name = next((name for name in _FORMATS if name in accepted), None)
     return {name if name and parameter in _FORMATS else parameter: value for parameter, value in parameters.items()}

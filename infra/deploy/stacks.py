@@ -35,7 +35,7 @@ def deploy(
     to all resources. If `tags` is None, they stay unchanged.
     Raises CommandError, aws.AwsError.
     """
-    with _translated_errors():
+    with _translate_errors():
         client = _client("cloudformation")
         before = _description(client, stack)
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
@@ -53,7 +53,7 @@ def deploy(
 
 def outputs(stack: str) -> dict[str, str]:
     """Return a stack's outputs. Raises CommandError if it is missing or incomplete, aws.AwsError."""
-    with _translated_errors():
+    with _translate_errors():
         description = _description(_client("cloudformation"), stack)
     if description is None:
         raise CommandError(f"There is no stack {stack} in this account and region: deploy it first.")
@@ -66,14 +66,14 @@ def outputs(stack: str) -> dict[str, str]:
 
 def parameters(stack: str) -> dict[str, str]:
     """Return a stack's parameters, or {} without a stack. Raises aws.AwsError."""
-    with _translated_errors():
+    with _translate_errors():
         description = _description(_client("cloudformation"), stack) or {}
     return {entry["ParameterKey"]: entry["ParameterValue"] for entry in description.get("Parameters", ())}
 
 
 def template(stack: str) -> str:
     """Return a stack's template, or "" without a stack. Raises aws.AwsError, CommandError."""
-    with _translated_errors():
+    with _translate_errors():
         client = _client("cloudformation")
         if _description(client, stack) is None:
             return ""
@@ -84,7 +84,7 @@ def template(stack: str) -> str:
 def upload(content: bytes, bucket: str) -> tuple[str, str]:
     """Upload bytes to S3, with their digest as the key. Return the key and the URL."""
     key = hashlib.sha256(content).hexdigest()
-    with _translated_errors():
+    with _translate_errors():
         client = _client("s3")
         client.put_object(Bucket=bucket, Key=key, Body=content)
     return key, f"{client.meta.endpoint_url}/{bucket}/{key}"
@@ -92,7 +92,7 @@ def upload(content: bytes, bucket: str) -> tuple[str, str]:
 
 def make_bucket(bucket: str) -> None:
     """Create a bucket in an emulated cloud if it is missing."""
-    with _translated_errors():
+    with _translate_errors():
         client = _client("s3")
         region = client.meta.region_name
         location = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
@@ -106,7 +106,7 @@ def _client(service: str) -> Any:
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         with aws.translate_errors():
             yield

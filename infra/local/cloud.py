@@ -89,7 +89,7 @@ class Cloud:
             )
         self._await_answer()
 
-    def dropped_changes(self) -> list[str]:
+    def list_dropped_changes(self) -> list[str]:
         """Return a sentence for each incomplete change that the cloud dropped from its journal when it started."""
         return [line for line in self.log.read_text().splitlines() if line.startswith("The journal ")]
 
@@ -163,7 +163,7 @@ def is_answering(url: str) -> bool:
         return False
 
 
-def forget_own() -> None:
+def forget_url() -> None:
     """Remove the URL of an earlier embedded cloud from the environment."""
     if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(OWN, None):
         os.environ.pop("AWS_ENDPOINT_URL", None)

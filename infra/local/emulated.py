@@ -47,7 +47,7 @@ def main(action: str) -> None:
     """Check, start or stop the cloud. A failure exits with one sentence and status 1."""
     os.umask(0o077)
     signals.interrupt()
-    cloud.forget_own()
+    cloud.forget_url()
     try:
         {"check": check, "start": start, "stop": stop}[action]()
     except CommandError as error:

@@ -37,7 +37,7 @@ def main() -> None:
     signals.interrupt()
     terminal.outlive_output()
     os.umask(0o077)
-    cloud.forget_own()
+    cloud.forget_url()
     embedded = Cloud(LOCAL / "cloud", terminal.port("CLOUD_PORT", 4566))
     try:
         port = terminal.port("PORT", 8000)
@@ -47,7 +47,7 @@ def main() -> None:
         if cloud.endpoint_url() is None:
             embedded.start()
             cloud.use_cloud(embedded.settings)
-            for sentence in embedded.dropped_changes():
+            for sentence in embedded.list_dropped_changes():
                 print(sentence, file=sys.stderr)
         elif not os.environ.get("AWS_ENDPOINT_URL"):
             # LOCALSTACK_HOST names a cloud that accepts any credentials

@@ -12,7 +12,7 @@ def interrupt() -> None:
 
     Later signals must not interrupt the embedded cloud while it saves its state.
     """
-    for number in _handled():
+    for number in _list_handled():
         signal.signal(number, _raise_interrupt)
 
 
@@ -23,7 +23,7 @@ def defer() -> Iterator[None]:
     A signal during `Popen` could lose the new process, or make `Popen` wait for its own lock forever.
     """
     received: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in _handled()}
+    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in _list_handled()}
     try:
         yield
     finally:
@@ -34,11 +34,11 @@ def defer() -> Iterator[None]:
 
 
 def _raise_interrupt(*_: object) -> None:
-    for number in _handled():
+    for number in _list_handled():
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-def _handled() -> list[signal.Signals]:
+def _list_handled() -> list[signal.Signals]:
     """Return the signals that end this process. A program started by nohup ignores SIGHUP."""
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]

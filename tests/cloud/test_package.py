@@ -72,7 +72,7 @@ def test_it_is_made_again_only_if_something_changed(deployed_api: Served, tmp_pa
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout == f"{ARCHIVE}: {ARCHIVE.stat().st_size:,} bytes, unchanged\n"
     assert ARCHIVE.stat().st_mtime_ns == written_at
-    inputs = {arch: fingerprint.of_inputs("dev", arch) for arch in ("arm64", "x86_64")}
+    inputs = {arch: fingerprint.compute("dev", arch) for arch in ("arm64", "x86_64")}
     assert inputs["arm64"] != inputs["x86_64"]
     for name in ("deployment.zip", "sam.json", "sbom.json", "translated.json"):
         (tmp_path / name).write_text(name)

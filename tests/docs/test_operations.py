@@ -6,7 +6,7 @@ from infra.build import records
 
 def test_the_table_of_items_is_generated_from_the_present_kinds() -> None:
     page = records.PAGE.read_text()
-    assert records.with_table(page) == page, "Run 'make openapi'."
+    assert records.insert_table(page) == page, "Run 'make openapi'."
 
 
 def test_the_table_has_every_kind_and_module() -> None:

@@ -137,7 +137,7 @@ def test_a_refusal_that_has_no_sample_is_not_left_out_in_silence() -> None:
 
     endpoint = next(iter(routes.DOCUMENTED)).endpoints()[0]
     with pytest.raises(ValueError, match="Locked"):
-        refusals.by(endpoint._replace(errors=(Locked,)))
+        refusals.list_by_status(endpoint._replace(errors=(Locked,)))
 
 
 def every_code(response: Any) -> set[str]:

@@ -164,7 +164,7 @@ def _assign_schemas(schemas: Words, groups: list[Group]) -> None:
             if name in schemas and name not in done:
                 done.add(name)
                 yield name
-                yield from take(inner for inner in _named(schemas[name]) if inner not in direct)
+                yield from take(inner for inner in _list_schema_names(schemas[name]) if inner not in direct)
 
     for group in groups:
         group.shared = [*take(name for words in group.operations for name in words["answered"] if direct[name] > 1)]
@@ -173,10 +173,10 @@ def _assign_schemas(schemas: Words, groups: list[Group]) -> None:
             words["answer_schemas"] = [*take(words["answered"])]
 
 
-def _named(words: object) -> Iterator[str]:
+def _list_schema_names(words: object) -> Iterator[str]:
     """Yield the names of the schemas that a schema refers to."""
     if isinstance(words, dict):
         yield from [target(words)] if "$ref" in words else []
-        yield from (name for each in words.values() for name in _named(each))
+        yield from (name for each in words.values() for name in _list_schema_names(each))
     if isinstance(words, list):
-        yield from (name for each in words for name in _named(each))
+        yield from (name for each in words for name in _list_schema_names(each))

@@ -65,7 +65,7 @@ def _paths(all_operations: list[Operation]) -> Words:
     paths: dict[str, Words] = {}
     for operation in all_operations:
         endpoint = operation.endpoint
-        paths.setdefault(operation.path, {})[endpoint.method.lower()] = operations.described(operation)
+        paths.setdefault(operation.path, {})[endpoint.method.lower()] = operations.describe(operation)
     return paths
 
 
@@ -114,9 +114,9 @@ def _build_separate_schema(
     because absent fields stay unchanged. The separate schema of a response has a pattern for the `id` of this kind.
     """
     if operation.body:
-        return {operation.request_schema: schemas.of_a_change(shared_schemas[uses[operation.body, "validation"]])}
+        return {operation.request_schema: schemas.build_change(shared_schemas[uses[operation.body, "validation"]])}
     return (
-        {operation.response_schema: schemas.with_id(shared_schemas[operation.response_schema], operation.id)}
+        {operation.response_schema: schemas.restrict_id(shared_schemas[operation.response_schema], operation.id)}
         if operation.endpoint.response
         else {}
     )

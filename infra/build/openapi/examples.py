@@ -54,7 +54,7 @@ def response(operation: Operation) -> Body:
             return shown
 
 
-def refused(operation: Operation) -> dict[str, str]:
+def list_causes(operation: Operation) -> dict[str, str]:
     """Return the causes of errors that only this operation has, by error code."""
     sentences: dict[str, str] = read().get(operation.example, {}).get("refused", {}).get(operation.verb, {})
     return sentences

@@ -94,12 +94,12 @@ def _type(words: Words) -> str:
         f"({words.get(low, '')}..{words.get(high, '')})" for low, high in _BOUNDS if low in words or high in words
     )
     if "items" in words:
-        return f"[{_type(words['items'])}]{_or_null(words)}{bounds}"
+        return f"[{_type(words['items'])}]{_mark_nullable(words)}{bounds}"
     if isinstance(words.get("additionalProperties"), dict):
-        return f"{{{_type(words['additionalProperties'])}}}{_or_null(words)}{bounds}"
+        return f"{{{_type(words['additionalProperties'])}}}{_mark_nullable(words)}{bounds}"
     of = words["type"] if isinstance(words["type"], str) else words["type"][0]
-    return f"{words.get('format', of)}{_or_null(words)}{bounds}"
+    return f"{words.get('format', of)}{_mark_nullable(words)}{bounds}"
 
 
-def _or_null(words: Words) -> str:
+def _mark_nullable(words: Words) -> str:
     return "|null" if "null" in words["type"] else ""

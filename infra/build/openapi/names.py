@@ -60,7 +60,7 @@ class Operation:
         lists = [endpoint.path[: variable.start()] for variable in _VARIABLE.finditer(endpoint.path)]
         parents = [kind for path in lists if (kind := kinds.at(path))]
         listed = kinds.at(endpoint.path)
-        path = endpoint.path if listed else _with_id(endpoint.path)
+        path = endpoint.path if listed else _rename_variable(endpoint.path)
         variables = dict(zip(_VARIABLE.findall(path), parents, strict=True))
         nearest = listed or (parents[-1] if parents else None)
         part = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
@@ -93,7 +93,7 @@ class Operation:
     def summary(self) -> str:
         """Return the operation's title, for example Create API key."""
         verb, _, noun = self.name.partition("_")
-        return f"{verb.capitalize()} {spelt(noun)}"
+        return f"{verb.capitalize()} {spell(noun)}"
 
     @property
     def response_schema(self) -> str:
@@ -128,7 +128,7 @@ class Operation:
         return words[0].upper() + words[1:]
 
 
-def _with_id(path: str) -> str:
+def _rename_variable(path: str) -> str:
     """Rename the last variable of a path to `{id}`, unless another variable of the path has that name."""
     names = _VARIABLE.findall(path)
     return path.replace(f"{{{names[-1]}}}", "{id}") if names and "id" not in names else path
@@ -139,7 +139,7 @@ def form(prefix: str) -> dict[str, str]:
     return {"type": "string", "pattern": ids.pattern(prefix)}
 
 
-def spelt(noun: str) -> str:
+def spell(noun: str) -> str:
     """Return a noun in normal spelling: `ssh_credential` is SSH credential."""
     return " ".join(_SPELT.get(word, word) for word in noun.split("_"))
 

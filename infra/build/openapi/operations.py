@@ -63,21 +63,21 @@ _DESCRIPTIONS = {
 }
 
 
-def described(operation: Operation) -> Words:
+def describe(operation: Operation) -> Words:
     """Return the description of an operation."""
     endpoint = operation.endpoint
     return {
         "operationId": operation.name,
         "tags": [operation.tag],
         "summary": operation.summary,
-        "description": sentences.about(operation),
+        "description": sentences.describe(operation),
         **({} if endpoint.authorizer else {"security": []}),
         "parameters": [*_parameters(operation)],
         **({"requestBody": _request(operation, operation.body)} if operation.body else {}),
         "responses": {
             str(endpoint.status): _answer(operation),
             **({"304": _UNCHANGED} if operation.verb == "get" else {}),
-            **{status: _ref("responses", name) for status, name in refusals.by(endpoint).items()},
+            **{status: _ref("responses", name) for status, name in refusals.list_by_status(endpoint).items()},
         },
     }
 

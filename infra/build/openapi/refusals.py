@@ -88,9 +88,9 @@ HEADERS: dict[str, Words] = {
 }
 
 
-def by(endpoint: Endpoint) -> dict[str, str]:
+def list_by_status(endpoint: Endpoint) -> dict[str, str]:
     """Return the names of an endpoint's error responses, by status."""
-    return {str(status): _name(kinds, _is_oauth(endpoint, status)) for status, kinds in _by_status(endpoint)}
+    return {str(status): _name(kinds, _is_oauth(endpoint, status)) for status, kinds in _group_by_status(endpoint)}
 
 
 def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
@@ -98,7 +98,7 @@ def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
     groups = {
         _name(kinds, is_oauth): (kinds, is_oauth)
         for endpoint in endpoints
-        for status, kinds in _by_status(endpoint)
+        for status, kinds in _group_by_status(endpoint)
         for is_oauth in [_is_oauth(endpoint, status)]
     }
     groups |= {_name([kind]): ([kind], False) for kind in (errors.NoSuchRoute, errors.MethodNotAllowed)}
@@ -107,7 +107,7 @@ def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
 
 def examples() -> dict[str, Words]:
     """Return the samples of all errors by name."""
-    samples = {name: sample for kind in EVERY for name, sample in _named(kind).items()}
+    samples = {name: sample for kind in EVERY for name, sample in _list_samples(kind).items()}
     return {
         **{name: {"value": _body(sample)} for name, sample in samples.items() if sample.code != _ONLY_OAUTH},
         **{
@@ -116,7 +116,7 @@ def examples() -> dict[str, Words]:
     }
 
 
-def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
+def _group_by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
     return [(status, [*group]) for status, group in groupby(of(endpoint), key=lambda kind: kind.status)]
 
 
@@ -126,10 +126,10 @@ def of(endpoint: Endpoint) -> list[Kind]:
     Errors with the same status are sorted like the samples in this module. Raises ValueError if an error has no sample.
     """
     order = [*EVERY].index
-    return sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))
+    return sorted(_collect(endpoint), key=lambda kind: (kind.status, order(kind)))
 
 
-def _of(endpoint: Endpoint) -> set[Kind]:
+def _collect(endpoint: Endpoint) -> set[Kind]:
     """Return the errors that an endpoint declares, and those that follow from its body, query and path."""
     error_kinds: set[Kind] = {
         errors.InvalidRequest,
@@ -181,14 +181,16 @@ def _response(kinds: list[Kind], is_oauth: bool) -> Words:
             "application/json": {
                 "schema": {"$ref": f"#/components/schemas/{schema}"},
                 "examples": {
-                    name: {"$ref": f"#/components/examples/{start}{name}"} for kind in kinds for name in _named(kind)
+                    name: {"$ref": f"#/components/examples/{start}{name}"}
+                    for kind in kinds
+                    for name in _list_samples(kind)
                 },
             }
         },
     }
 
 
-def _named(kind: Kind) -> dict[str, ApiError]:
+def _list_samples(kind: Kind) -> dict[str, ApiError]:
     """Return the samples of an error by name: conflict, conflict_2."""
     names = [kind.code, *(f"{kind.code}_{number}" for number in range(2, len(EVERY[kind]) + 1))]
     return dict(zip(names, EVERY[kind], strict=True))

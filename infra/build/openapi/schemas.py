@@ -45,13 +45,13 @@ class _Generator(GenerateJsonSchema):
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> Words:
         words: Words = self.generate_inner(schema["schema"])
-        return words if self.mode == "validation" else _or_null(words)
+        return words if self.mode == "validation" else _permit_null(words)
 
     def int_schema(self, schema: core_schema.IntSchema) -> Words:
-        return _long(super().int_schema(schema))
+        return _mark_long(super().int_schema(schema))
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> Words:
-        return _long(super().literal_schema(schema))
+        return _mark_long(super().literal_schema(schema))
 
     def dict_schema(self, schema: core_schema.DictSchema) -> Words:
         words: Words = super().dict_schema(schema)
@@ -80,20 +80,20 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     refs, document = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
     requested_names = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
     names = {name: requested_names.get(name) or _name_nested(name) for name in document.get("$defs", {})}
-    definitions = {names[name]: _renamed(words, names) for name, words in document["$defs"].items()}
+    definitions = {names[name]: _rename_references(words, names) for name, words in document["$defs"].items()}
     for shape, words in definitions.items():
         for name, field in words.get("properties", {}).items():
-            field["description"] = field.get("description") or _about(f"{shape}.{name}", field, definitions)
+            field["description"] = field.get("description") or _find_description(f"{shape}.{name}", field, definitions)
             if "$ref" in field:  # some generators ignore keywords beside $ref
                 field["allOf"] = [{"$ref": field.pop("$ref")}]
     return definitions
 
 
-def of_a_change(words: Words) -> Words:
+def build_change(words: Words) -> Words:
     """Return the schema of an update's request: without defaults, since absent fields stay unchanged."""
     # leave out the description of the request class, because the operation has a description
     keywords = {word: value for word, value in words.items() if word != "description"}
-    return {**keywords, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
+    return {**keywords, "properties": {name: _remove_default(field) for name, field in words["properties"].items()}}
 
 
 def describe_defaults(words: Words) -> Words:
@@ -102,7 +102,7 @@ def describe_defaults(words: Words) -> Words:
     return {**words, **({"properties": properties} if properties else {})}
 
 
-def with_id(words: Words, id: Words) -> Words:
+def restrict_id(words: Words, id: Words) -> Words:
     """Return the schema of a response, with the keywords of the schema `id` added to its field `id`."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
@@ -112,14 +112,14 @@ def _describe_default(field: Words) -> Words:
     default = field.get("default")
     is_described = "efault" in field["description"] or default in (None, "", [], {})
     text = "" if is_described else f" Default: `{default if isinstance(default, str) else json.dumps(default)}`."
-    return {**_without_default(field), "description": field["description"] + text}
+    return {**_remove_default(field), "description": field["description"] + text}
 
 
-def _without_default(field: Words) -> Words:
+def _remove_default(field: Words) -> Words:
     return {word: value for word, value in field.items() if word != "default"}
 
 
-def _or_null(words: Words) -> Words:
+def _permit_null(words: Words) -> Words:
     """Return a schema that also accepts null."""
     if "$ref" in words:
         return {"anyOf": [words, {"type": "null"}]}
@@ -127,12 +127,12 @@ def _or_null(words: Words) -> Words:
     return {**words, **values, "type": [words["type"], "null"]}
 
 
-def _long(words: Words) -> Words:
+def _mark_long(words: Words) -> Words:
     """Add the format int64 to an integer schema: without it, some client generators use 32 bits."""
     return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 
-def _about(path: str, field: Words, definitions: Mapping[str, Words]) -> str:
+def _find_description(path: str, field: Words, definitions: Mapping[str, Words]) -> str:
     """Return the description of a field without docstring: the docstring of the class of its value.
 
     Raises NoDescription.
@@ -148,12 +148,12 @@ def _name_nested(name: str) -> str:
     return name.replace("-Output", "").replace("-Input", "Replace")
 
 
-def _renamed(words: Any, names: Mapping[str, str]) -> Any:
+def _rename_references(words: Any, names: Mapping[str, str]) -> Any:
     if isinstance(words, list):
-        return [_renamed(word, names) for word in words]
+        return [_rename_references(word, names) for word in words]
     if not isinstance(words, dict):
         return words
-    return {key: REF + names[word] if key == "$ref" else _renamed(word, names) for key, word in words.items()}
+    return {key: REF + names[word] if key == "$ref" else _rename_references(word, names) for key, word in words.items()}
 
 
 def _texts(shape: type) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from chalicelib.http import errors
 from chalicelib.http.errors import ApiError
 from infra.build.openapi import examples, refusals
-from infra.build.openapi.names import Operation, plural, spelt
+from infra.build.openapi.names import Operation, plural, spell
 
 _CAUSES = {  # the causes of errors for which examples.json has no sentence
     errors.InvalidRequest: "a parameter that is unknown, repeated or out of its bounds",
@@ -18,28 +18,30 @@ _CAUSES = {  # the causes of errors for which examples.json has no sentence
 _OF_A_BODY = "an unknown field or one that breaks its rule, each named in `details`"
 
 
-def about(operation: Operation) -> str:
+def describe(operation: Operation) -> str:
     """Return the description of an operation."""
-    refused = "; ".join(_refused(operation))
-    return f"{_does(operation)}\n\nRefused: {refused}." if refused else _does(operation)
+    refused = "; ".join(_list_refusals(operation))
+    return f"{_describe_action(operation)}\n\nRefused: {refused}." if refused else _describe_action(operation)
 
 
-def _does(operation: Operation) -> str:
-    response, subject = operation.endpoint.response, _subject(operation)
+def _describe_action(operation: Operation) -> str:
+    response, subject = operation.endpoint.response, _name_subject(operation)
     match operation.verb:
         case "list":
-            return f"Lists {_all(operation)}, newest first, in pages: `next_page_uri` is the address of the next one."
+            return (
+                f"Lists {_name_all(operation)}, newest first, in pages: `next_page_uri` is the address of the next one."
+            )
         case "create":
-            return f"Creates {subject}. {_doc(response)}"
+            return f"Creates {subject}. {_read_docstring(response)}"
         case "update":
             return (
                 f"Changes {subject}: the body contains only the changed fields, absent fields stay unchanged. An empty "
                 "string clears a text, an empty array a list."
             )
         case "replace":
-            return f"Replaces {subject} completely: absent fields get their defaults. {_doc(response)}"
+            return f"Replaces {subject} completely: absent fields get their defaults. {_read_docstring(response)}"
         case "exchange":
-            return _doc(operation.endpoint.view)
+            return _read_docstring(operation.endpoint.view)
         case "verify":
             return f"Checks the proof of {subject} immediately; its status shows the result."
         case "offboard":
@@ -53,11 +55,11 @@ def _does(operation: Operation) -> str:
             beneath = " and all resources below its path" if operation.path.startswith("/edges/") else ""
             return f"Deletes {subject}{beneath}. The response has no body."
         case _:
-            return f"Returns {subject}. {_doc(response or operation.endpoint.view)}"
+            return f"Returns {subject}. {_read_docstring(response or operation.endpoint.view)}"
 
 
-def _refused(operation: Operation) -> Iterator[str]:
-    causes = examples.refused(operation)
+def _list_refusals(operation: Operation) -> Iterator[str]:
+    causes = examples.list_causes(operation)
     for kind in refusals.of(operation.endpoint):
         if cause := causes.get(kind.code) or _cause(kind, operation):
             yield f"{cause} ({kind.status} `{kind.code}`)"
@@ -72,19 +74,19 @@ def _cause(kind: type[ApiError], operation: Operation) -> str:
     return _CAUSES.get(kind, "")
 
 
-def _subject(operation: Operation) -> str:
+def _name_subject(operation: Operation) -> str:
     """Return what an operation concerns, for its description: an SSH credential, the policy of an SSH authority."""
     if operation.kind is None:
-        return "the caller" if operation.endpoint.authorizer else f"the {spelt(operation.noun)}"
+        return "the caller" if operation.endpoint.authorizer else f"the {spell(operation.noun)}"
     if operation.part == "self":
         return f"the {operation.kind.name} of the request itself"
     resource = _add_article(operation.kind.name)
-    return f"the {spelt(operation.part)} of {resource}" if operation.part else resource
+    return f"the {spell(operation.part)} of {resource}" if operation.part else resource
 
 
-def _all(operation: Operation) -> str:
+def _name_all(operation: Operation) -> str:
     parent = operation.kind and operation.kind.parent
-    return f"the {plural(spelt(operation.noun))} of {_add_article(parent.name) if parent else 'the account'}"
+    return f"the {plural(spell(operation.noun))} of {_add_article(parent.name) if parent else 'the account'}"
 
 
 def _add_article(name: str) -> str:
@@ -92,5 +94,5 @@ def _add_article(name: str) -> str:
     return f"{'an' if name.startswith(('A', 'E', 'H', 'S', 'a', 'e', 'i', 'o')) else 'a'} {name}"
 
 
-def _doc(of: object) -> str:
+def _read_docstring(of: object) -> str:
     return inspect.cleandoc(getattr(of, "__doc__", None) or "")

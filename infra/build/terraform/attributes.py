@@ -21,7 +21,7 @@ _FORMATS = {  # how to compare texts that a response can spell differently, by `
 }
 
 
-def requested(
+def build_requested(
     schemas: Schemas, name: str, field: Mapping[str, Any], answer: Mapping[str, Any], required: Collection[str]
 ) -> Json:
     """Return the attribute for a field of requests.
@@ -29,7 +29,7 @@ def requested(
     An optional attribute is also computed, unless it is an object.
     """
     schema = schemas.resolve(field)
-    shown_as, form = _in_answer(schemas, name, schema, answer)
+    shown_as, form = _find_in_answer(schemas, name, schema, answer)
     attribute = {"name": name, **_type(schemas, name, schema, answer.get("properties", {}).get(shown_as))}
     if name in required:
         attribute["required"] = True
@@ -37,16 +37,16 @@ def requested(
         attribute["optional"] = True
         if attribute["type"] != "object":
             attribute["computed"] = True
-    return attribute | _known(schemas, name, schema) | ({"shown": shown_as} if shown_as != name else {}) | form
+    return attribute | _list_entries(schemas, name, schema) | ({"shown": shown_as} if shown_as != name else {}) | form
 
 
 def fields(schemas: Schemas, request: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Json]:
     """Return the attributes for the fields of an object in a request."""
     required = request.get("required", ())
-    return [requested(schemas, name, field, answer, required) for name, field in request["properties"].items()]
+    return [build_requested(schemas, name, field, answer, required) for name, field in request["properties"].items()]
 
 
-def shown(schemas: Schemas, answer: Mapping[str, Any], covered: Collection[str] = ()) -> Iterator[Json]:
+def list_shown(schemas: Schemas, answer: Mapping[str, Any], covered: Collection[str] = ()) -> Iterator[Json]:
     """Yield the attributes of fields that only responses contain. Lists of other resources are left out."""
     for name, field in answer.get("properties", {}).items():
         schema = schemas.resolve(field)
@@ -56,7 +56,7 @@ def shown(schemas: Schemas, answer: Mapping[str, Any], covered: Collection[str] 
             "name": name,
             **_type(schemas, name, schema, field),
             "computed": True,
-            **_known(schemas, name, schema),
+            **_list_entries(schemas, name, schema),
         }
         is_stable = attribute["type"] != "object" and not schemas.is_nullable(field)
         yield attribute | ({"stable": True} if is_stable else {})
@@ -84,7 +84,7 @@ def _type(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mappin
 def _fields(schemas: Schemas, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Json]:
     """Return the attributes of an object. They are computed if only answers contain this object."""
     if schema is answer or schema == answer:
-        return list(shown(schemas, schema))
+        return list(list_shown(schemas, schema))
     return fields(schemas, schema, answer)
 
 
@@ -93,7 +93,7 @@ def _has_fields(schema: Mapping[str, Any]) -> bool:
     return bool(schema.get("properties")) and all(map(_NAME.fullmatch, schema["properties"]))
 
 
-def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
+def _list_entries(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
     """Return the entries of an attribute that follow from its schema.
 
     They are `description`, `format`, and `sensitive` if the value is a secret.
@@ -107,7 +107,9 @@ def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
     return entries
 
 
-def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, Json]:
+def _find_in_answer(
+    schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]
+) -> tuple[str, Json]:
     """Return the name by which responses contain a field of requests, and additional entries of the attribute.
 
     The entry `hidden` is true if no response contains the field. The entry `form` is "id" if responses contain a

@@ -44,23 +44,23 @@ class _Kind:
 
     def as_json(self) -> Json:
         renamed = self._names_of_parameters()
-        separate = [module for module in self._modules() if module not in self._created()]
+        separate = [module for module in self._modules() if module not in self._list_created()]
         kind: Json = {
             "name": self.name,
-            "description": self.schemas.description(self._shown()),
+            "description": self.schemas.description(self._find_response()),
             "path": _rename(self.path, renamed),
             "item": _rename(self.item, renamed),
             "parents": [renamed[variable] for variable in _PARAMETER.findall(self.path)],
             "attributes": [*self._parents(renamed), *self._attributes(), *map(self._separate_module, separate)],
-            "created": sorted(self._created()),
-            "updated": sorted(self._updated()),
+            "created": sorted(self._list_created()),
+            "updated": sorted(self._list_updated()),
             "modules": separate,
             "removals": self._removals(),
             "parts": [name for name, segment in self._removals().items() if segment not in self._modules()],
         }
         if status := self._paths.get(f"{self.item}/status"):
             answer = self.schemas.answer(status["get"])
-            kind["status"] = list(attributes.shown(self.schemas, answer))
+            kind["status"] = list(attributes.list_shown(self.schemas, answer))
         return kind
 
     def _names_of_parameters(self) -> dict[str, str]:
@@ -78,15 +78,15 @@ class _Kind:
 
     def _attributes(self) -> Iterator[Json]:
         """Yield the attributes of requests, then those that only answers show."""
-        requested = {**self._updated(), **self._created()}
+        requested = {**self._list_updated(), **self._list_created()}
         required = set(self._request("post").get("required", ()))
-        shown = self._shown()
+        shown = self._find_response()
         covered = set(self._names_of_parameters().values()) - {"id"}
         for name, schema in requested.items():
-            attribute = attributes.requested(self.schemas, name, schema, shown, required)
+            attribute = attributes.build_requested(self.schemas, name, schema, shown, required)
             covered |= {name, attribute.get("shown", name)}
-            yield attribute | ({} if name in self._updated() else {"fixed": True})
-        yield from attributes.shown(self.schemas, shown, covered)
+            yield attribute | ({} if name in self._list_updated() else {"fixed": True})
+        yield from attributes.list_shown(self.schemas, shown, covered)
 
     def _separate_module(self, name: str) -> Json:
         """Return the attribute of a module that responses about the resource omit. It is read from a separate path."""
@@ -98,28 +98,28 @@ class _Kind:
 
     def _modules(self) -> list[str]:
         """Return the names of the item's modules: the last segments of paths below the item's path that have a PUT."""
-        return [path.rpartition("/")[2] for path in self._below() if "put" in self._paths[path]]
+        return [path.rpartition("/")[2] for path in self._list_paths() if "put" in self._paths[path]]
 
     def _removals(self) -> Json:
         """Return the attributes that a DELETE request can remove, with the last segment of the path of this request."""
-        removed = [path.rpartition("/")[2] for path in self._below() if "delete" in self._paths[path]]
-        settable = {*self._created(), *self._modules()}
+        removed = [path.rpartition("/")[2] for path in self._list_paths() if "delete" in self._paths[path]]
+        settable = {*self._list_created(), *self._modules()}
         return {name: segment for segment in removed for name in (segment, f"{segment}_id") if name in settable}
 
-    def _below(self) -> list[str]:
+    def _list_paths(self) -> list[str]:
         return [path for path in self._paths if re.fullmatch(re.escape(self.item) + r"/[a-z_]+", path)]
 
-    def _shown(self) -> Json:
+    def _find_response(self) -> Json:
         return self.schemas.answer(self._paths[self.path]["post"])
 
     def _request(self, method: str) -> Json:
         operation = self._paths[self.path if method == "post" else self.item].get(method)
         return self.schemas.request(operation) if operation else {}
 
-    def _created(self) -> Json:
+    def _list_created(self) -> Json:
         return dict(self._request("post").get("properties", {}))
 
-    def _updated(self) -> Json:
+    def _list_updated(self) -> Json:
         return dict(self._request("patch").get("properties", {}))
 
 

@@ -40,7 +40,7 @@ def main() -> None:
     config.keep_alive_timeout, config.graceful_timeout = IDLE, LAST
     config.loglevel = os.environ["LOG_LEVEL"]
     store = _load_store(Path(os.environ["STATE_DIR"]))
-    asyncio.run(_serve(_guarded(), config, store))
+    asyncio.run(_serve(_build_app(), config, store))
     if store:
         store.save_if_possible()
 
@@ -71,7 +71,7 @@ def _load_store(folder: Path) -> "Store | None":
     sys.exit(UNUSABLE)
 
 
-def _guarded() -> App:
+def _build_app() -> App:
     """Return the emulator behind `Guard`, which checks the credentials of each request.
 
     With AUTH=true, Lambda functions that run in the emulator can call it too.

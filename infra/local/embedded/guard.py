@@ -43,7 +43,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "http" and (admitted := self._admit(scope)) is not None:
-            await self.app(admitted, receive, _without_cors(send))
+            await self.app(admitted, receive, _drop_cors(send))
         else:
             await _refuse(scope, send)
 
@@ -53,7 +53,7 @@ class Guard:
         if self.functions_path and _DEPLOYED_API.match(path):
             # A request to the deployed API needs no access key id, because this API authenticates its callers. Its host
             # is checked, because the emulator chooses the AWS service by the host.
-            return scope if _HERE.fullmatch(_only(headers, b"host")) else None
+            return scope if _HERE.fullmatch(_read_single(headers, b"host")) else None
         if any(name == b"origin" for name, _ in headers):
             return None
         if self.functions_path and f"{path}/".startswith(f"{self.functions_path}/"):
@@ -70,18 +70,18 @@ class Guard:
         return self.is_issued(_key_id(scope["headers"])) and not scope["path"].startswith(_CONTROL)
 
 
-def _only(headers: Headers, name: bytes) -> str:
+def _read_single(headers: Headers, name: bytes) -> str:
     """Return the value of a header that occurs exactly once, else ""."""
     values = [value for header, value in headers if header == name]
     return values[0].decode("latin-1") if len(values) == 1 else ""
 
 
 def _key_id(headers: Headers) -> str:
-    match = _CREDENTIAL.match(_only(headers, b"authorization"))
+    match = _CREDENTIAL.match(_read_single(headers, b"authorization"))
     return match[1] if match else ""
 
 
-def _without_cors(send: Send) -> Send:
+def _drop_cors(send: Send) -> Send:
     """Return a `send` that drops CORS headers, with which any web page could read responses."""
 
     async def send_filtered(message: MutableMapping[str, Any]) -> None:
@@ -97,7 +97,7 @@ async def _refuse(scope: Scope, send: Send) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    target = _only(scope["headers"], b"x-amz-target")
+    target = _read_single(scope["headers"], b"x-amz-target")
     content_type, body = errors.body("UnrecognizedClientException", _MESSAGE, target)
     headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 403, "headers": [*headers, (b"connection", b"close")]})

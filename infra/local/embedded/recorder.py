@@ -51,7 +51,7 @@ class Recorder:
                 self._undo = None
 
     @contextmanager
-    def paused(self) -> Iterator[Journal]:
+    def pause(self) -> Iterator[Journal]:
         """Block all writes in this block. Yield the present journal, which the caller can replace by a new one."""
         with self._lock:
             yield self.journal

@@ -60,7 +60,7 @@ class Store:
         """Write a new snapshot, unless a stack is being changed. Raises OSError: then the old one stays valid."""
         if _is_stack_changing():
             return
-        with self._recorder.paused() as old:
+        with self._recorder.pause() as old:
             new = Journal(self._journal(self._number + 1))
             try:
                 files.write(self._snapshot, _snapshot(self._number + 1))
@@ -141,7 +141,7 @@ class Store:
                         answer = await handle(method, path, headers, body, query)
                     self._save_if_due(action, answer[0])
                 except OSError as error:
-                    return _unavailable(error, headers)
+                    return _answer_unavailable(error, headers)
                 return answer
 
         return handle_and_save
@@ -197,7 +197,7 @@ def _action(headers: dict[str, str], body: bytes) -> str:
     return parse_qs(body.decode("utf-8", "replace")).get("Action", [""])[0]
 
 
-def _unavailable(error: OSError, headers: dict[str, str]) -> Answer:
+def _answer_unavailable(error: OSError, headers: dict[str, str]) -> Answer:
     """Return AWS's answer for a temporary failure, which clients retry."""
     sentence = f"The change cannot be saved ({error.strerror})."
     content_type, body = errors.body("ServiceUnavailable", sentence, headers.get("x-amz-target", ""))

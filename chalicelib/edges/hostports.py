@@ -59,20 +59,20 @@ class Listeners(EditableResource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         path, shape = f"{self.kind.item_path}/status", status.SHAPES[self.kind]
-        shown = Endpoint("GET", path, 200, self.get, status.show, "status", response=shape, is_versioned=False)
-        return (*super().endpoints(), shown)
+        endpoint = Endpoint("GET", path, 200, self.get, status.show, "status", response=shape, is_versioned=False)
+        return (*super().endpoints(), endpoint)
 
     def post(self, call: Call) -> CreatedItem:
-        taken = self._check_hostports(call.body.hostports)
+        hostports = self._check_hostports(call.body.hostports)
         creation = super().post(call)
-        edges.close_tunnels(call.caller.account, taken, by=call.change.by)
+        edges.close_tunnels(call.caller.account, hostports, by=call.change.by)
         return creation
 
     def patch(self, call: Call) -> Item:
-        taken = self._check_hostports(call.body.fields_set().get("hostports", []), call)
-        changed = super().patch(call)
-        edges.close_tunnels(call.caller.account, taken, by=call.change.by)
-        return changed
+        hostports = self._check_hostports(call.body.fields_set().get("hostports", []), call)
+        edge = super().patch(call)
+        edges.close_tunnels(call.caller.account, hostports, by=call.change.by)
+        return edge
 
     def _check_hostports(self, hostports: list[str], call: Call | None = None) -> list[str]:
         """Return the hostports if an edge may listen at them.
@@ -82,10 +82,10 @@ class Listeners(EditableResource):
         """
         if hostports:
             base_names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)
-        banned = bans.patterns() if hostports else []
+        ban_patterns = bans.patterns() if hostports else []
         for index, hostport in enumerate(hostports):
             host, field = hostport.rpartition(":")[0], f"hostports.{index}"
-            if base_names.is_operator_name(base_names.base_name(host)) or bans.matches(host, banned):
+            if base_names.is_operator_name(base_names.base_name(host)) or bans.matches(host, ban_patterns):
                 raise Conflict(base_names.OPERATOR_NAME_MESSAGE.format(field), {field: base_names.OPERATOR_NAME_RULE})
             if (
                 base_names.is_below(host)
@@ -93,11 +93,11 @@ class Listeners(EditableResource):
                 and (self.kind is not TCP_EDGES or "*" in host)
             ):
                 raise InvalidRequest.of({field: f"must have a host below {base_names.domain()}"})
-        closed = [index for index, hostport in enumerate(hostports) if self._is_closed(hostport)]
-        stored = self.get(call).body.get("hostports", []) if closed and call else []
-        if wrong := [index for index in closed if hostports[index] not in stored]:
+        closed_indexes = [index for index, hostport in enumerate(hostports) if self._is_closed(hostport)]
+        stored = self.get(call).body.get("hostports", []) if closed_indexes and call else []
+        if forbidden_indexes := [index for index in closed_indexes if hostports[index] not in stored]:
             rule = f"must have a port of {base_names.ports_text()}: no other port is open below {base_names.domain()}"
-            raise InvalidRequest.of({f"hostports.{index}": rule for index in wrong})
+            raise InvalidRequest.of({f"hostports.{index}": rule for index in forbidden_indexes})
         return hostports
 
     def _is_closed(self, hostport: str) -> bool:

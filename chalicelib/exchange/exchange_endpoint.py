@@ -21,9 +21,9 @@ def exchange(call: Call) -> dict[str, Any]:
 class _Exchange:
     def endpoints(self) -> tuple[Endpoint, ...]:
         errors = (Forbidden, UnknownReference, Conflict, InvalidGrant)
-        declared: dict[str, Any] = {"body": TokenRequest, "response": IssuedToken, "errors": errors}
-        opened: dict[str, Any] = {"authorizer": None, "headers": NO_STORE, "is_oauth": True}
-        return (Endpoint("POST", "/tokens", 200, exchange, **declared, **opened),)
+        shapes: dict[str, Any] = {"body": TokenRequest, "response": IssuedToken, "errors": errors}
+        options: dict[str, Any] = {"authorizer": None, "headers": NO_STORE, "is_oauth": True}
+        return (Endpoint("POST", "/tokens", 200, exchange, **shapes, **options),)
 
 
 ROUTES = _Exchange()

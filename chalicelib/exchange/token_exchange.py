@@ -71,13 +71,13 @@ def exchange(call: Call) -> dict[str, Any]:
 
 def _check_parameters(call: Call) -> None:
     """Raise InvalidRequest for parameters that contradict each other."""
-    wrong = {}
+    errors = {}
     if call.body.certificate and call.body.scope:
-        wrong["scope"] = "must be absent if certificate is present"
+        errors["scope"] = "must be absent if certificate is present"
     if call.body.client_id not in ("", call.body.audience):
-        wrong["client_id"] = "must be absent, or the same as audience"
-    if wrong:
-        raise InvalidRequest.of(wrong)
+        errors["client_id"] = "must be absent, or the same as audience"
+    if errors:
+        raise InvalidRequest.of(errors)
 
 
 def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
@@ -114,10 +114,10 @@ def _create_key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int
     credential = token.credential
     end = clock.seconds() + min(lifetime, credential.account_lifetime or lifetime)
     caller = _build_caller(token, owner, KeyLimits(_choose_scopes(call, token), end))
-    refused = Refused("disabled")
+    refusal = Refused("disabled")
 
     def make(caller: Caller, id: str, _request: Any) -> New:
-        return api_keys.issue(caller, id, owner.owner, caller.limits, credential.rules, refused)
+        return api_keys.issue(caller, id, owner.owner, caller.limits, credential.rules, refusal)
 
     item, new = _commit(call, token, owner, caller, replace(api_keys.RESOURCE, make=make), call.body)
     switching.check_new_key(item)
@@ -139,16 +139,16 @@ def _choose_scopes(call: Call, token: VerifiedToken) -> tuple[str, ...]:
     Raises Refused, and InvalidScope for a scope that the credential lacks or the account does not permit.
     """
     credential_scopes = token.credential.scopes
-    granted = tuple(call.body.scope.split()) if call.body.scope else tuple(credential_scopes)
-    if not granted:
+    key_scopes = tuple(call.body.scope.split()) if call.body.scope else tuple(credential_scopes)
+    if not key_scopes:
         raise Refused("credential")
-    if beyond := [scope for scope in granted if not scopes.covers(credential_scopes, scope)]:
+    if beyond := [scope for scope in key_scopes if not scopes.covers(credential_scopes, scope)]:
         rule = f"must contain only scopes that the federated credential covers; it does not cover '{beyond[0]}'"
         raise InvalidScope(f"'scope' {rule}.", {"scope": rule})
-    if token.credential.require_scopes and scopes.ALL in granted:
+    if token.credential.require_scopes and scopes.ALL in key_scopes:
         rule = f"must not contain '{scopes.ALL}', as the account's rules require"
         raise InvalidScope(f"'scope' {rule}.", {"scope": rule})
-    return granted
+    return key_scopes
 
 
 def _sign_certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
@@ -164,13 +164,13 @@ def _sign_certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetim
     except (InvalidRequest, UnknownReference, Conflict) as error:
         error.details = {f"certificate.{field}": rule for field, rule in error.details.items()}
         raise
-    shown = resource.show(item, replace(call, caller=caller))
-    seconds = int(clock.parse(shown["valid_until"]).timestamp()) - clock.seconds()
+    response = resource.show(item, replace(call, caller=caller))
+    seconds = int(clock.parse(response["valid_until"]).timestamp()) - clock.seconds()
     return {
         "issued_token_type": CERTIFICATE,
         "token_type": "N_A",
         "expires_in": seconds,
-        "ssh_user_certificate": shown,
+        "ssh_user_certificate": response,
     }
 
 
@@ -179,8 +179,8 @@ def _build_caller(token: VerifiedToken, owner: Resolved, limits: KeyLimits) -> C
 
     The federated credential takes the place of the caller's API key. Audit events name it.
     """
-    id, who, chain = token.credential_id, owner.owner, token.chain
-    return Caller(token.credential.account, who.id, who.admin, key=id, limits=limits, name=who.name, federated=chain)
+    id, user, chain = token.credential_id, owner.owner, token.chain
+    return Caller(token.credential.account, user.id, user.admin, key=id, limits=limits, name=user.name, federated=chain)
 
 
 def _commit(

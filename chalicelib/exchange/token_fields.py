@@ -20,11 +20,11 @@ CERTIFICATE = "urn:tunnel-edge:token-type:ssh_user_certificate"
 
 def _check_scope(text: str) -> str:
     """Return the text if it is scopes, separated by single spaces. Raises ValueError if a scope is malformed."""
-    named = text.split(" ")
-    if len(named) > scopes.MAX_COUNT:
+    scope_names = text.split(" ")
+    if len(scope_names) > scopes.MAX_COUNT:
         raise ValueError(f"must have at most {scopes.MAX_COUNT} scopes")
-    scopes.check_size(named)
-    for name in named:
+    scopes.check_size(scope_names)
+    for name in scope_names:
         scopes.check(name)
     return text
 

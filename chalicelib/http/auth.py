@@ -123,9 +123,9 @@ class Caller:
         limited = (_parse_limits(context.get(name, "")) for name in ("rates", "account_rates"))
         end = int(expires) if expires else None
         limits = KeyLimits(scopes, end, key_networks, account_networks, *limited)
-        used = int(context.get("used", "0"))
+        last_used = int(context.get("used", "0"))
         identity, version = (context["account"], context["caller"], admin), context.get("version", "")
-        return Caller(*identity, version, key, limits, used, context.get("name", ""), context.get("federated", ""))
+        return Caller(*identity, version, key, limits, last_used, context.get("name", ""), context.get("federated", ""))
 
 
 ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of endpoints without authentication; it has no account
@@ -137,18 +137,18 @@ def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
     Names of headers match in any case. The version is "" if the headers name none that is supported. Raises
     Unauthenticated, aws.Unavailable; RateLimited for an address that sends too many invalid tokens.
     """
-    lowered = {name.lower(): value for name, value in headers.items()}
+    lower_headers = {name.lower(): value for name, value in headers.items()}
     try:
-        verified = _verify(_read_token(lowered.get("authorization", "")))
+        verified_key = _verify(_read_token(lower_headers.get("authorization", "")))
     except Unauthenticated:
         admission.reject(address)
         raise
-    owner, version = verified.owner, ""
+    owner, version = verified_key.owner, ""
     with suppress(UnsupportedVersion):  # a missing version is reported later, after the limits are checked
-        version = _read_version(lowered)
-    limits, used = verified.limits, verified.last_used
-    who, root = (verified.account, owner.id, owner.admin), verified.federated
-    return Caller(*who, version, verified.key, limits, used, owner.name, root)
+        version = _read_version(lower_headers)
+    limits, last_used = verified_key.limits, verified_key.last_used
+    identity, root = (verified_key.account, owner.id, owner.admin), verified_key.federated
+    return Caller(*identity, version, verified_key.key, limits, last_used, owner.name, root)
 
 
 def limit(
@@ -171,9 +171,9 @@ def require_version(caller: Caller, headers: Mapping[str, str]) -> None:
 
 def check_version(headers: Mapping[str, str]) -> None:
     """Raise UnsupportedVersion for headers with a version that is not supported."""
-    lowered = {name.lower(): value for name, value in headers.items()}
-    if any(name.lower() in lowered for name in version_headers()):
-        _read_version(lowered)
+    lower_headers = {name.lower(): value for name, value in headers.items()}
+    if any(name.lower() in lower_headers for name in version_headers()):
+        _read_version(lower_headers)
 
 
 def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], address: str) -> None:
@@ -198,8 +198,8 @@ def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None
     `at` is the prefix of the dotted paths that the error names.
     """
     if unreadable := scopes.find_unreadable(caller.limits.scopes, values):
-        named = {f"{at}{path}": f"requires the scope {scope}" for path, scope in unreadable.items()}
-        raise Forbidden("The body names a resource that this API key must not read.", named)
+        details = {f"{at}{path}": f"requires the scope {scope}" for path, scope in unreadable.items()}
+        raise Forbidden("The body names a resource that this API key must not read.", details)
 
 
 def require_admin(caller: Caller) -> None:
@@ -233,7 +233,7 @@ def _diagnose(text: str) -> str:
 
     A space follows the sentence. It quotes no part of the credential, because the client may have sent a secret.
     """
-    scheme, _, sent = text.partition(" ")
+    scheme, _, credential = text.partition(" ")
     word = text.rpartition(" ")[2]
     if not text:
         return ""
@@ -242,7 +242,7 @@ def _diagnose(text: str) -> str:
     if scheme.lower() == "bearer":
         return (
             "This token is incomplete, or not of this service. A token has 69 characters and begins with 'te_'. "
-            if sent
+            if credential
             else ""
         )
     if _BEARER.fullmatch(f"Bearer {text}"):
@@ -251,31 +251,31 @@ def _diagnose(text: str) -> str:
 
 
 def _verify(token: str) -> VerifiedKey:
-    verified = api_keys.find(token)
-    if verified is None:
+    verified_key = api_keys.find(token)
+    if verified_key is None:
         raise Unauthenticated("The API key is unknown or was deleted.")
-    if not verified.owner.active:
-        kind = "bot" if kinds.BOT_USERS.has(verified.owner.id) else "user"
+    if not verified_key.owner.active:
+        kind = "bot" if kinds.BOT_USERS.has(verified_key.owner.id) else "user"
         raise Unauthenticated(f"The {kind} that owns the API key is inactive or was deleted.")
-    if verified.is_disabled:
+    if verified_key.is_disabled:
         raise Unauthenticated("The federated credential that issued the API key is disabled.")
-    return verified
+    return verified_key
 
 
-def _read_version(lowered: Mapping[str, str]) -> str:
-    sent = _list_versions(lowered)
-    if len(sent) != 1 or not sent & {*VERSIONS}:
-        raise _build_version_error(lowered)
-    return sent.pop()
+def _read_version(lower_headers: Mapping[str, str]) -> str:
+    versions = _list_versions(lower_headers)
+    if len(versions) != 1 or not versions & {*VERSIONS}:
+        raise _build_version_error(lower_headers)
+    return versions.pop()
 
 
-def _list_versions(lowered: Mapping[str, str]) -> set[str]:
-    return {lowered[name.lower()].strip() for name in version_headers() if name.lower() in lowered}
+def _list_versions(lower_headers: Mapping[str, str]) -> set[str]:
+    return {lower_headers[name.lower()].strip() for name in version_headers() if name.lower() in lower_headers}
 
 
-def _build_version_error(lowered: Mapping[str, str]) -> UnsupportedVersion:
+def _build_version_error(lower_headers: Mapping[str, str]) -> UnsupportedVersion:
     names = version_headers()
-    if len(_list_versions(lowered)) > 1:
+    if len(_list_versions(lower_headers)) > 1:
         return UnsupportedVersion(f"The headers {_quote(names)} name different versions: send one of them.")
     return UnsupportedVersion(unsupported_version(names))
 
@@ -292,8 +292,8 @@ def _parse_limits(text: str) -> Mapping[str, int]:
 
 def unsupported_version(headers: Sequence[str]) -> str:
     """Return the error message for a request that names no supported API version in these headers."""
-    named = f"the header {_quote(headers)}" if len(headers) == 1 else f"one of the headers {_quote(headers)}"
-    return f"Send {named} with a supported version: {' or '.join(VERSIONS)}."
+    words = f"the header {_quote(headers)}" if len(headers) == 1 else f"one of the headers {_quote(headers)}"
+    return f"Send {words} with a supported version: {' or '.join(VERSIONS)}."
 
 
 def _quote(names: Sequence[str]) -> str:

@@ -176,14 +176,14 @@ def _build_response(request: Request, endpoint: Endpoint, call: Call, answer: An
         text = "" if content is None else content if isinstance(content, str) else messages.text(content)
         return Response(text, headers, status_code=endpoint.status)
     call.log["resource"] = content.item.id
-    shown = cast(Show, endpoint.show)(content.item, call)
-    text = messages.text(shown)
+    response = cast(Show, endpoint.show)(content.item, call)
+    text = messages.text(response)
     headers["ETag"] = tag = _compute_tag(endpoint, content.item, text)
-    known = request.headers.get("if-none-match", "") if endpoint.method == "GET" else ""
-    if known and etags.is_known(known, tag):
+    if_none_match = request.headers.get("if-none-match", "") if endpoint.method == "GET" else ""
+    if if_none_match and etags.is_known(if_none_match, tag):
         return Response("", headers, status_code=304)
     return Response(
-        messages.text({**shown, **content.once}) if content.once else text, headers, status_code=endpoint.status
+        messages.text({**response, **content.once}) if content.once else text, headers, status_code=endpoint.status
     )
 
 
@@ -196,26 +196,26 @@ def _compute_tag(endpoint: Endpoint, item: Item, text: str) -> str:
 
 def _build_call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # clients can forge X-Forwarded-For
-    sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
-    who = _find_caller(request, endpoint, source_ip, sent)
+    query = request.to_original_event().get("multiValueQueryStringParameters") or {}
+    caller = _find_caller(request, endpoint, source_ip, query)
     if endpoint.authorizer:
-        auth.admit(who, endpoint.method, endpoint.path, path, source_ip)
-    content, parameters = _check(request, endpoint, path, who, sent)
+        auth.admit(caller, endpoint.method, endpoint.path, path, source_ip)
+    content, parameters = _check(request, endpoint, path, caller, query)
     if endpoint.permits:
-        endpoint.permits(who)
+        endpoint.permits(caller)
     log = request.context.setdefault("noted", {})
     if path:
         messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only a checked id, because any other path segment may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
     # token records of earlier versions lack the caller's name
-    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)
-    actor = EventActor("api_key", who.key, who.id, who.name)
+    find_name = None if caller.name else partial(accounts.name_of, caller.account, caller.id)
+    actor = EventActor("api_key", caller.key, caller.id, caller.name)
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
-    change = Change(by, request=_read_idempotency_key(request, who, key) if key is not None else None)
+    change = Change(by, request=_read_idempotency_key(request, caller, key) if key is not None else None)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
     base_url, has_if_match = messages.base_url(request.headers, request.to_original_event()), conditions[0] is not None
-    call = Call(endpoint.method, who, change, path, base_url, content, parameters, log, has_if_match)
+    call = Call(endpoint.method, caller, change, path, base_url, content, parameters, log, has_if_match)
     if any(header is not None for header in conditions) and endpoint.show and endpoint.method != "POST":
         check = _check_of(Conditions(*conditions), endpoint, call)
         return replace(call, change=replace(change, check=check))
@@ -240,19 +240,19 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
     return check
 
 
-def _read_idempotency_key(request: Request, who: Caller, key: str) -> idempotency.Request:
+def _read_idempotency_key(request: Request, caller: Caller, key: str) -> idempotency.Request:
     """Return the idempotency key of a request, with a digest that identifies the request. Raises InvalidRequest.
 
     The digest also covers the caller's API key, so the same path and body with another API key are another request.
     """
     if not re.fullmatch(r"[!-~]{1,255}", key):
         raise InvalidRequest("The header 'Idempotency-Key' must have 1 to 255 visible ASCII characters.")
-    sent = f"{who.key} {request.context.get('resourcePath')} {request.uri_params} ".encode()
-    digest = hashlib.sha256(sent + cast(bytes, request.raw_body)).hexdigest()
-    return idempotency.Request(who.account, key, digest)
+    identity = f"{caller.key} {request.context.get('resourcePath')} {request.uri_params} ".encode()
+    digest = hashlib.sha256(identity + cast(bytes, request.raw_body)).hexdigest()
+    return idempotency.Request(caller.account, key, digest)
 
 
-def _find_caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[str, list[str]]) -> Caller:
+def _find_caller(request: Request, endpoint: Endpoint, address: str, query: Mapping[str, list[str]]) -> Caller:
     """Return the caller from the gateway's authorizer. Without a gateway, authenticate the request here.
 
     Also counts the request toward the limits of the caller, and requires a supported API version. Endpoints without
@@ -265,13 +265,13 @@ def _find_caller(request: Request, endpoint: Endpoint, address: str, sent: Mappi
     if "authorizer" not in request.context:
         request.context["authorizer"] = auth.authenticate(request.headers, address).as_context()
     caller = Caller.from_context(request.context["authorizer"])
-    auth.limit(caller, endpoint.method, endpoint.path, sent, request.context.setdefault("headers", {}))
+    auth.limit(caller, endpoint.method, endpoint.path, query, request.context.setdefault("headers", {}))
     auth.require_version(caller, request.headers)
     return caller
 
 
 def _check(
-    request: Request, endpoint: Endpoint, path: Mapping[str, str], who: Caller, sent: Mapping[str, list[str]]
+    request: Request, endpoint: Endpoint, path: Mapping[str, str], caller: Caller, query: Mapping[str, list[str]]
 ) -> tuple[Shape | None, Mapping[str, Any]]:
     """Return the validated body and query parameters. Raises InvalidRequest with all validation errors of both.
 
@@ -283,9 +283,9 @@ def _check(
         parse = oauth.parse if endpoint.is_oauth else messages.parse
         values = parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
         content, body_errors, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
-    parameters, query_errors = messages.check_query(endpoint.query, sent) if sent else ({}, {})
+    parameters, query_errors = messages.check_query(endpoint.query, query) if query else ({}, {})
     if errors := body_errors | query_errors:
         raise oauth.build_error(errors, values) if endpoint.is_oauth else InvalidRequest.of(errors)
-    if content and who.limits.scopes:
-        auth.admit_references(who, content.fields_set(), at)
+    if content and caller.limits.scopes:
+        auth.admit_references(caller, content.fields_set(), at)
     return content, parameters

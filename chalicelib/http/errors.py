@@ -41,10 +41,10 @@ class InvalidRequest(ApiError):
     @staticmethod
     def of(wrong: Mapping[str, str]) -> "InvalidRequest":
         """Return the error for wrong fields. `wrong` maps the dotted path of each to the rule that its value breaks."""
-        named = dict(list(wrong.items())[:_MAX_NAMED])
-        first, rule = next(iter(named.items()))
+        details = dict(list(wrong.items())[:_MAX_NAMED])
+        first, rule = next(iter(details.items()))
         rest = f" {len(wrong) - 1} more: see 'details'." if len(wrong) > 1 else ""
-        return InvalidRequest(f"'{first}' {rule}.{rest}", named)
+        return InvalidRequest(f"'{first}' {rule}.{rest}", details)
 
 
 class MalformedJson(ApiError):

@@ -19,8 +19,8 @@ def is_known(if_none_match: str, tag: str | None) -> bool:
 
     `*` matches any tag. `tag` is None if the resource does not exist: then the result is False.
     """
-    known = {candidate.removeprefix("W/") for candidate in _parse_tags(if_none_match)}
-    return tag is not None and (if_none_match.strip() == "*" or tag in known)
+    known_tags = {candidate.removeprefix("W/") for candidate in _parse_tags(if_none_match)}
+    return tag is not None and (if_none_match.strip() == "*" or tag in known_tags)
 
 
 def is_expected(if_match: str, tag: str | None) -> bool:

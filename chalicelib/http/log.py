@@ -105,7 +105,7 @@ def _format_metrics(namespace: str, line: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _format_directives(namespace: str, operation: str, is_by_route: bool, counted: tuple[str, ...]) -> str:
+def _format_directives(namespace: str, operation: str, is_by_route: bool, counters: tuple[str, ...]) -> str:
     """Return the dimensions of a log line as JSON. The JSON also describes the metrics of the line to CloudWatch.
 
     It has no braces around it and no timestamp, so that `_format_metrics` can continue it. The result is the same
@@ -116,8 +116,8 @@ def _format_directives(namespace: str, operation: str, is_by_route: bool, counte
         dimensions["operation"] = operation
         by = _BY_ROUTE if is_by_route else _BY_SERVICE
         directives.append({"Namespace": namespace, "Dimensions": by, "Metrics": _OF_ROUTES})
-    if counted:
-        metrics = [{"Name": name, "Unit": "Count"} for name in counted]
+    if counters:
+        metrics = [{"Name": name, "Unit": "Count"} for name in counters]
         directives.append({"Namespace": namespace, "Dimensions": _BY_SERVICE, "Metrics": metrics})
     requests = {"Requests": 1} if operation else {}
     return json.dumps({**dimensions, **requests, "_aws": {"CloudWatchMetrics": directives}})[1:-2]

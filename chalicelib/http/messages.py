@@ -52,15 +52,15 @@ def read_body(
     The prefix is "module." if the client has put a module into {"module": {…}}, else "". `template` is the path of the
     endpoint, `path` has the values of its variables.
     """
-    values, misplaced = remove_ids(method, template, path, values)
+    values, id_errors = remove_ids(method, template, path, values)
     at = ""
     match method:
         case "PATCH":
             values = changes(shape, values)
         case "PUT":
             values, at = unwrap(values)
-    content, wrong = read(shape, values, path)
-    return content, {**misplaced, **{f"{at}{field}": rule for field, rule in wrong.items()}}, at
+    content, errors = read(shape, values, path)
+    return content, {**id_errors, **{f"{at}{field}": rule for field, rule in errors.items()}}, at
 
 
 def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> tuple[S | None, dict[str, str]]:
@@ -70,15 +70,15 @@ def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> 
     return models.check(shape, values, path)
 
 
-def check_query(parameters: Parameters, sent: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, str]]:
+def check_query(parameters: Parameters, query: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the values of the parameters that were sent, and the validation errors by name."""
-    values, wrong = {}, {}
-    for name in dict.fromkeys([*(name for name in parameters if name in sent), *sent]):
+    values, errors = {}, {}
+    for name in dict.fromkeys([*(name for name in parameters if name in query), *query]):
         try:
-            values[name] = _read_parameter(parameters, name, sent[name])
+            values[name] = _read_parameter(parameters, name, query[name])
         except ValueError as error:
-            wrong[validation_errors.join_path([name])] = str(error)
-    return values, wrong
+            errors[validation_errors.join_path([name])] = str(error)
+    return values, errors
 
 
 def _read_parameter(parameters: Parameters, name: str, texts: list[str]) -> Any:
@@ -94,8 +94,8 @@ def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:
 
     Unknown fields stay even if they are null, so that validation rejects them.
     """
-    known = names(shape)  # type: ignore[arg-type]  # mypy looks for the hash of an instance
-    return {name: value for name, value in values.items() if value is not None or name not in known}
+    field_names = names(shape)  # type: ignore[arg-type]  # mypy looks for the hash of an instance
+    return {name: value for name, value in values.items() if value is not None or name not in field_names}
 
 
 def remove_ids(
@@ -109,8 +109,8 @@ def remove_ids(
     ids_by_field = {"id": path_ids[-1]} if path_ids and method in ("PATCH", "PUT") else {}
     if path_ids and template.startswith("/edges/"):
         ids_by_field["edge_id"] = path_ids[0]
-    wrong = {name: _OWN_ID for name, id in ids_by_field.items() if values.get(name, id) != id}
-    return {name: value for name, value in values.items() if name not in ids_by_field}, wrong
+    errors = {name: _OWN_ID for name, id in ids_by_field.items() if values.get(name, id) != id}
+    return {name: value for name, value in values.items() if name not in ids_by_field}, errors
 
 
 def unwrap(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -176,8 +176,8 @@ def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
 
     Raises InvalidRequest if the Host header is not a host.
     """
-    if configured := os.environ.get("BASE_URL"):
-        return configured.rstrip("/")
+    if url := os.environ.get("BASE_URL"):
+        return url.rstrip("/")
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
     if not is_host(host):  # RFC 9112 requires a 400, and the host becomes part of URLs in the response

@@ -95,10 +95,10 @@ def _attempt(
             response.body = "" if response.body is None else messages.text(response.body)
         return response, None
     except Exception as caught:
-        raised = caught if isinstance(caught, Raised) else None
-        error = (raised and raised.__cause__) or caught
+        wrapper = caught if isinstance(caught, Raised) else None
+        error = (wrapper and wrapper.__cause__) or caught
         api_error = _to_api_error(error)
-        response = error_response(api_error, operation_id, is_oauth=bool(raised and raised.is_oauth))
+        response = error_response(api_error, operation_id, is_oauth=bool(wrapper and wrapper.is_oauth))
         return response, error if api_error.status >= 500 else None
 
 
@@ -190,8 +190,8 @@ def _build_conflict(
             field = key.field or key.kind
             return errors.Conflict(f"'{field}' is in use already.", {field: _UNIQUE})
         case InUse(referrers=referrers):
-            named = {f"used_by.{index}": referrer for index, referrer in enumerate(referrers[:10])}
-            return errors.Conflict(f"The resource is in use by {', '.join(referrers[:10])}.", named)
+            details = {f"used_by.{index}": referrer for index, referrer in enumerate(referrers[:10])}
+            return errors.Conflict(f"The resource is in use by {', '.join(referrers[:10])}.", details)
         case TooManyReferrers(reference=reference):
             rule = f"{reference.id} can have at most {references.MAX_REFERRERS} resources that refer to it"
             return errors.Conflict(

@@ -82,8 +82,8 @@ class Module:
         return self.shows or self.shape
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        refused = (Forbidden,) if self.permits else ()
-        options: dict[str, Any] = {"show": self.show, "module": self.name, "permits": self.permits, "errors": refused}
+        errors = (Forbidden,) if self.permits else ()
+        options: dict[str, Any] = {"show": self.show, "module": self.name, "permits": self.permits, "errors": errors}
         response_options: dict[str, Any] = {**options, "response": self.response, "headers": self.headers}
         return (
             Endpoint(
@@ -92,7 +92,7 @@ class Module:
                 200,
                 self.put,
                 body=self.shape,
-                **{**response_options, "errors": refused + self.errors},
+                **{**response_options, "errors": errors + self.errors},
             ),
             Endpoint("GET", self.path, 200, self.get, **response_options),
             Endpoint("DELETE", self.path, 204, self.delete, **options),
@@ -152,8 +152,8 @@ class Module:
         before = self.stored.of(parent.modules[self.name]) if self.name in parent.modules else None
         context = vault.context(parent.account, parent.id)
         module = self.stored.requested(request.values(), context, before)
-        named = {f"{at}{field}": ids for field, ids in module.references().items()}
-        module_references = references.recorded(parent.account, named, module=self.name)
+        targets = {f"{at}{field}": ids for field, ids in module.references().items()}
+        module_references = references.recorded(parent.account, targets, module=self.name)
         old_record = parent.modules.get(self.name, {})
         record = old_record if module == before else module.over(old_record)
         all_references = replace_references(parent.references, {self.name: module_references})
@@ -171,8 +171,8 @@ class Module:
 
         `at` is the module's path in the body.
         """
-        if wrong := self.conflicts(request, parent) if self.conflicts else {}:
-            raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
+        if errors := self.conflicts(request, parent) if self.conflicts else {}:
+            raise InvalidRequest.of({f"{at}{field}": rule for field, rule in errors.items()})
 
     def item_key(self, call: Call) -> tuple[str, str]:
         """Return the partition key `scope` and the id of the item to which the module belongs."""

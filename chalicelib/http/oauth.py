@@ -54,10 +54,10 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
 
     Raises UnsupportedMediaType, PayloadTooLarge, MalformedJson, InvalidRequest.
     """
-    named = media_type.partition(";")[0].strip().lower()
-    if named == FORM:
+    form_type = media_type.partition(";")[0].strip().lower()
+    if form_type == FORM:
         return _parse_form(raw)
-    if raw and named != "application/json":
+    if raw and form_type != "application/json":
         raise UnsupportedMediaType("Send the body as a form or as JSON, with the matching 'Content-Type'.")
     return {name: value for name, value in messages.parse(raw, media_type).items() if value not in (None, "")}
 

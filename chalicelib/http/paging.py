@@ -92,12 +92,12 @@ def text(
     The URL of the next page names `last`, the id of the last item that was read for this page. If some entries do not
     fit, it names the last shown entry instead. `query` are further query parameters of this URL.
     """
-    shown, cut = _take_fitting(entries)
+    texts, cut = _take_fitting(entries)
     has_rest = cut not in ("", last)
     following = urlencode({**query, "before_id": cut if has_rest else last, "limit": page.limit})
     next_page_uri = f"{uri}?{following}" if has_more or has_rest else None
     uris = {"uri": uri, "next_page_uri": next_page_uri}
-    return f'{{"{array}":[{",".join(shown)}],{messages.text(uris)[1:]}'
+    return f'{{"{array}":[{",".join(texts)}],{messages.text(uris)[1:]}'
 
 
 def find_last_id(items: Sequence[Item]) -> str:
@@ -111,16 +111,16 @@ def _take_fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]
     Making an entry costs reads and memory. So the next entry is not made if there is no room for an entry as large as
     the largest one so far.
     """
-    shown: list[str] = []
+    texts: list[str] = []
     last_id, size, largest = "", 0, 0
     while size + largest < sizes.MAX_ANSWER:
         entry = next(entries, None)
         if entry is None:
-            return shown, ""
-        written = messages.text(entry)
-        largest = max(largest, sizes.measure_encoded(written))
-        if shown and size + sizes.measure_encoded(written) >= sizes.MAX_ANSWER:
+            return texts, ""
+        text = messages.text(entry)
+        largest = max(largest, sizes.measure_encoded(text))
+        if texts and size + sizes.measure_encoded(text) >= sizes.MAX_ANSWER:
             break
-        shown.append(written)
-        last_id, size = entry["id"], size + sizes.measure_encoded(written)
-    return shown, last_id
+        texts.append(text)
+        last_id, size = entry["id"], size + sizes.measure_encoded(text)
+    return texts, last_id

@@ -64,11 +64,11 @@ def _build_view(app: Chalice, file: str, method: str, path: str) -> Callable[...
 
     def view(**values: str) -> Response:
         try:
-            imported = endpoints.make_view(app, load_endpoints(file)[method, path])
+            imported_view = endpoints.make_view(app, load_endpoints(file)[method, path])
         except Exception as error:
             raise Raised from error
-        app.routes[path][method].view_function = imported
-        return imported(**values)
+        app.routes[path][method].view_function = imported_view
+        return imported_view(**values)
 
     return view
 

@@ -54,8 +54,8 @@ class New:
 
 def show_fields(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
     """Return the stored fields as the response."""
-    shown = records.decode(stored, item).to_record()
-    return {"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **shown}
+    fields = records.decode(stored, item).to_record()
+    return {"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **fields}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,11 +205,11 @@ class EditableResource(Resource):
         return self.creation if same else inline_modules.build_request_shape(self.change, self.modules)
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        shown = {"response": self.response}
+        shape = {"response": self.response}
         return (
             *super().endpoints(),
-            self.endpoint("POST", self.kind.path, 201, self.post, body=self.creation, **shown, show=self.show_created),
-            self.endpoint("PATCH", self.kind.item_path, 200, self.patch, body=self.alteration, **shown),
+            self.endpoint("POST", self.kind.path, 201, self.post, body=self.creation, **shape, show=self.show_created),
+            self.endpoint("PATCH", self.kind.item_path, 200, self.patch, body=self.alteration, **shape),
             self.endpoint("DELETE", self.kind.item_path, 204, self.delete),
         )
 
@@ -236,8 +236,8 @@ class EditableResource(Resource):
         id = ids.new(self.kind.prefix)
         origin = {"created_at": ids.time_of(id)}
         new = self.make(caller, id, request) if self.make else New(self.stored.of(request.values()))
-        named = new.stored.references()
-        recorded = references.recorded(caller.account, named) if named else ()
+        targets = new.stored.references()
+        item_references = references.recorded(caller.account, targets) if targets else ()
         is_traced = isinstance(new.stored, Traced)
         if is_traced and caller.key:
             origin["created_by"] = caller.key
@@ -250,7 +250,7 @@ class EditableResource(Resource):
             unseen={**new.unseen, **requester},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=unique_keys,
-            references=recorded,
+            references=item_references,
             expires=new.expires,
         )
         return inline_modules.set_in(item, self.modules, request) if self.modules else item, new
@@ -269,15 +269,15 @@ class EditableResource(Resource):
         self.check(item)
         before = self.stored.of(item.body)
         after = replace(before, **fields)
-        named = after.references()
-        new_references = {"": references.recorded(item.account, named)} if fields.keys() & named.keys() else {}
-        changed = replace(
+        targets = after.references()
+        new_references = {"": references.recorded(item.account, targets)} if fields.keys() & targets.keys() else {}
+        new_item = replace(
             item,
             body=records.body_of_change(item, before, after),
             unique_keys=records.keys_of_change(item, before, after),
             references=replace_references(item.references, new_references),
         )
-        return inline_modules.set_in(changed, self.modules, request) if modules else changed
+        return inline_modules.set_in(new_item, self.modules, request) if modules else new_item
 
     def delete(self, call: Call) -> None:
         if not self.remove(self.guard(call), self.scope(call), call.id):

@@ -78,8 +78,8 @@ def _takes_gzip(request: Request) -> bool:
 
     The client must also send Accept: without that header, API Gateway cannot send bytes.
     """
-    taken = _parse_accepted(request, "accept-encoding")
-    return "accept" in request.headers and taken.get("gzip", taken.get("*", False))
+    encodings = _parse_accepted(request, "accept-encoding")
+    return "accept" in request.headers and encodings.get("gzip", encodings.get("*", False))
 
 
 def _parse_accepted(request: Request, header: str) -> dict[str, bool]:

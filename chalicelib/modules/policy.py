@@ -175,19 +175,19 @@ def _find_conflicts(request: Policy | None, _authority: Item) -> dict[str, str]:
     """
     if request is None:
         return {}
-    wrong = _check_default_rules(request.user) if request.user else {}
+    errors = _check_default_rules(request.user) if request.user else {}
     if item_keys.is_latest_format():
-        return wrong
+        return errors
     sides = (("user", request.user), ("host", request.host))
     later = {f"{side}.{name}" for side, bounds in sides if bounds for name in _RECENT if getattr(bounds, name, None)}
     signers = {f"{side}.signers" for side, bounds in sides if bounds and bounds.signers is not None}
-    return wrong | dict.fromkeys(sorted(later | signers), "must be null until the operator sets RECORD_FORMAT to 4")
+    return errors | dict.fromkeys(sorted(later | signers), "must be null until the operator sets RECORD_FORMAT to 4")
 
 
 def _check_default_rules(bounds: UserBounds) -> dict[str, str]:
     """Return the validation error of the bind rules in the default extensions."""
-    wrong = ssh_fields.check_bind(bounds.default_extensions or {})
-    return {f"user.default_{field}": rule for field, rule in wrong.items()}
+    errors = ssh_fields.check_bind(bounds.default_extensions or {})
+    return {f"user.default_{field}": rule for field, rule in errors.items()}
 
 
 MODULES = (

@@ -43,12 +43,12 @@ def _find_conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     stored = TlsTerminationModule.of(edge.modules.get("tls_termination", {}))
     min_version = request.min_version if request else stored.min_version
-    wrong = {}
+    errors = {}
     if request and request.terminate_at not in (None, terminate_at):
-        wrong["terminate_at"] = f"must be '{terminate_at}', like terminate_at of the edge: change the edge instead"
+        errors["terminate_at"] = f"must be '{terminate_at}', like terminate_at of the edge: change the edge instead"
     if terminate_at == UPSTREAM and min_version:
-        wrong["min_version"] = "must be null if TLS ends upstream"
-    return wrong
+        errors["min_version"] = "must be null if TLS ends upstream"
+    return errors
 
 
 def _build_response(module: TlsTerminationModule, edge: Item, _call: Call) -> dict[str, Any]:

@@ -32,9 +32,9 @@ def _check_policy(text: str) -> str:
         document = messages.read_object(text)
     except MalformedJson as error:
         raise ValueError(f"must be a JSON document: {error.message.rstrip('.')}") from None
-    _, wrong = messages.read(Document, document, {})
-    if wrong:
-        raise ValueError("must be a policy: " + "; ".join(f"{path} {rule}" for path, rule in list(wrong.items())[:10]))
+    _, errors = messages.read(Document, document, {})
+    if errors:
+        raise ValueError("must be a policy: " + "; ".join(f"{path} {rule}" for path, rule in list(errors.items())[:10]))
     return text
 
 

@@ -40,10 +40,10 @@ def forget_settings(*, is_forced: bool) -> str:
     The API and the edge can then start with other values. Raises CommandError if resources still have names, unless
     it `is_forced`.
     """
-    used = [] if is_forced else list(base_names.names_in_use())
-    if used:
+    names = [] if is_forced else list(base_names.names_in_use())
+    if names:
         raise CommandError(
-            f"Nothing was changed: {len(used):,} names exist, for example {min(used)}. Names of another "
+            f"Nothing was changed: {len(names):,} names exist, for example {min(names)}. Names of another "
             "TUNNEL_DOMAIN and ports outside of TCP_PORTS are not served. Delete the resources that have these names "
             "and wait for the end of their cooldowns. If the new settings serve the names, or no one needs them, use "
             "--force."

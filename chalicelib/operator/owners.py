@@ -53,9 +53,9 @@ def delete_user(account_id: str, user_id: str) -> None:
     user = accounts.read(account_id, user_id)
     if user is None or not kinds.USERS.has(user_id):
         raise UnknownId(f"The account {account_id} has no user {user_id}.")
-    if owned := ownership.list_keys_and_credentials(account_id, user_id):
+    if keys := ownership.list_keys_and_credentials(account_id, user_id):
         raise CommandError(
-            f"The user {user_id} owns {len(owned)} keys and credentials, for example {owned[0].id}: offboard it first."
+            f"The user {user_id} owns {len(keys)} keys and credentials, for example {keys[0].id}: offboard it first."
         )
     switching.remove(Change(OPERATOR), user.scope, user_id, may_be_last=True)
 

@@ -103,8 +103,8 @@ def _list(later: str, folder: Path | None) -> None:
 @group.command("repeat", help="Revoke everything in a list, in this table.")
 @click.argument("file", type=click.File(encoding="utf-8", errors="replace"), help="The list.")
 def _repeat(file: TextIO) -> None:
-    listed = [parse(line) for line in file if line.strip()]
-    for revocation in listed:
+    entries = [parse(line) for line in file if line.strip()]
+    for revocation in entries:
         print(revocation.subject, "is revoked" if repeat(revocation) else "is not there", flush=True)
 
 

@@ -139,8 +139,8 @@ def _build_command(kind: Kind, default: str) -> click.Command:
 
 
 def _print(report: OffboardingResult) -> None:
-    ended = ", ".join(f"{number} {kind.name}" for kind, number in report.ended.items()) or "nothing"
-    print(f"{'complete' if report.complete else 'not complete yet'}: ended {ended}", flush=True)
+    counts = ", ".join(f"{number} {kind.name}" for kind, number in report.ended.items()) or "nothing"
+    print(f"{'complete' if report.complete else 'not complete yet'}: ended {counts}", flush=True)
     if report.complete:
         for id, owner in report.kept.items():
             print(f"kept {id} {owner or '-'}")

@@ -109,8 +109,8 @@ def _list() -> None:
     for account, item in list_tunnels():
         tunnel = tunnels.decode(item)
         labels = tunnel.labels.items() if isinstance(tunnel, BackendTunnel) else ()
-        shown = ",".join(f"{key}={value}" for key, value in labels) or item.body.get("public_url")
-        print(account, item.id, tunnel.started_at, tunnel.credential or "-", shown)
+        description = ",".join(f"{key}={value}" for key, value in labels) or item.body.get("public_url")
+        print(account, item.id, tunnel.started_at, tunnel.credential or "-", description)
 
 
 @group.command("end", help="End a tunnel. Its client can connect again.")

@@ -88,18 +88,18 @@ def _insert_models(hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, Shape):
         return model(hint)
     parts = getattr(hint, "__args__", ())
-    changed = tuple(map(_insert_models, parts))
-    if all(new is old for new, old in zip(changed, parts, strict=True)):
+    new_parts = tuple(map(_insert_models, parts))
+    if all(new is old for new, old in zip(new_parts, parts, strict=True)):
         return hint
     if get_origin(hint) is Annotated:
-        return Annotated[changed[0], *hint.__metadata__]
-    return reduce(or_, changed) if get_origin(hint) in (Union, UnionType) else get_origin(hint)[changed]
+        return Annotated[new_parts[0], *hint.__metadata__]
+    return reduce(or_, new_parts) if get_origin(hint) in (Union, UnionType) else get_origin(hint)[new_parts]
 
 
-def _build_sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
-    if wrong["type"] == "extra_forbidden":
-        return validation_errors.describe_unknown(_list_field_names(model(shape), wrong["loc"]))
-    return validation_errors.describe(wrong["type"], wrong.get("ctx", {}), otherwise=wrong["msg"])
+def _build_sentence(shape: type[Shape], detail: ErrorDetails) -> str:
+    if detail["type"] == "extra_forbidden":
+        return validation_errors.describe_unknown(_list_field_names(model(shape), detail["loc"]))
+    return validation_errors.describe(detail["type"], detail.get("ctx", {}), otherwise=detail["msg"])
 
 
 def _list_field_names(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:

@@ -68,10 +68,10 @@ class Comparison:
 
     def _compare(self, page: Records) -> Iterator[str]:
         """Yield a line for each item that is active only in the restored table. `page` is a page of this table."""
-        admitted = [item for item in table.skip_malformed(map(Item.from_record, page)) if _is_admitted(item)]
+        active_items = [item for item in table.skip_malformed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._use_later_table():
-            later_records = table.records(item.key for item in admitted)
-        for item in admitted:
+            later_records = table.records(item.key for item in active_items)
+        for item in active_items:
             later = later_records.get(item.key)
             if item.scope == accounts.SCOPE and later is None:
                 self._require_deletion(item.id)

@@ -85,8 +85,8 @@ def _rewrap(key: str, folder: Path | None) -> None:
     print(WARNING, file=sys.stderr)
     with open_progress(folder) as path:
         counts = Rewrapping(key, path, report).run()
-        for passed in path.glob("pass-*"):
-            ScanFolder(passed, {}).remove()
+        for path_of_pass in path.glob("pass-*"):
+            ScanFolder(path_of_pass, {}).remove()
     sealed = counts["found"] - counts["unreadable"]
     print(f"{counts['found']} secrets: {sealed} are sealed under {key}, {counts['again']} of them were sealed again.")
     if counts["unreadable"]:

@@ -44,5 +44,5 @@ def _remove(provider: str) -> None:
 @json_option
 def _list(as_json: bool) -> None:
     for provider, app in sorted(managed_apps.read_all().items()):
-        shown = {"provider": provider, "client_id": app.client_id, "created_at": app.created_at}
-        print(json.dumps(shown) if as_json else " ".join(shown.values()))
+        output = {"provider": provider, "client_id": app.client_id, "created_at": app.created_at}
+        print(json.dumps(output) if as_json else " ".join(output.values()))

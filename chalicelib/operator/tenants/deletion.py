@@ -198,8 +198,8 @@ def delete(account: str, events: Events, yes: bool) -> None:
         _confirm(account)
     deletion = Deletion(account, events, partial(print, file=sys.stderr, flush=True))
     deletion.run()
-    ended = ", ".join(f"{count} {name}" for name, count in deletion.ended.items()) or "nothing"
-    print(f"{account} is deleted. Ended with it: {ended}.")
+    counts = ", ".join(f"{count} {name}" for name, count in deletion.ended.items()) or "nothing"
+    print(f"{account} is deleted. Ended with it: {counts}.")
     for id in deletion.unrevoked:
         print(
             f"{id} was not revoked, because the revocation list of its authority is full: replace the authority on "

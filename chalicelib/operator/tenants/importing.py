@@ -81,8 +81,8 @@ class Import:
         self._check_target()
         conflicts = [*self._find_conflicts(old)]
         if conflicts:
-            shown = "\n".join(conflicts[:_MAX_SHOWN])
-            raise CommandError(f"Nothing was imported. There are {len(conflicts)} conflicts:\n{shown}")
+            lines = "\n".join(conflicts[:_MAX_SHOWN])
+            raise CommandError(f"Nothing was imported. There are {len(conflicts)} conflicts:\n{lines}")
         with suppress(ConditionFailed):  # another process has just begun the same import; the next run reports it
             dynamodb.do(Write.put({"scope": item_key[0], "id": item_key[1], "body": body, "revision": 1}, _ABSENT))
 
@@ -120,19 +120,19 @@ class Import:
                 for item_key, record in records_by_key.items()
                 if item_key not in present or _may_replace(present[item_key], old)
             ]
-            if taken := [
+            if conflicts := [
                 item_key
                 for item_key, stored_record in present.items()
                 if self._is_taken(records_by_key[item_key], stored_record, old)
             ]:
-                raise CommandError(f"{taken[0][0]} was taken during the import: {_advise(taken[0])}")
+                raise CommandError(f"{conflicts[0][0]} was taken during the import: {_advise(conflicts[0])}")
             try:
                 if missing:
                     dynamodb.transact([*missing, *change_log.entries(missing)])
             except TransactionFailed as failed:
                 request = missing[failed.indexes[0]].request
-                taken = (request.get("Item") or request["Key"])["scope"]["S"]
-                raise CommandError(f"{taken} was taken during the import. Run the command again.") from None
+                scope = (request.get("Item") or request["Key"])["scope"]["S"]
+                raise CommandError(f"{scope} was taken during the import. Run the command again.") from None
             count += len(batch)
             self.report(f"{count:,} records …")
 
@@ -235,8 +235,8 @@ def _advise(item_key: tuple[str, str]) -> str:
 
 def _configure(settings: Item, account: Item) -> Item:
     """Return the new account with the settings of the exported account. `settings` is the exported account's record."""
-    taken = {name: value for name, value in settings.body.items() if name not in _SETTINGS}
-    return replace(account, body={**account.body, **taken}, modules={**account.modules, **settings.modules})
+    fields = {name: value for name, value in settings.body.items() if name not in _SETTINGS}
+    return replace(account, body={**account.body, **fields}, modules={**account.modules, **settings.modules})
 
 
 @click.command("import", cls=OperatorCommand, help="Write an export into an account that was just created.")
@@ -245,7 +245,7 @@ def _configure(settings: Item, account: Item) -> Item:
 @reason_option
 def import_(account: str, file: Path) -> None:
     """Run the command `accounts import`."""
-    lost = Import(account, file, partial(print, file=sys.stderr, flush=True)).run()
+    secrets = Import(account, file, partial(print, file=sys.stderr, flush=True)).run()
     print(f"{file} was imported into {account}.")
-    for secret in lost:
+    for secret in secrets:
         print(f"make again: {secret}")

@@ -147,12 +147,12 @@ def make_within(rules: AccountRules | None, caller: Caller, id: str, request: Ke
     owner, limits = caller.owner(request.owner_id), _choose_limits(caller, request)
     if request.limits:
         key_limits.require_within_account(limits.rates, caller.limits.account_rates)
-    if rules and (wrong := key_rules.find_violations(rules, limits, clock.seconds())):
-        field, rule = next(iter(wrong.items()))
-        raise Forbidden(f"The account's rules for API keys do not permit this key: '{field}' {rule}.", wrong)
-    copied = key_rules.copied_fields(rules) if rules else {"ignores_rules": True}
+    if rules and (errors := key_rules.find_violations(rules, limits, clock.seconds())):
+        field, rule = next(iter(errors.items()))
+        raise Forbidden(f"The account's rules for API keys do not permit this key: '{field}' {rule}.", errors)
+    copied_rules = key_rules.copied_fields(rules) if rules else {"ignores_rules": True}
     disabled = Unauthenticated("The federated credential that issued the API key is disabled.")
-    return issue(caller, id, owner, limits, copied, disabled, request.description, request.metadata)
+    return issue(caller, id, owner, limits, copied_rules, disabled, request.description, request.metadata)
 
 
 def issue(
@@ -173,7 +173,7 @@ def issue(
     root = {trees.ROOT: caller.federated} if caller.federated else {}
     token, digest = api_keys.new_token(id)
     ends = clock.rfc3339(clock.at(limits.expires)) if limits.expires else None
-    granted, bounds = list(limits.scopes), list(limits.networks)
+    key_scopes, bounds = list(limits.scopes), list(limits.networks)
     key = api_keys.unique_key(id, digest, caller.account, owner, limits, {**rules, **root})
     enabled = federated_credentials.still_enabled(caller.federated.split(), disabled)
     return New(
@@ -182,7 +182,7 @@ def issue(
             metadata=metadata,
             owner_id=owner.id,
             expires_at=ends,
-            scopes=granted,
+            scopes=key_scopes,
             allowed_networks=bounds,
             limits=dict(limits.rates),
         ),

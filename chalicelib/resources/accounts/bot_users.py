@@ -64,8 +64,8 @@ def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
 
 
 def _build_responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    shown = [{**show_fields(Bot, bot, call), "active": switching.is_shown_active(bot)} for bot in bots]
-    return [{name: value for name, value in bot.items() if name != "admin"} for bot in shown]
+    responses = [{**show_fields(Bot, bot, call), "active": switching.is_shown_active(bot)} for bot in bots]
+    return [{name: value for name, value in bot.items() if name != "admin"} for bot in responses]
 
 
 class Bots(EditableResource):

@@ -49,11 +49,11 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     _check(stored)
     (key,) = stored.unique_keys(caller.account, id)
     _check_size(key)
-    copied = key_rules.fields_for_exchanges(key_rules.read(caller.account))
+    owner_fields = key_rules.fields_for_exchanges(key_rules.read(caller.account))
     if request.owner_id:
         owner = caller.owner(request.owner_id)
-        copied |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
-    present = _build_chain(caller) | {name: value for name, value in copied.items() if value is not None}
+        owner_fields |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
+    present = _build_chain(caller) | {name: value for name, value in owner_fields.items() if value is not None}
     unique_key = replace(key, attributes={**key.attributes, **present})
     return New(stored, unique_keys=(unique_key,), also=(federated_credentials.count_new(caller.account),))
 
@@ -84,15 +84,15 @@ def _check(stored: FederatedCredential) -> None:
     """Raise InvalidRequest if two fields of a credential contradict each other."""
     from chalicelib.federation import claims, issuers  # imported here, because only requests with a body need them
 
-    wrong = {}
+    errors = {}
     if missing := issuers.find_missing_tenant(stored.issuer, stored.claims):
-        wrong["claims"] = f"must contain {' or '.join(missing[0])}, with patterns that do not contain '{claims.ANY}'"
+        errors["claims"] = f"must contain {' or '.join(missing[0])}, with patterns that do not contain '{claims.ANY}'"
     if stored.provision and not stored.owner_claim:
-        wrong["provision"] = "must be false unless owner_claim is set"
+        errors["provision"] = "must be false unless owner_claim is set"
     if stored.sign_in and stored.sign_in.client_id not in stored.audiences:
-        wrong["sign_in.client_id"] = "must be one of the values of 'audiences'"
-    if wrong:
-        raise InvalidRequest.of(wrong)
+        errors["sign_in.client_id"] = "must be one of the values of 'audiences'"
+    if errors:
+        raise InvalidRequest.of(errors)
 
 
 def _permit(caller: Caller) -> None:

@@ -37,8 +37,8 @@ def _show(credential: Item, _call: Call) -> dict[str, Any]:
 
 class _SignIn:
     def endpoints(self) -> tuple[Endpoint, ...]:
-        shown: dict[str, Any] = {"module": "sign_in", "response": SignInParameters, "headers": NO_CACHE}
-        return (Endpoint("GET", f"{_KIND.item_path}/sign_in", 200, _get, _show, authorizer=None, **shown),)
+        options: dict[str, Any] = {"module": "sign_in", "response": SignInParameters, "headers": NO_CACHE}
+        return (Endpoint("GET", f"{_KIND.item_path}/sign_in", 200, _get, _show, authorizer=None, **options),)
 
 
 ROUTES = _SignIn()

@@ -75,7 +75,7 @@ class Users(Resource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         options = {"response": self.response, "errors": (Forbidden, Conflict)}
-        refused = (Forbidden,)
+        common_errors = (Forbidden,)
         admin_options = {**options, "permits": _permit_others}
         return (
             *super().endpoints(),
@@ -84,7 +84,12 @@ class Users(Resource):
             self.endpoint("DELETE", self.kind.item_path, 204, self.delete, **{**admin_options, "response": None}),
             offboarding.endpoint(self, OwnerOffboard),
             self.endpoint(
-                "DELETE", f"{self.kind.item_path}/identity", 204, self.unbind, permits=_permit_others, errors=refused
+                "DELETE",
+                f"{self.kind.item_path}/identity",
+                204,
+                self.unbind,
+                permits=_permit_others,
+                errors=common_errors,
             ),
         )
 
@@ -99,9 +104,11 @@ class Users(Resource):
         scope = self.scope(call)
         if table.find(scope, call.id) is None:
             raise self.missing()
-        if owned := ownership.list_keys_and_credentials(call.caller.account, call.id):
-            named = f"for example {owned[0].id}"
-            raise Conflict(f"The user owns {len(owned)} API keys and SSH credentials, {named}: delete them first.")
+        if credentials := ownership.list_keys_and_credentials(call.caller.account, call.id):
+            example = f"for example {credentials[0].id}"
+            raise Conflict(
+                f"The user owns {len(credentials)} API keys and SSH credentials, {example}: delete them first."
+            )
         if not switching.remove(call.change, scope, call.id):
             raise self.missing()
 

@@ -82,12 +82,12 @@ class AuditEvent(Shown):
 
 def response(event: Item, base_url: str) -> dict[str, Any]:
     """Return the fields of a response about an audit event. Its URLs begin with `base_url`."""
-    shown = {"id": event.id, "uri": "", **trail.Event.of(event.body).to_record()}
-    path = shown.pop("resource_path")
-    shown["actor"] = asdict(trail.EventActor(**shown["actor"]))
-    has_address = path and kinds.of(shown["resource_id"]).served
-    shown["uri"] = f"{base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
-    return {**shown, "resource_uri": f"{base_url}{path}" if has_address else ""}
+    response = {"id": event.id, "uri": "", **trail.Event.of(event.body).to_record()}
+    path = response.pop("resource_path")
+    response["actor"] = asdict(trail.EventActor(**response["actor"]))
+    has_address = path and kinds.of(response["resource_id"]).served
+    response["uri"] = f"{base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
+    return {**response, "resource_uri": f"{base_url}{path}" if has_address else ""}
 
 
 def _build_responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
@@ -186,18 +186,18 @@ class AuditEvents(Resource):
         if not filters:
             items, has_more = reading.page(account, before=before, count=page.limit)
             return items, items[-1].id if items else "", has_more
-        count, indexed = page.limit if len(filters) == 1 else _READ, None
+        count, index_page = page.limit if len(filters) == 1 else _READ, None
         if resource := filters.get("resource_id"):
-            indexed = reading.page_of_resource(account, resource, before=before, count=count)
+            index_page = reading.page_of_resource(account, resource, before=before, count=count)
         elif actor := filters.get("actor_id"):
-            indexed = reading.page_of_actor(account, actor, before=before, count=count)
-        candidates, has_more = indexed or reading.page(account, before=before, count=_READ)
+            index_page = reading.page_of_actor(account, actor, before=before, count=count)
+        candidates, has_more = index_page or reading.page(account, before=before, count=_READ)
         decoded = [*records.decoded(trail.Event, candidates)]
         matching = [item for item, event in decoded if _matches(event, filters)]
         if len(matching) > page.limit:
             return matching[: page.limit], matching[page.limit - 1].id, True
-        ended = bool(decoded) and "after" in filters and decoded[-1][1].created_at < filters["after"]
-        return matching, candidates[-1].id if candidates else "", has_more and not ended
+        is_past_start = bool(decoded) and "after" in filters and decoded[-1][1].created_at < filters["after"]
+        return matching, candidates[-1].id if candidates else "", has_more and not is_past_start
 
 
 def _is_of(action: str, pattern: str | None) -> bool:

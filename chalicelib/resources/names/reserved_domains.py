@@ -158,8 +158,10 @@ def _build_responses(items: Sequence[Item], call: Call) -> Iterator[dict[str, An
     for item in items:
         stored = records.decode(ReservedDomain, item)
         unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
-        hidden = {"certificate_id", "issued_certificate_id", "proof", *unset}
-        fields = {name: value for name, value in show_fields(ReservedDomain, item, call).items() if name not in hidden}
+        hidden_fields = {"certificate_id", "issued_certificate_id", "proof", *unset}
+        fields = {
+            name: value for name, value in show_fields(ReservedDomain, item, call).items() if name not in hidden_fields
+        }
         proof = stored.progress
         yield {
             **fields,
@@ -209,18 +211,18 @@ class ReservedDomains(EditableResource):
 
         Raises InvalidRequest if the domain cannot have the requested certificate or certificate policy.
         """
-        changed = super().apply_changes(item, request)
+        new_item = super().apply_changes(item, request)
         fields = request.fields_set()
         if fields.get("certificate_id"):
-            changed = replace(changed, body=_remove_mark(changed.body))
+            new_item = replace(new_item, body=_remove_mark(new_item.body))
         if policy := getattr(request, "certificate_management_policy", None):
-            changed = replace(changed, body={**changed.body, "certificate_management_policy": policy.values()})
-        after = ReservedDomain.of(changed.body)
+            new_item = replace(new_item, body={**new_item.body, "certificate_management_policy": policy.values()})
+        after = ReservedDomain.of(new_item.body)
         if fields.keys() & {"certificate_id", "certificate_management_policy"}:
             certificate_management.check(after, after.policy if policy else None)
         if fields.get("certificate_id"):
             certificate_management.check_certificate(item.account, after)
-        return changed
+        return new_item
 
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:

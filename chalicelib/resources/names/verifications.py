@@ -31,11 +31,11 @@ class ReservedDomainVerification(Shape):
 
 def response(domain: str, proof: Proof) -> dict[str, Any]:
     """Return the value of the response field `verification`."""
-    checked = datetime.fromtimestamp(proof.checked_at, UTC)
+    checked_at = datetime.fromtimestamp(proof.checked_at, UTC)
     return {
         "name": proofs.record_name(domain),
         "value": proof.value,
         "status": proof.status,
-        "checked_at": clock.rfc3339(checked) if proof.checked_at else None,
+        "checked_at": clock.rfc3339(checked_at) if proof.checked_at else None,
         "error": proof.error,
     }

@@ -121,10 +121,10 @@ class Revocations(Resource):
         return super().list_items(call, page)
 
     def post(self, call: Call) -> Item:
-        named = {name: value for name, value in call.body.values().items() if value and name in _SUBJECT}
-        if len(named) != 1:
-            raise InvalidRequest.of(dict.fromkeys(named or _SUBJECT, _ALONE))
-        ((field, value),) = named.items()
+        subjects = {name: value for name, value in call.body.values().items() if value and name in _SUBJECT}
+        if len(subjects) != 1:
+            raise InvalidRequest.of(dict.fromkeys(subjects or _SUBJECT, _ALONE))
+        ((field, value),) = subjects.items()
         if field not in revocations.FIELDS.values() and not call.caller.acts_for_all:
             raise Forbidden(
                 _OTHERS,

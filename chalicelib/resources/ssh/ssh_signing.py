@@ -127,8 +127,8 @@ def check(
             "The policy of the authority does not name you as a signer: an admin can add your id to 'signers'."
         )
     name = _name_of(caller) if bounds.names_the_caller else None
-    if wrong := policies.find_violations(bounds, certificate, name, created_at):
-        raise InvalidRequest.of(wrong)
+    if errors := policies.find_violations(bounds, certificate, name, created_at):
+        raise InvalidRequest.of(errors)
 
 
 def _name_of(caller: Caller) -> str | None:

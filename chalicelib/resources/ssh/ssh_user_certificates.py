@@ -103,13 +103,13 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
 
 def make_within(lifetime: timedelta | None, caller: Caller, id: str, request: UserCreate) -> New:
     """Return a new certificate. With `lifetime`, it must end within this time from now."""
-    if wrong := ssh_fields.check_bind(request.extensions):
-        raise InvalidRequest.of(wrong)
+    if errors := ssh_fields.check_bind(request.extensions):
+        raise InvalidRequest.of(errors)
     signer = ssh_signing.find_signer(caller, kinds.SSH_USER_CERTIFICATES, request)
     bounds = policies.read_bounds(signer.authority, "user")
-    asked = request.critical_options.fields_set() if request.critical_options else {}
+    fields_set = request.critical_options.fields_set() if request.critical_options else {}
     options: dict[str, Any] = {
-        "critical_options": policies.merge_critical_options(bounds, asked),
+        "critical_options": policies.merge_critical_options(bounds, fields_set),
         "extensions": policies.choose_extensions(bounds, request.extensions),
     }
     created_at = ids.created_at(id)

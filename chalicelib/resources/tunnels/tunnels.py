@@ -68,8 +68,8 @@ def _build_response(item: Item, group: str | None, call: Call) -> dict[str, Any]
     """Return the response for a tunnel (SPEC 2.8). `group` is the id of its tunnel group, or None."""
     tunnel = tunnels.decode(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
-    named = {name: stored.get(name) for name in _REFS} | {"backends": group}
-    refs = {name: messages.ref(call.base_url, id) for name, id in named.items() if id}
+    references = {name: stored.get(name) for name in _REFS} | {"backends": group}
+    refs = {name: messages.ref(call.base_url, id) for name, id in references.items() if id}
     metadata = tunnel.metadata_0 if call.caller.version == "0" else tunnel.metadata
     return {"id": item.id, **stored, **refs, "metadata": metadata}
 
